@@ -87,37 +87,30 @@ def replay(
         plugin: a registered policy's name, or a policy class of your own; by default the policy that the
             manifests select, see `default_plugin`.
         cluster: manifests; by default `<trace>.cluster.yaml` beside the trace, else a cluster derived from
-            the
-            trace (`run.info["cluster"]["assumed"]` lists the assumptions).
+            the trace (`run.info["cluster"]["assumed"]` lists the assumptions).
         options: the policy's options.
         label: the name of the run, such as `pr` or `fairsharing@pr`; the policy's name by default.
         on_preemption: `restart`, `resume` or `checkpoint=<interval>[,restore=<cost>]`.
         grace_period: for jobs that do not give their own; a duration such as `30s`, or microseconds.
         startup: how long pods take to become ready, before a job's run time counts, if the trace has no
-            column
-            for it; a duration or microseconds.
+            column for it; a duration or microseconds.
         until: the last instant to play, a duration since the origin or microseconds.
         scale_arrivals: the factor by which jobs arrive faster; 2 doubles the rate.
         calibration: changes to the trace and the cluster, see `harness.trace.calibration`.
         output: the run becomes the folder `<output>/<trace>/<run>`.
         force: replay even if the same run is there already.
         keep: the parts of the run to keep: `all`; the `metrics`, with `run.json`; or `nothing`, so that only
-            the
-            run in memory has its metrics.
+            the run in memory has its metrics.
         at_start: `dump` begins with the Workloads and Pods of the manifests, `empty` without them. The
-            default is
-            `empty` for a trace whose dates precede those in the manifests, else `dump`.
+            default is `empty` for a trace whose dates precede those in the manifests, else `dump`.
         unfinished: how long unfinished work of the manifests runs, because they do not say it. `draw` draws
-            run
-            times of jobs that ended, as forecasts do. `limit` takes the longest time allowed. `drop` leaves
-            it
-            out. A duration such as `2h` is the run time of each.
+            run times of jobs that ended, as forecasts do. `limit` takes the longest time allowed. `drop`
+            leaves it out. A duration such as `2h` is the run time of each.
         seed: the seed of these draws; twins have their own draws.
         twin: which twin of the trace to replay, such as `3` or `3@SEED`, see `harness.trace.shake`; by
             default the trace itself.
         ignore_events: replay a plugin that is not notified of cluster changes as if nothing changed;
-            otherwise
-            this is an error.
+            otherwise this is an error.
         plugins: the result of `harness.plugins.load()`; loaded if absent.
         watch: called now and then with the simulated time and the number of jobs that have arrived.
 
@@ -162,8 +155,7 @@ def replay_all(
     """Carry out several requests, side by side in several processes.
 
     An error in one request does not stop the others. In a script, call this under `if __name__ ==
-    "__main__"`, as
-    everything that starts processes.
+    "__main__"`, as everything that starts processes.
 
     Args:
         requests: the requests.
@@ -205,10 +197,8 @@ def sweep(
     """Carry out an experiment: replay every setting that it names, and put the results into one table.
 
     Items that exist already are not made again. An item that fails is recorded with its error
-    (`experiment.items`)
-    and does not stop the others. In a script, call this under `if __name__ == "__main__"`, as everything that
-    starts
-    processes.
+    (`experiment.items`) and does not stop the others. In a script, call this under `if __name__ ==
+    "__main__"`, as everything that starts processes.
 
     Args:
         spec: a file, or its fields as a mapping; docs/experiments.md describes them.
@@ -216,10 +206,8 @@ def sweep(
         workers: how many processes make items; 1 is this process. The default is what cores and memory allow.
         executor: makes items instead: any object with a `submit` that returns Python's futures, such as
             `dask.distributed.Client().get_executor()`. An executor that forks its processes is refused,
-            because
-            they would wait for ever. `ProcessPoolExecutor(2,
-            mp_context=multiprocessing.get_context("spawn"))`
-            does not fork.
+            because they would wait for ever. `ProcessPoolExecutor(2,
+            mp_context=multiprocessing.get_context("spawn"))` does not fork.
         plugins: the result of `harness.plugins.load()`; loaded if absent.
         watch: receives the progress of the experiment, at the beginning and with each item.
 
@@ -260,11 +248,9 @@ def tune(
     """Search for values of knobs, settings and options that are better than today's (extra `tune`).
 
     The search uses some weeks of the trace. Its result is then compared with today's configuration on other
-    weeks. A
-    search that was stopped continues from there. `print(tuned)` shows the result, `tuned.patch` is the
-    winner's patch
-    of the manifests. In a script, call this under `if __name__ == "__main__"`, as everything that starts
-    processes.
+    weeks. A search that was stopped continues from there. `print(tuned)` shows the result, `tuned.patch` is
+    the winner's patch of the manifests. In a script, call this under `if __name__ == "__main__"`, as
+    everything that starts processes.
 
     Args:
         spec: a file, or its fields as a mapping; docs/experiments.md describes them.
@@ -277,8 +263,7 @@ def tune(
         SpecError: the specification, or something that it names, cannot be used; lists all faults at once.
         InputError: Optuna is not installed.
         OptionError: an objective was not measured, both workers and an executor are given, an argument has a
-            wrong
-            type, or the executor forks.
+            wrong type, or the executor forks.
         ReplayError: the present configuration cannot be replayed, or the executor is gone.
         RunError: something cannot be written.
     """
@@ -316,8 +301,8 @@ def forecast(
     """Forecast when waiting jobs of a live cluster start, and which jobs are likely to be preempted.
 
     It also tells the effect of one more job. The same seed gives the same forecast, whatever processes play
-    its
-    futures. In a script, call this under `if __name__ == "__main__"`, as everything that starts processes.
+    its futures. In a script, call this under `if __name__ == "__main__"`, as everything that starts
+    processes.
 
     Args:
         cluster: the output of `kubectl get` for the cluster, with its Workloads or Pods, or a cluster.
@@ -414,23 +399,20 @@ def simulate(
     """Tell whether jobs would start now, which jobs they would preempt, and what would help waiting ones.
 
     The scheduler plays one instant, in which the jobs are submitted to the cluster with its present work. The
-    cluster
-    stays as it is.
+    cluster stays as it is.
 
     Args:
         cluster: the output of `kubectl get` for the cluster, with its Workloads or Pods, or a cluster. With a
             trace, it is the cluster of the replay; None for the cluster beside the trace.
         jobs: the jobs to submit, in this order: files with manifests, or manifests. Without any, the answer
-            is
-            about each waiting workload.
+            is about each waiting workload.
         plugin: the scheduler; by default Kueue if there are ClusterQueues, else kube-scheduler.
         options: the plugin's options.
         on_preemption: what a preempted job loses: `restart`, `resume` or
             `checkpoint=<interval>[,restore=<cost>]`.
         each: ask about each job alone, instead of one after the other.
         changes: look for the smallest changes that let jobs start; by default for jobs that are submitted to
-            a
-            dump. With a trace, each change is a whole replay.
+            a dump. With a trace, each change is a whole replay.
         trace: ask about an instant in the replay of this trace, instead of a dump.
         at: the instant: a time as in the trace, or a duration since its beginning.
         plugins: the result of `harness.plugins.load()`; loaded if absent.
@@ -476,20 +458,17 @@ def compare(
         runs: runs or their folders.
         baseline: label or folder of the run that the others are compared with; the first by default.
         shake: compare this many twins of each run, such as `10` or `10@SEED`, see `harness.trace.shake`.
-            Every
-            difference then has an interval. Missing twins are replayed, and kept.
+            Every difference then has an interval. Missing twins are replayed, and kept.
         isolated: first measure the runs against each of their quotas alone, as `isolated` does. This includes
             their twins, and takes as long again as the twins themselves.
         idle_causes: first judge why jobs of the runs wait, as `idle_causes` does. This includes their twins,
-            and
-            takes as long again as well.
+            and takes as long again as well.
         workers: how many twins to replay at once, see `replay_all`.
         plugins: the result of `harness.plugins.load()`; loaded if absent and needed for a replay.
 
     Raises:
         RunError: a folder is no run, or the runs cannot be compared; says what differs. Or twins are missing
-            for
-            a run whose record does not suffice for a replay.
+            for a run whose record does not suffice for a replay.
         OptionError: an argument has a wrong type.
         ReplayError: some twins failed; the others are kept.
     """
@@ -537,9 +516,8 @@ def isolated(
     """Returns the runs with `fairness.finish_time` and `fairness.sharing_violations` among their metrics.
 
     For these, the jobs of each quota are replayed alone (`Request.alone`), with no more than its nominal
-    quota. These
-    runs are kept, and not made again. If a replay is impossible, the metrics are null and `run.remarks` says
-    why.
+    quota. These runs are kept, and not made again. If a replay is impossible, the metrics are null and
+    `run.remarks` says why.
 
     Args:
         runs: runs or their folders, with all their tables.
@@ -563,9 +541,8 @@ def idle_causes(
     """Returns the same runs with `idle.*` among their metrics: idle resources, by why jobs waited meanwhile.
 
     For these, each run is replayed once more, and judged minute by minute. The judgements are kept with it.
-    If a
-    replay is impossible, the metrics are null and `run.remarks` says why. Arguments and errors are those of
-    `isolated`.
+    If a replay is impossible, the metrics are null and `run.remarks` says why. Arguments and errors are those
+    of `isolated`.
     """
     check_arguments({"workers": workers, "plugins": plugins})
     return _judged(opened(runs), plugins or load(), workers)
@@ -599,8 +576,7 @@ def make_report(
 
     Raises:
         InputError, OptionError: `gantt` is invalid, or contains nothing of the runs; or an argument has a
-            wrong
-            type.
+            wrong type.
         RunError: a folder is no run, or the runs cannot be compared; says what differs.
         PluginError: a section failed.
     """

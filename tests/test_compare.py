@@ -161,7 +161,7 @@ def test_what_a_run_file_says_over_its_own_window_stands_beside_the_table(
     line = f"utilization.allocated cpu {100 * own:.1f} %, jobs.finished 8"
     (told,) = [each for each in text.split("\n") if "over its own" in each]
     assert told.startswith("whole over its own ")
-    assert told.endswith(f"as its metrics.parquet has it: {line}")
+    assert told.endswith(f"as in its metrics.parquet: {line}")
     assert "over its own" not in harness.compare([whole]).table()
 
 
@@ -188,7 +188,7 @@ def test_half_bound_gangs_are_told(write_trace: WriteTrace, tmp_path: Path) -> N
     run = replayed(write_trace, tmp_path, "one")
     gang = {"job": "j\x1b1", "bound": 1, "pods": 2, "held": {"cpu": 1500}}
     run.info["outcome"]["half_bound_gangs"].append(gang)
-    said = "one: 1 gang held 1500m of cpu at the end without all pods being bound: j\ufffd1 (1 of 2)"
+    said = "one: 1 gang held 1500m of cpu at the end, but not all of their pods were bound: j\ufffd1 (1 of 2)"
     assert said in harness.compare([run]).table()
     del gang["held"]
     (run.path / "run.json").write_text(json.dumps(dict(run.info)))

@@ -172,7 +172,7 @@ def test_a_short_record_has_no_shares_within_ten_minutes(tmp_path: Path) -> None
         ([HOUR // 2 - MINUTE] * 6 + [None] * 4, None, "fair"),
         ([HOUR] * 6 + [None] * 4, None, "poor"),
         ([HOUR] * 5 + [None] * 5, None, "poor"),
-        ([None] * 2, None, "nothing can be said"),
+        ([None] * 2, None, "no verdict"),
         ([0] * 10, 0, "close"),
         ([-MINUTE] * 10, 0, "poor"),
         ([-MINUTE] * 5 + [-HOUR] * 5, 0, "poor"),

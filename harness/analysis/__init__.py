@@ -1,1 +1,1 @@
-"""What is made of finished runs: metrics, comparisons, explanations, reports and exports."""
+"""Results from finished runs: metrics, comparisons, explanations, reports and exports."""

@@ -1,4 +1,4 @@
-"""Two runs of the same jobs, one by one: the first decision at which they part, and who gained or lost."""
+"""Compares two runs of the same jobs: the first decision that differs, and the jobs that gained or lost."""
 
 from __future__ import annotations
 
@@ -20,24 +20,25 @@ from harness.runs.folder import reading
 from harness.runs.run import Run
 
 MOST = 10
-"""How many jobs and decisions are shown unless told otherwise."""
+"""The default number of jobs and decisions that are shown."""
 
 _FOR_THE_RECORD = ("refuse", "nominate", "unnominate")
-"""Actions that change nothing: policies word them differently where they decide alike."""
+"""Actions that change nothing: policies word them differently although they decide alike."""
 
 _SAME = ["time", "action", "job_id", "pods", "pod", "by", "node"]
-"""What makes two decisions the same one."""
+"""The columns in which equal decisions agree."""
 
 _CHANGES = ("first_start", "finish", "lost")
 
 
 class Parting(NamedTuple):
-    """Where two runs part.
+    """The point at which two runs part.
 
     Attributes:
-        time: the first instant at which they decide differently, microseconds since the first run's origin.
+        time: the first instant at which they decide differently, in microseconds since the first run's
+            origin.
         alike: how many decisions of the first run came before it.
-        first, second: what each run alone decides then, as sentences.
+        first, second: the decisions at that instant that only one run has, as sentences.
     """
 
     time: int
@@ -47,14 +48,14 @@ class Parting(NamedTuple):
 
 
 class Difference:
-    """What a second run does differently from a first one.
+    """The differences of a second run from a first one.
 
     Args:
-        first, second: runs of the same jobs, on whatever clusters.
+        first, second: runs of the same jobs; their clusters may differ.
 
     Attributes:
-        names: what they are called.
-        head: what differs between their worlds.
+        names: the names of the runs.
+        head: the differences between their worlds.
         pairs: the jobs that both have; the others are left out.
 
     Raises:
@@ -69,10 +70,10 @@ class Difference:
 
     @cached_property
     def parting(self) -> Parting | None:
-        """Where they part; None where they decide alike to the end.
+        """The point at which the runs part; None if they decide alike to the end.
 
-        Decisions that only tell something (refusals, nominations) do not count, and admissions only if both
-        runs have any: a policy that binds pods alone admits nobody.
+        Decisions without effect (refusals, nominations) do not count. Admissions count only if both runs have
+        any: a policy that only binds pods admits no job.
         """
         with reading(self._runs[1].path):
             several = [
@@ -119,12 +120,12 @@ class Difference:
 
     @cached_property
     def jobs(self) -> pl.DataFrame:
-        """What changed for each job, in order of arrival.
+        """The changes of each job, in order of arrival.
 
-        Columns: `job_id, queue`; `first_start, finish`: how much later in the second run, from the submission
-            on. They are microseconds, and null where the job does not start or finish in one of them. `lost`:
-            how much more work preemptions threw away. `preemptions`: how many more there were. `finished`: 1
-            where only the second run finishes the job, -1 where only the first does.
+        Columns: `job_id, queue`; `first_start, finish`: how much later in the second run, counted from
+        submission. These are microseconds, and null if the job does not start or finish in one of the runs.
+        `lost`: how much more work preemptions threw away. `preemptions`: how many more there were.
+        `finished`: 1 if only the second run finishes the job, -1 if only the first does.
         """
         columns = [
             "job_id",
@@ -160,7 +161,7 @@ class Difference:
 
     @cached_property
     def queues(self) -> pl.DataFrame:
-        """What changed for each queue, sorted by name.
+        """The changes of each queue, sorted by name.
 
         Columns: `queue, jobs`; the mean change of `first_start` and `finish`, rounded to microseconds; the
         sums of `lost`, `preemptions` and `finished`; `earlier, later`: jobs that finish earlier or later.
@@ -179,7 +180,7 @@ class Difference:
         )
 
     def extremes(self, most: int = MOST) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """The jobs that gain most and that lose most: whose end moves furthest ahead or back."""
+        """The jobs that gain most and those that lose most: their ends move furthest ahead or back."""
         jobs = self.jobs.with_row_index("row")
         moved = jobs.filter(pl.col("finish") != 0)
         most = min(most, moved.height)  # polars counts in 64 bits
@@ -192,11 +193,11 @@ class Difference:
         return self.text()
 
     def text(self, most: int = MOST, *, markdown: bool = False, width: int | None = None) -> str:
-        """The difference for people: where the runs part, who gained and who lost.
+        """The difference as text: where the runs part, and which jobs gained or lost.
 
         Args:
             most: how many jobs and decisions are listed.
-            markdown: tables as in Markdown instead of for a terminal.
+            markdown: True for tables in Markdown, else for a terminal.
             width: columns of the terminal; None for any number.
         """
         first, second = self.names
@@ -226,7 +227,7 @@ class Difference:
                     titles = [title, "queue", "first start", "finish", "lost work", "preemptions"]
                     parts.append(table([titles, *rows]))
             remarks = [
-                f"changes are of {second} against {first}: + is later, or more; means over a queue's jobs"
+                f"changes from {first} to {second}: + is later, or more; for queues, means over their jobs"
             ]
             only = {1: second, -1: first}
             for sign, name in only.items():
@@ -240,7 +241,7 @@ class Difference:
         return "\n\n".join(parts)
 
     def to_json(self, most: int = MOST) -> dict[str, Any]:
-        """The same as plain values; times and changes are microseconds."""
+        """The difference as plain values; times and changes are in microseconds."""
         gained, lost = self.extremes(most)
         return {
             "schema": "1",
@@ -263,26 +264,26 @@ class Difference:
         }
 
     def _is_common(self, place: int, job: pl.Expr) -> pl.Expr:
-        """Whether a row of `jobs.parquet` is of a job that both runs have."""
+        """Returns True for rows of `jobs.parquet` whose job both runs have."""
         return pl.lit(value=True) if self.pairs.whole else job.is_in(self.pairs.rows[place].implode())
 
     def _left_out(self) -> Iterator[str]:
-        """Which jobs the output leaves out, and that arrivals differ."""
+        """Notes on jobs that the output leaves out, and on different arrivals."""
         for name, jobs in zip(self.names, self.pairs.jobs, strict=True):
             if jobs > self.pairs.count:
                 yield f"left out: jobs that only {name} has, {jobs - self.pairs.count:,}"
         first, second = self._arrivals
         if not first.equals(second + self.pairs.shifts[1]):
-            yield "arrivals differ: changes are of the time since a job's submission"
+            yield "arrivals differ: changes count from each job's submission"
 
     def _parted(self, most: int) -> Iterator[str]:
         parting = self.parting
         if parting is None:
-            yield f"{self.names[0]} and {self.names[1]} decide alike to the end"
+            yield f"{self.names[0]} and {self.names[1]} make the same decisions to the end"
             return
         yield (
             f"{self.names[0]} and {self.names[1]} part at {self._clock.text(parting.time)}, "
-            f"after {parting.alike:,} decisions that are alike"
+            f"after {parting.alike:,} equal decisions"
         )
         for name, said in zip(self.names, (parting.first, parting.second), strict=True):
             if not said:

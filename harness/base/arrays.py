@@ -1,8 +1,7 @@
 """Columns of numbers as arrays, and rows grouped by keys.
 
 A question to a frame costs the same for ten rows as for ten thousand, and metrics ask a run hundreds of them.
-An
-array answers at once.
+An array answers at once.
 """
 
 from __future__ import annotations
@@ -219,8 +218,7 @@ class _Exported:
     """An arrow array that polars reads by Arrow's C interface.
 
     Given a pyarrow array, polars would first import all of pyarrow's functions, which takes longer than a
-    short
-    replay.
+    short replay.
     """
 
     def __init__(self, array: pa.Array) -> None:

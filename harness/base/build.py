@@ -1,8 +1,7 @@
 """Identifies the build of harness: plain, compiled (models and policies), or a mix of two.
 
 Both builds make the same decisions. The source files of compiled modules are beside them, and identify a
-run's
-code.
+run's code.
 """
 
 from __future__ import annotations

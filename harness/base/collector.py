@@ -19,8 +19,7 @@ def collect_seldom() -> None:
     """Make collection rare from now on, in a process of our own.
 
     There is no way back, because that would examine all objects at once. They are not examined at exit
-    either. That
-    would take a tenth of a short replay's time, for memory that the system reclaims anyway.
+    either. That would take a tenth of a short replay's time, for memory that the system reclaims anyway.
     """
     global _modules_come
     _modules_come = True

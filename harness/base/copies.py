@@ -20,8 +20,7 @@ def in_a_copy(work: Callable[[], _T]) -> tuple[_T] | None:
 
     Returns:
         The result. None if the system makes no copies, if other threads might hold a lock in a copy, or if
-        the work
-        failed there.
+        the work failed there.
     """
     if not hasattr(os, "fork") or threading.active_count() > 1:
         return None

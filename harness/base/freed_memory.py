@@ -1,9 +1,8 @@
 """Lets polars keep freed memory for some seconds, in a process of our own.
 
 Tables are written chunk by chunk, and each chunk takes tens of megabytes. polars returns them to the system
-after
-half a second, before the next chunk comes. The system then clears them again for that chunk, which takes a
-hundredth of a replay.
+after half a second, before the next chunk comes. The system then clears them again for that chunk, which
+takes a hundredth of a replay.
 """
 
 from __future__ import annotations

@@ -30,8 +30,7 @@ def parse_json(
 
     Raises:
         ValueError: the text is no JSON, is nested more than 100 levels deep, or has a number that is not
-            finite or
-            has more than 100 digits.
+            finite or has more than 100 digits.
     """
     constant = _nan_as_null if nan_is_null else None
     content = _bounded(lambda: json.loads(text, object_pairs_hook=pairs, parse_constant=constant))

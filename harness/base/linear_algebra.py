@@ -1,9 +1,8 @@
 """Runs numpy's linear algebra in one thread, in a process of our own.
 
 OpenBLAS starts a thread per core when numpy is loaded, and each spins for a while before it sleeps. On two
-cores
-that is half the cost of loading numpy. OpenBLAS computes products of matrices, and a replay has none. The few
-of a comparison are small, and in one thread their last digits do not depend on the number of cores.
+cores that is half the cost of loading numpy. OpenBLAS computes products of matrices, and a replay has none.
+The few of a comparison are small, and in one thread their last digits do not depend on the number of cores.
 """
 
 from __future__ import annotations

@@ -14,8 +14,7 @@ class Memo(dict[_K, _V]):
     """Question -> answer; when it is full, it drops all answers and starts again.
 
     It is for questions that usually recur. In a trace in which every job is different they do not, and the
-    memory
-    must not grow with the trace.
+    memory must not grow with the trace.
 
     Args:
         most: how many answers are kept.

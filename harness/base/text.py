@@ -45,8 +45,7 @@ def told_apart(names: Iterable[str], most: int | None = None) -> list[str]:
     """Returns names for people: no two equal, and none longer than the limit, if there is one.
 
     Longer ones are shortened if they remain different. Otherwise a number distinguishes them, as it does
-    names that
-    differ only in control characters.
+    names that differ only in control characters.
     """
     whole = list(map(printable, names))
     shown, kinds = whole, len(set(whole))
@@ -95,8 +94,7 @@ def aligned(
         rows: rows with equal numbers of cells.
         left: the columns aligned to the left, by default the first one; figures are aligned to the right.
         names: columns with names -> all names that must not look alike, in the column and elsewhere. If the
-            table
-            is too wide, names are shortened, those of the longest column first.
+            table is too wide, names are shortened, those of the longest column first.
         width: the columns of the terminal; None for any number. If shorter names are not enough, further
             columns follow in tables below, each with the first column and the rows that have values.
     """

@@ -166,10 +166,8 @@ def main(args: list[str] | None = None) -> None:
     """Run the command line; whatever stops it becomes a message and an exit code.
 
     The exit code is 0 if all is fine, and 1 if a requested check does not hold. It is 2 for wrong usage, bad
-    input, or
-    missing resources of the machine. It is 130 after ctrl-C, 143 after SIGTERM, 129 after SIGHUP, and 70 for
-    a defect
-    of `harness` itself.
+    input, or missing resources of the machine. It is 130 after ctrl-C, 143 after SIGTERM, 129 after SIGHUP,
+    and 70 for a defect of `harness` itself.
     """
     own, mute = args is None, False  # whether the process is ours, and whether nobody could see results
     if args is None:

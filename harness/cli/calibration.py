@@ -35,6 +35,7 @@ def calibrated(*, cluster: bool, failures: bool = False) -> Callable[[_F], _F]:
 
     Args:
         cluster: whether the command has a cluster, which can be scaled.
+        failures: whether nodes of that cluster may fail.
     """
     steps = {**_OF_TRACE, **(_OF_CLUSTER if cluster else {})}
     options = {**steps, **(_OF_FAILURES if failures else {})}

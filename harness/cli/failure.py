@@ -137,8 +137,7 @@ def is_shortage(error: BaseException) -> bool:
     """Returns True if memory ran out in a way that is not reported by `MemoryError`.
 
     polars panics if the system gives it no memory, or no thread, which needs memory, too. Compiled modules
-    end
-    silently if their memory cannot be mapped, which Python reports in its own words.
+    end silently if their memory cannot be mapped, which Python reports in its own words.
     """
     if isinstance(error, SystemError):
         return "error return without exception set" in str(error)

@@ -37,8 +37,7 @@ def parquet_target(positional: Path | None, option: Path | None) -> Path:
 
     Raises:
         OptionError: it is given twice or not at all, or lacks the suffix `.parquet`, by which readers know
-            the
-            format.
+            the format.
     """
     if positional is not None and option is not None:
         raise OptionError(f"the output is given twice: {positional} and -o {option}", hint="give one")

@@ -18,8 +18,7 @@ def assign(
     """Returns label -> options, from `[PREFIX.]KEY=VALUE` texts.
 
     A prefix is a label, or a plugin's name for all its labels. A setting for a label precedes one for a
-    plugin, and
-    that precedes a bare key. Among equals the last one counts.
+    plugin, and that precedes a bare key. Among equals the last one counts.
 
     Args:
         settings: the texts.

@@ -25,8 +25,7 @@ class ProgressBars:
     """Bars with jobs, simulated time, rate, and the estimated time until all jobs have arrived.
 
     They are drawn on stderr if that is a terminal that can return to the beginning of a line. They are not
-    drawn under
-    CI, whose terminals are logs. They have no colours, so NO_COLOR does not concern them.
+    drawn under CI, whose terminals are logs. They have no colours, so NO_COLOR does not concern them.
 
     Args:
         labels: the labels of the replays.

@@ -62,8 +62,7 @@ def checked(read: Callable[[Cluster | None], Trace], cluster: Cluster | None, pl
         read: reads it, and checks it against the schema and the cluster.
         cluster: the cluster for its replay, or None.
         plugins: the plugins that find jobs that can never start there. Jobs that cannot start with any plugin
-            that
-            suits the cluster are faults.
+            that suits the cluster are faults.
     """
     from harness.runs.impossible import verdicts
     from harness.trace.homes import map_hint

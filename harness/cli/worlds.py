@@ -41,8 +41,7 @@ def read_worlds(
     """Returns the clusters to use: each without patches, then with each of the patches.
 
     A single cluster with patches is named `base`, unless the user names it, and a patched one is named after
-    the
-    patch. With several clusters, a patched one is named `CLUSTER+PATCH`.
+    the patch. With several clusters, a patched one is named `CLUSTER+PATCH`.
 
     Args:
         clusters: `[NAME=]PATH` for each, in the order of the command line; if there are none, there is one

@@ -92,8 +92,7 @@ def content(cluster: Cluster) -> dict[str, Any]:
 
     Returns:
         `nodes` and `labels` as from `node_kinds`. `objects`: kind -> name -> field -> value. `counted`: kinds
-        with
-        any number of objects -> `count`, `sha256`.
+        with any number of objects -> `count`, `sha256`.
     """
     objects, counted = _bounded(_objects(cluster))
     for name, several in (("pods", cluster.pods), ("workloads", cluster.workloads)):

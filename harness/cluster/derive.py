@@ -27,8 +27,7 @@ class Demand(NamedTuple):
     Attributes:
         largest: the largest request of one job, over all its pods.
         mean: resource-time of all jobs divided by the span of the trace. If all jobs are submitted at one
-            instant,
-            it is the sum of their requests.
+            instant, it is the sum of their requests.
         capacity: the size of the traced machine, if the trace gives it.
     """
 
@@ -59,8 +58,7 @@ def derive_cluster(queues: Iterable[str], demands: Mapping[str, Demand], *, sour
 
     The capacity of a resource is that of the traced machine, if known. Otherwise it gives the mean demand a
     utilization of 80 %, rounded up, and is at least the largest job's request. It is split equally. The
-    remainder
-    goes to the first queues by name.
+    remainder goes to the first queues by name.
 
     Args:
         queues: names of the trace's queues.

@@ -13,8 +13,7 @@ def domains(cluster: Cluster) -> list[dict[str, Any]]:
 
     Returns:
         For each topology its `name`, its `levels` from the coarsest to the finest without the host name, and
-        its
-        `domains`. A domain has the `values` of the levels and the names of its `nodes`.
+        its `domains`. A domain has the `values` of the levels and the names of its `nodes`.
     """
     found = []
     for name in sorted({flavor.topology for flavor in cluster.flavors.values() if flavor.topology}):

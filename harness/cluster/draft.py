@@ -163,7 +163,6 @@ class Draft(Value):
         """Returns the objects of a kind that a plugin adds, named `Kind.group`; the cluster will hold them.
 
         Each is a frozen dataclass, keyed by name or by `namespace/name`. If it has a method `scaled(scale)`,
-        it is
-        scaled with the cluster.
+        it is scaled with the cluster.
         """
         return self.brought.setdefault(kind, Objects())

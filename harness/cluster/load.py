@@ -33,10 +33,8 @@ def load_cluster(path: str | Path) -> Cluster:
 
     Args:
         path: a file, plain or gzipped; a folder; or `-`, standard input. Several of these, separated by
-            commas,
-            make one cluster together. A folder means all of its .yaml, .yml and .json files (also .gz), and
-            those
-            of its subfolders, in the order of their paths, without hidden ones.
+            commas, make one cluster together. A folder means all of its .yaml, .yml and .json files (also
+            .gz), and those of its subfolders, in the order of their paths, without hidden ones.
 
     Raises:
         ClusterError: a file cannot be read or its manifests are faulty; every fault names document, object

@@ -237,9 +237,8 @@ class Cluster(Value):
         assumed: sentences about assumptions made because no manifest decides.
         source: its origin, for messages; not part of a run's identity.
         files: the files that it was read from, so that it can be read again: its manifests, and then each
-            patch
-            over them. The file is "" if manifests were derived from a trace. There is none if the cluster was
-            made or changed in memory. Not part of a run's identity.
+            patch over them. The file is "" if manifests were derived from a trace. There is none if the
+            cluster was made or changed in memory. Not part of a run's identity.
         manifests: the documents it was made from; their parts that are not modelled are not part of a run's
             identity.
         scale: its size, as a multiple of the manifests' (`harness.cluster.changes.scale`).
@@ -333,8 +332,7 @@ class Cluster(Value):
 
         It is the same for YAML and JSON of one content. Fields that nothing reads do not matter, such as
         `status.nodeInfo`, `resourceVersion` or most annotations. Warnings, assumptions, the manifests
-        themselves and
-        their origin do not count.
+        themselves and their origin do not count.
         """
         from harness.cluster.digest import digest_of
 

@@ -25,10 +25,8 @@ def node_kinds(nodes: Sequence[Node]) -> dict[str, Any]:
         `nodes`: the kinds in order of first appearance. Each has `count`, the `first` and `last` name, a hash
             of
         all `names`, and `allocatable`; and `labels`, `taints`, `unschedulable` and `ready` if there are any.
-        An
-        entry with `kinds` joins that many kinds, with the sum of what is allocatable. `labels`: the labels
-        left out
-        above because they have too many values: label -> `count` of its values, `sha256`.
+        An entry with `kinds` joins that many kinds, with the sum of what is allocatable. `labels`: the labels
+        left out above because they have too many values: label -> `count` of its values, `sha256`.
     """
     values: dict[str, dict[str, str]] = {}
     for node in nodes:

@@ -21,12 +21,9 @@ def alone_on(cluster: Cluster, quota: str, elastic: Collection[str]) -> Cluster:
     """Returns the cluster with the quotas of some jobs only, each bounded by its own nominal quota.
 
     A ClusterQueue leaves its cohort. An ElasticQuota gets its `min` as `max`, for the resources that it
-    names, and
-    its semantics stay those of the whole cluster. Plugins use one of the two. Nodes stay as they are, because
-    no
-    node belongs to the quota alone, and the quota is the bound. Changes of these quotas and of nodes happen
-    at the
-    same times.
+    names, and its semantics stay those of the whole cluster. Plugins use one of the two. Nodes stay as they
+    are, because no node belongs to the quota alone, and the quota is the bound. Changes of these quotas and
+    of nodes happen at the same times.
 
     Args:
         cluster: with all quotas.

@@ -36,10 +36,8 @@ def standing_of(cluster: Cluster, each: Workload | Pod) -> Standing:
     """Returns the state of a job of a dump.
 
     A Workload runs since its pods were ready (condition `PodsReady`), else since the start in the status of
-    its
-    job, else since the first of its pods started. If the dump has none of its pods, it runs since its
-    admission or
-    since it got its quota. It does not run without quota, or while one of its pods has no node.
+    its job, else since the first of its pods started. If the dump has none of its pods, it runs since its
+    admission or since it got its quota. It does not run without quota, or while one of its pods has no node.
 
     Args:
         cluster: the dump.

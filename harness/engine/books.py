@@ -16,8 +16,7 @@ class Books:
     """Capacity and allocation, for the cluster and for each node; policies see them as their `View`.
 
     Without nodes, a job is admitted first, which promises it its resources. It starts when evicted jobs have
-    left
-    them. `admit` and `bind` return None, or a text that says which resource is short.
+    left them. `admit` and `bind` return None, or a text that says which resource is short.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -119,12 +118,10 @@ class Books:
         """Apply a change of the cluster; jobs keep what they hold.
 
         Without nodes, the capacity is the sum of quotas. If a quota falls below what its jobs hold, other
-        queues may
-        still use their quotas in full. So jobs may exceed the capacity, by as much as quotas fell since
-        nothing was
-        held. A queue or cohort that leaves its cohort keeps what it borrowed there, and others may use that
-        again. The
-        books do not know who borrowed, so they treat everything held as possibly borrowed.
+        queues may still use their quotas in full. So jobs may exceed the capacity, by as much as quotas fell
+        since nothing was held. A queue or cohort that leaves its cohort keeps what it borrowed there, and
+        others may use that again. The books do not know who borrowed, so they treat everything held as
+        possibly borrowed.
         """
         self.capacity = change.cluster.capacity
         for resource in self.capacity:

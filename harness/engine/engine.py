@@ -1,13 +1,10 @@
 """The event loop: a virtual clock that delivers events and applies the policy's decisions.
 
 An instant has this order. First come ends, and then ready pods, for a policy that listens to them. Evicted
-work
-that is gone follows, each piece with its return to the queue. Then jobs start that were admitted before.
-Changes
-of the cluster come next, each followed by the policy's immediate decisions. Arrivals are last, before the
-policy's cycle. Ends, ready pods and departures are ordered by name, arrivals by their place in the trace.
-There
-is one cycle per instant, and another one only if it made something due at the same instant.
+work that is gone follows, each piece with its return to the queue. Then jobs start that were admitted before.
+Changes of the cluster come next, each followed by the policy's immediate decisions. Arrivals are last, before
+the policy's cycle. Ends, ready pods and departures are ordered by name, arrivals by their place in the trace.
+There is one cycle per instant, and another one only if it made something due at the same instant.
 """
 
 from __future__ import annotations

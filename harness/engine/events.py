@@ -46,10 +46,8 @@ class Fact(NamedTuple):
     """One decision that took effect, or one event without a decision.
 
     The fields of every fact come first. They are given by position, which takes half the time of names. A
-    fact is
-    about `pods` pods of its job. Usually their requests follow from their number. If they do not (some pods
-    of a job
-    with several pod sets), `amounts` gives the total.
+    fact is about `pods` pods of its job. Usually their requests follow from their number. If they do not
+    (some pods of a job with several pod sets), `amounts` gives the total.
 
     Attributes:
         time: microseconds since the origin.
@@ -140,10 +138,8 @@ class Recorder(Protocol):
         """Record that pods held their resources from `start` to `end` in one state of `STINTS`.
 
         `lost` is how much of this stint's progress an eviction lost, microseconds for each pod. `lost_before`
-        is how
-        much it lost of the progress before the job's arrival; the stint may then have no length. `pod` is the
-        number of
-        a pod that progresses on its own, beside others of its job.
+        is how much it lost of the progress before the job's arrival; the stint may then have no length. `pod`
+        is the number of a pod that progresses on its own, beside others of its job.
         """
 
     def share(self, time: int, queue: str, share: float, weighted: int) -> None:

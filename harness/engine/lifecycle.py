@@ -1,8 +1,7 @@
 """The life cycle of jobs: arrival, admission, start, eviction, return to the queue, end.
 
 Nothing is checked here, because `referee.py` has done so. Nothing is decided here either. Everything follows
-from
-the decisions, from the run times of jobs, and from how long evicted pods keep their resources.
+from the decisions, from the run times of jobs, and from how long evicted pods keep their resources.
 """
 
 from __future__ import annotations
@@ -136,8 +135,7 @@ class Lifecycle:
         """Without nodes: allocate the request of a job that is being admitted, or promise it.
 
         The job waits while evicted jobs still hold its resources, and behind all jobs that already wait. A
-        delayed job
-        joins them when its delay is over.
+        delayed job joins them when its delay is over.
 
         Returns:
             Whether it starts now; or a text about the short resource.
@@ -340,8 +338,7 @@ class Lifecycle:
         """Remove a node and all its pods at once, by name; each waits again before the next one goes.
 
         A pod that was already evicted is gone earlier than planned; so is a job that was evicted as a whole.
-        An admitted
-        job keeps its quota, and its pods must be bound again.
+        An admitted job keeps its quota, and its pods must be bound again.
         """
         assert self._on_node is not None, "nodes only go where that was announced"
         lost = self._on_node.pop(node, {})

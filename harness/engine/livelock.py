@@ -1,10 +1,8 @@
 """Detects a livelock: the same pods are preempted and started again and again, without progress.
 
 Progress means an arrival, a job's first start, an end, or work that survives preemptions. A cluster would go
-on
-for ever; a replay stops, see `Watch`. Only simulated time and counts decide, so that the same replay always
-stops
-at the same preemption.
+on for ever; a replay stops, see `Watch`. Only simulated time and counts decide, so that the same replay
+always stops at the same preemption.
 """
 
 from __future__ import annotations

@@ -28,8 +28,7 @@ class Progress:
         """Start a unit whose pods all hold their resources: it progresses once they are ready.
 
         A checkpoint is restored from then on. Work that ran before its arrival is ready and continues. If it
-        has already
-        run for its whole run time, it ends now.
+        has already run for its whole run time, it ends now.
         """
         life = unit.life
         unit.began = ready = now

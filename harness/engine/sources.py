@@ -2,8 +2,7 @@
 
 The engine looks at all of them for the next instant, and lets the due ones deliver, in order. `due` is an
 attribute that each source keeps up to date, not a method, because looking at six of them costs less than a
-call.
-A further source is one more object with these two names, in `Lifecycle.sources` or in the engine's own.
+call. A further source is one more object with these two names, in `Lifecycle.sources` or in the engine's own.
 """
 
 from __future__ import annotations

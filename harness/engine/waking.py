@@ -1,8 +1,7 @@
 """Detects a policy that keeps waking itself without effect.
 
 An effect is an arrival, a job's first start, an end, a rejection or a preemption. Only simulated time and
-counts
-decide, as in `harness.engine.livelock`.
+counts decide, as in `harness.engine.livelock`.
 """
 
 from __future__ import annotations
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
 
 MOST = 1_000_000
 """The most wakes in a row without an effect, if no other event is due. There may be twice as many, because
-the
-engine checks for an effect only after this many.
+the engine checks for an effect only after this many.
 """
 
 _LEAST = SECOND // 1000

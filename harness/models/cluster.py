@@ -1,4 +1,4 @@
-"""What manifests become: nodes, quotas, flavors, pods and configurations, as a `Cluster` has them."""
+"""The results of reading manifests: nodes, quotas, flavors, pods and configurations, for a `Cluster`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the pods of a pod set may run: tolerations, node selector and required node affinity."""
+"""Restrictions on the nodes of a pod set: tolerations, node selector and required node affinity."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from harness.models.manifests import Fields, read_requirement, read_toleration, 
 from harness.policy import PodSet
 
 UNTOLERATED, TEMPORARY, PERMANENT = range(3)
-"""How pods tolerate taints: not all of them, some for a time, or all of them for ever."""
+"""Degrees to which pods tolerate taints: not all of them, some for a time, or all of them for ever."""
 
 
 @final
 class Constraints:
-    """What a pod set's template says of where its pods may run.
+    """The restrictions in a pod set's template on its pods' nodes.
 
     Raises:
-        ClusterError: the template is not what a Pod has.
+        ClusterError: the template is no Pod's template.
     """
 
     def __init__(self, pod_set: PodSet) -> None:
@@ -38,17 +38,17 @@ class Constraints:
             raise ClusterError(where, faults)
 
     def allow(self, flavor: ResourceFlavor, keys: Container[str] | None = None) -> bool:
-        """Whether pods tolerate a flavor's taints, and select its labels where they care about them."""
+        """Returns True if pods tolerate a flavor's taints, and select its values of the labels that count."""
         return not self.misfit(flavor, keys)
 
     def misfit(self, flavor: ResourceFlavor, keys: Container[str] | None = None) -> str:
-        """Why pods cannot run in a flavor; "" where they may.
+        """Why pods cannot run in a flavor; "" if they may.
 
-        What they select by a label that the flavor does not have is for the flavor's nodes to decide.
+        If they select by a label that the flavor does not have, the flavor's nodes decide.
 
         Args:
             flavor: the flavor.
-            keys: by which labels they may select; None for those that the flavor has.
+            keys: the labels by which they may select; None for those that the flavor has.
         """
         taint = self._untolerated(flavor.taints, flavor)
         if taint is not None:
@@ -65,7 +65,7 @@ class Constraints:
         return ""
 
     def suit(self, node: Node, flavor: ResourceFlavor) -> bool:
-        """Whether pods that got a flavor may run on one of its nodes."""
+        """Returns True if pods that got a flavor may run on one of its nodes."""
         labels = node.labels
         return (
             self._untolerated(node.taints, flavor) is None
@@ -77,7 +77,7 @@ class Constraints:
         )
 
     def tolerance(self, taints: Iterable[Taint], flavors: Iterable[ResourceFlavor]) -> int:
-        """How pods that got these flavors tolerate taints, the one that they tolerate least."""
+        """The degree to which pods with these flavors tolerate taints; the least tolerated taint decides."""
         found = PERMANENT
         tolerations = [*self._tolerations, *(each for flavor in flavors for each in flavor.tolerations)]
         for taint in taints:

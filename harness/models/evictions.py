@@ -1,8 +1,8 @@
-"""How long an eviction takes, beyond the victim's own grace period, and how loops of evictions slow down.
+"""The time that an eviction takes beyond the victim's grace period, and the slowing of eviction loops.
 
 A scheduler can preempt and start the same work again and again. In a cluster each round takes time: pods
-stop, controllers notice. Here each round of one loop takes twice as long as the one before, so that a loop is
-visible without going on for ever at one instant. Kueue's plugins and those that bind pods share this.
+stop, controllers notice. Here each round of one loop takes twice as long as the one before. So a loop becomes
+visible, but does not go on for ever at one instant. Kueue's plugins and those that bind pods share this.
 """
 
 from __future__ import annotations
@@ -23,35 +23,38 @@ LATENCY = Option(
 )
 
 LONGEST = 10 * MINUTE
-"""No round of a loop takes longer; who held its resources for longer than this was not in a loop."""
+"""The longest round of a loop; a victim that held its resources for longer than this was not in a loop."""
 
 _SHORTEST = SECOND // 2
-"""What the latency of a loop doubles from where it takes no time to notice an eviction."""
+"""The first latency of a loop, which then doubles, if evictions are otherwise noticed at once."""
 
 _IDLE_ROUNDS = 10
-"""After so many evictions without any progress in the cluster a victim is in a loop, whoever it goes for."""
+"""After this many evictions in a row without progress in the cluster, a victim is in a loop.
+
+This holds even if its preemptors differ.
+"""
 
 V = TypeVar("V")
 
 
 class Preemptor(Protocol):
-    """Whom a victim goes for."""
+    """The job for which a victim leaves."""
 
     @property
     def admissions(self) -> int:
-        """How often it was given resources."""
+        """The number of times it was given resources."""
 
 
 class Round(NamedTuple):
     """The last eviction of a victim.
 
     Attributes:
-        number: which in a row it is that is to no avail, from 1.
+        number: the number of evictions in a row without effect, from 1.
         at: when it was.
-        preemptor: for whom it was, if for anybody.
-        admissions: how often that one had been given resources.
-        progress: what had progressed in the cluster by then, see `Evictions.progressed`.
-        idle: which in a row it is between which nothing progressed, from 1.
+        preemptor: the preemptor, if there is one.
+        admissions: how often the preemptor had been given resources.
+        progress: the progress in the cluster by then, see `Evictions.progressed`.
+        idle: the number of evictions in a row between which nothing progressed, from 1.
     """
 
     number: int
@@ -64,17 +67,17 @@ class Round(NamedTuple):
 
 @final
 class Evictions(Generic[V]):
-    """The victims whose resources are not free yet for the scheduler, although their pods are gone.
+    """The victims whose resources are not yet free for the scheduler, although their pods are gone.
 
     Args:
-        latency: how long it takes until the scheduler knows, microseconds; None where it knows at once
-            whatever happens, so that a loop of evictions goes on for ever.
+        latency: how long it takes until the scheduler knows, in microseconds. None if it always knows at
+            once, so that a loop of evictions goes on for ever.
 
     Attributes:
-        progressed: how often a job arrived, was given resources for the first time, or ended; whoever
-            sees it happen adds to it.
+        progressed: how often a job arrived, was given resources for the first time, or ended; callers
+            increase it.
         returning: those victims.
-        alarms: the instants that are yet to be asked for.
+        alarms: the instants that have yet to be requested.
     """
 
     def __init__(self, latency: int | None) -> None:
@@ -85,17 +88,17 @@ class Evictions(Generic[V]):
         self._serial = 0
 
     def begin(self, last: Round | None, preemptor: Preemptor | None, held: int, now: int) -> Round:
-        """A victim was told to go; answers which round of a loop this is.
+        """A victim was told to leave; returns the round of the loop, if it is in one.
 
-        It is a further one when the victim goes twice at one instant, or could not hold its resources for
-        long and
+        It is a further round if the victim leaves twice at one instant. It is also one if the victim could
+        not hold its resources for long and
 
-        - the one for which it went before was given nothing since; or
-        - it has gone often since anything in the cluster progressed, whoever for.
+        - its previous preemptor has got nothing since; or
+        - it has left often since anything in the cluster progressed, whatever its preemptors.
 
         Args:
             last: its eviction before this one.
-            preemptor: for whom it goes now.
+            preemptor: its preemptor now.
             held: for how long it had its resources.
             now: the time.
         """
@@ -113,12 +116,12 @@ class Evictions(Generic[V]):
         return Round(number, now, preemptor, admissions, self.progressed, idle)
 
     def leave(self, victim: V, name: str, last: Round | None, now: int) -> int:
-        """The pods of a victim are gone; answers when its resources are free.
+        """The pods of a victim are gone; returns the time at which its resources are free.
 
         Args:
-            victim: who is to be returned then, unless that is now.
+            victim: the victim to return then, unless that is now.
             name: orders those of one instant.
-            last: its eviction; None for one that was under way when the replay began.
+            last: its eviction; None for one that was in progress when the replay began.
             now: the time.
         """
         latency, number = self._latency, last.number if last is not None else 1
@@ -145,7 +148,7 @@ class Evictions(Generic[V]):
         return victims
 
     def wakes(self) -> Sequence[Wake]:
-        """Asks for the instants at which victims that have left since the last cycle are due."""
+        """Requests the instants at which victims that have left since the last cycle are due."""
         if not self.alarms:
             return ()
         alarms, self.alarms = self.alarms, []

@@ -1,4 +1,4 @@
-"""What policies ignore of manifests: the same sentences for all of them, for their `ignored_fields`."""
+"""Warnings about manifests' fields that policies ignore: the same sentences for all `ignored_fields`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from harness.models.cluster import Cluster, GroupReference
 
 
 def ignored_groups(cluster: Cluster, how: str) -> Iterator[str]:
-    """Warn that PodGroups of the manifests do not count, because this policy places pods in another way."""
+    """Warns that PodGroups of the manifests do not count, because this policy places pods in another way."""
     if cluster.pod_groups:
         first = "/".join(next(iter(cluster.pod_groups)))
         more = f" and {len(cluster.pod_groups) - 1:,} more" if len(cluster.pod_groups) > 1 else ""
@@ -16,7 +16,7 @@ def ignored_groups(cluster: Cluster, how: str) -> Iterator[str]:
 
 
 def ignored_scheduling_groups(cluster: Cluster) -> Iterator[str]:
-    """Warn that kube-scheduler's own pod groups do not count, as if its gang scheduling were off."""
+    """Warns that kube-scheduler's own pod groups do not count, as if its gang scheduling were off."""
     groups = cluster.scheduling_groups
     if groups:
         namespace, workload, name = next(iter(groups))
@@ -29,7 +29,7 @@ def ignored_scheduling_groups(cluster: Cluster) -> Iterator[str]:
 
 
 def stopped_queues(cluster: Cluster) -> Iterator[str]:
-    """Stopped queues, which a policy that goes by quotas alone does not heed, as warnings."""
+    """Warnings about stopped queues, which a policy that uses quotas alone ignores."""
     stopped = {f"ClusterQueue {name}": queue.stop_policy for name, queue in cluster.cluster_queues.items()}
     stopped |= {
         f"LocalQueue {'/'.join(name)}": each.stop_policy for name, each in cluster.local_queues.items()

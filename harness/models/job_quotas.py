@@ -1,7 +1,7 @@
 """Quotas as whole jobs use them: the first flavor of each resource group that has room, or nothing.
 
-For policies without a flavor assignment of their own: `Quotas.assign` answers what a job can have, `charge`
-and `refund` take it and give it back.
+They serve policies without a flavor assignment of their own. `Quotas.assign` returns what a job can have;
+`charge` and `refund` take it and give it back.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SHAPES = 1 << 16  # of jobs that are kept
 BORROW = Option("borrow", True, "whether a queue may use what its cohort leaves unused", type=boolean)
 
 NO_QUOTA = "NoQuota"
-"""Why a job is refused that would be the next: its queue and cohort have too little left."""
+"""The reason of a refusal: the job would be the next, but its queue and cohort have too little quota left."""
 
 
 Cells = tuple[tuple[int, int], ...]
@@ -33,7 +33,7 @@ Cells = tuple[tuple[int, int], ...]
 
 
 class Assignment(NamedTuple):
-    """Quota that a job takes: at which node of its tree, how much of each cell, in which flavors."""
+    """The quota that a job takes: the node of its tree, the amount of each cell, and the flavors."""
 
     home: int
     node: int
@@ -43,7 +43,7 @@ class Assignment(NamedTuple):
 
 @final
 class Request:
-    """What jobs of one shape ask of their queue.
+    """The request of jobs of one shape to their queue.
 
     Attributes:
         queue: the ClusterQueue, "" when the cluster has none.
@@ -51,7 +51,7 @@ class Request:
         home: the root of that tree; quota that is freed elsewhere does not help.
         groups: resource group -> flavors in the order they are tried, each with its cells.
         never: why no such job can ever run, or None.
-        assignments: what was assigned before, by the flavors chosen; equal choices are one object.
+        assignments: earlier assignments, by the chosen flavors; equal choices are one object.
     """
 
     __slots__ = ("assignments", "groups", "home", "never", "node", "queue")
@@ -84,14 +84,15 @@ class Quotas:
         self._requests: Memo[tuple[str, str, tuple[PodSet, ...]], Request] = Memo(_SHAPES)
 
     def follow(self, cluster: Cluster, held: Mapping[int, Assignment]) -> dict[int, Assignment]:
-        """The quotas are those of another cluster from now on; requests that were made before mean nothing.
+        """Takes over the quotas of another cluster; requests that were made before become invalid.
 
         Args:
-            cluster: the cluster. A queue that it has no more has no quota; what is held of it stays held.
+            cluster: the cluster. A queue that it no longer has gets no quota, but its jobs keep what they
+                hold.
             held: job -> what it holds.
 
         Returns:
-            Job -> the same as it is called in the tree from now on.
+            Job -> the same holding in terms of the new tree.
         """
         before = self._tree
         queues = {name: ClusterQueue(name) for name in before.queues} | dict(cluster.cluster_queues)
@@ -109,7 +110,7 @@ class Quotas:
         return found
 
     def request(self, job: Job) -> Request:
-        """What a job asks of its queue; jobs of one shape share the answer."""
+        """The request of a job to its queue; jobs of one shape share it."""
         key = (job.namespace, job.queue, job.pod_sets)
         request = self._requests.get(key)
         if request is None:
@@ -151,7 +152,7 @@ class Quotas:
         return self._known(request, tuple(chosen), job)
 
     def has_room(self, request: Request) -> bool:
-        """Whether a job could have quota now."""
+        """Returns True if a job could have quota now."""
         for flavors in request.groups:
             for _, cells in flavors:
                 if self._has_room(request.node, cells):
@@ -161,12 +162,12 @@ class Quotas:
         return True
 
     def fits(self, assignment: Assignment) -> bool:
-        """Whether what is assigned could be taken now."""
+        """Returns True if an assignment could be taken now."""
         return self._has_room(assignment.node, assignment.cells)
 
     @property
     def usage(self) -> list[int]:
-        """What is used, as one list; a copy that takes its place answers for another moment."""
+        """The usage as one list; to get answers for another moment, replace it by a copy."""
         return self._tree.usage
 
     @usage.setter
@@ -174,7 +175,7 @@ class Quotas:
         self._tree.usage = usage
 
     def shortage(self, request: Request) -> dict[str, Any]:
-        """The figures of a request that can have no quota now: of each group that no flavor has room for."""
+        """The figures of a request that can have no quota now, for each group without a flavor with room."""
         cells = [
             cell
             for flavors in request.groups
@@ -185,11 +186,11 @@ class Quotas:
         return shortage(self._tree, request.node, cells, borrow=self._borrow)
 
     def charge(self, assignment: Assignment) -> None:
-        """Take what was assigned."""
+        """Takes an assignment."""
         self._tree.charge(assignment.node, assignment.cells)
 
     def refund(self, assignment: Assignment) -> None:
-        """Give back what was taken."""
+        """Gives back an assignment."""
         self._tree.refund(assignment.node, assignment.cells)
 
     def _has_room(self, node: int, cells: Cells) -> bool:

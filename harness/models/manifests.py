@@ -1,4 +1,4 @@
-"""What reads manifests: fields with their faults, the draft of a cluster, and what is said of fields.
+"""Helpers to read manifests: fields with their faults, the draft of a cluster, and notes on fields.
 
 A plugin brings a kind with `harness_register_kinds`; see `RegisterKind`.
 """

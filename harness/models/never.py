@@ -1,7 +1,7 @@
-"""Why a ClusterQueue can never give a job what it asks for: in the same words for every policy with quotas.
+"""Reasons why a ClusterQueue can never give a job what it asks for, in the same words for every policy.
 
-Whatever else runs, and whatever is taken back, a flavor gives at most what the queue has of it with all that
-its cohorts lend. It gives none to pods that do not tolerate its taints, or that select other labels than its
+Whatever else runs, and whatever is preempted, a flavor gives at most the queue's own amount plus all that its
+cohorts lend. It gives nothing to pods that do not tolerate its taints, or that select other labels than its
 own.
 """
 
@@ -19,7 +19,7 @@ from harness.models.quota import UNLIMITED
 from harness.policy import Job, Never
 
 Most = Callable[[str, str], int]
-"""The most that a queue could use of a resource in a flavor."""
+"""Returns the most of a resource in a flavor that a queue could use."""
 
 _V = TypeVar("_V")
 
@@ -27,18 +27,18 @@ _SHOWN = 4
 
 
 class Part(NamedTuple):
-    """What pods ask of one resource group of a queue.
+    """The request of pods to one resource group of a queue.
 
     Attributes:
-        asked: resource -> how much.
-        misfits: each flavor of the group, in order, with the reason why it will not do; "" for one that may.
+        asked: resource -> amount.
+        misfits: each flavor of the group, in order -> why it cannot serve; "" if it may.
     """
 
     asked: Mapping[str, int]
     misfits: Mapping[str, str]
 
     def never(self, queue: str) -> str:
-        """Why no flavor will do; "" where one may."""
+        """Why no flavor can serve; "" if one may."""
         if not all(self.misfits.values()):
             return ""
         amounts = ", ".join(f"{format_amount(name, amount)} of {name}" for name, amount in self.asked.items())
@@ -49,7 +49,7 @@ class Part(NamedTuple):
 
 
 def no_queue(cluster: Cluster, namespace: str, queue: str) -> Never:
-    """A queue of jobs that leads to no ClusterQueue.
+    """The verdict on a queue of jobs that leads to no ClusterQueue.
 
     Args:
         cluster: its queues.
@@ -65,7 +65,7 @@ def no_queue(cluster: Cluster, namespace: str, queue: str) -> Never:
 
 
 def by_quota(queue: str, why: str) -> Never:
-    """What a ClusterQueue can never give."""
+    """The verdict on a request that a ClusterQueue can never meet."""
     return Never(f"ClusterQueue {queue}", why)
 
 
@@ -83,14 +83,14 @@ def parts_of(
     constraints: Sequence[Constraints],
     wanted: Mapping[str, int],
 ) -> Iterator[Part]:
-    """What pods ask of each resource group, and which of its flavors could give it to all of them.
+    """The request of pods to each resource group, and the flavors that could give it to all of them.
 
     Args:
         queue: their queue.
         cluster: has the flavors.
-        most: what the queue could use.
-        constraints: of the pods; all of them have to hold.
-        wanted: resource -> how much they ask for together.
+        most: the most that the queue could use.
+        constraints: of the pods; all of them must be met.
+        wanted: resource -> their total request.
     """
     for group in queue.resource_groups:
         asked = {name: wanted[name] for name in group.covered_resources if wanted.get(name)}
@@ -102,7 +102,7 @@ def parts_of(
 def _misfit(
     name: str, cluster: Cluster, most: Most, constraints: Sequence[Constraints], asked: Mapping[str, int]
 ) -> str:
-    """Why a flavor will not do; "" where it may."""
+    """Why a flavor cannot serve; "" if it may."""
     flavor = cluster.flavors.get(name)
     if flavor is not None:
         for each in constraints:
@@ -116,7 +116,7 @@ def _misfit(
 
 
 def short(resource: str, there: int) -> str:
-    """A sentence: a flavor never has more."""
+    """A sentence that a flavor never has more than this."""
     return f"gives at most {format_amount(resource, there)} of {resource}"
 
 
@@ -124,12 +124,12 @@ def short(resource: str, there: int) -> str:
 class OverTime(Generic[_V]):
     """Judges whether jobs can ever start on a cluster that changes.
 
-    A job never starts that could start at none of the states of the cluster from its arrival on.
+    A job never starts if it could start in none of the cluster's states from its arrival on.
 
     Args:
-        cluster: what there is, and what changes of it.
-        judge: makes a judge of a state: it answers why a job can never start while that state lasts, and None
-            of one that may. Nodes that are to come it knows by itself.
+        cluster: the cluster, and its changes.
+        judge: makes a judge for a state. The judge returns why a job can never start while that state lasts,
+            or None if it may. It knows by itself of nodes that are to come.
     """
 
     def __init__(self, cluster: Cluster, judge: Callable[[Cluster], Callable[[Job], _V | None]]) -> None:
@@ -144,7 +144,7 @@ class OverTime(Generic[_V]):
         self._judges = [judge(cluster)]
 
     def __call__(self, job: Job) -> Sequence[_V]:
-        """Why a job can never start: in each state from its arrival on; nothing where it may start in one."""
+        """Why a job can never start, for each state from its arrival on; empty if it may start in one."""
         first = bisect_right(self._times, job.submit) if self._times else 0
         found = []
         for state in range(first, len(self._times) + 1):

@@ -1,10 +1,10 @@
 """The quota tree: what queues own, borrow and lend through their cohorts, as integers, kept up to date.
 
-A tree of ClusterQueues (leaves) and Cohorts with Kueue's arithmetic of hierarchical quotas. It knows amounts
-and nothing else: no jobs, no order of queues, no time. Several policies build on it.
+It is a tree of ClusterQueues (leaves) and Cohorts with Kueue's arithmetic of hierarchical quotas. It knows
+only amounts: no jobs, no order of queues, no time. Several policies build on it.
 
-Values are flat lists. Node `n` and flavor-resource `c` (a number, see `QuotaTree.cell`) meet at index
-`n * tree.width + c`; parents come before their children.
+Values are flat lists. The value of node `n` and flavor-resource `c` (a number, see `QuotaTree.cell`) has
+index `n * tree.width + c`; parents come before their children.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from harness.base.units import INT64_MAX
 from harness.cluster.model import ClusterQueue, Cohort, ResourceGroup
 
 UNLIMITED = INT64_MAX
-"""A quota or limit of this size or more is no bound at all; sums with it stay what it is."""
+"""A quota or limit of at least this size is no bound; sums with it stay at this value."""
 
 NO_PARENT = -1
 
@@ -26,7 +26,7 @@ Amounts = Iterable[tuple[int, int]]
 
 
 class FlavorResource(NamedTuple):
-    """What a quota is for: a resource of one flavor."""
+    """The subject of a quota: a resource of one flavor."""
 
     flavor: str
     resource: str
@@ -34,7 +34,7 @@ class FlavorResource(NamedTuple):
 
 @final
 class QuotaTree:
-    """Quotas and usage of ClusterQueues and the cohorts that they belong to.
+    """Quotas and usage of ClusterQueues and their cohorts.
 
     A cohort that is only named exists without quota of its own. Usage starts at zero. All amounts are cpu in
     millicores and base units otherwise. Usage is exact; quotas saturate at `UNLIMITED`.
@@ -42,25 +42,25 @@ class QuotaTree:
     Args:
         cluster_queues: the leaves, by name.
         cohorts: the cohorts that have a manifest, by name.
-        also: flavor-resources to make room for although nobody has a quota for them, because they are used.
+        also: flavor-resources to make room for although no queue has a quota for them, because they are used.
 
     Attributes:
         width: number of flavor-resources.
-        flavor_resources: what each number from 0 to `width` stands for.
-        labels: the same as decisions name it.
-        names: node -> name; a ClusterQueue and a Cohort may bear the same name.
+        flavor_resources: the flavor-resource of each number from 0 to `width`.
+        labels: their names in decisions.
+        names: node -> name; a ClusterQueue and a Cohort may have the same name.
         queues: ClusterQueue -> node.
         cohorts: Cohort -> node.
         parent: node -> its cohort's node, or `NO_PARENT`.
         children: node -> nodes below it, in ascending order.
         root: node -> the node at the top of its tree.
-        declared: node -> the flavor-resources that it, or a node below it, has a quota for; ascending.
-        nominal, borrowing_limit, lending_limit: what the manifests say (flat; a limit of None binds nothing).
+        declared: node -> the flavor-resources for which it, or a node below it, has a quota; ascending.
+        nominal, borrowing_limit, lending_limit: as in the manifests (flat; a limit of None binds nothing).
         subtree: what a node can give out: its own quota and what its children do not keep (flat).
         local_quota: the part of `subtree` that the parent never sees because of the lending limit (flat).
-        kept: what all nodes below a node keep so (flat).
+        kept: the sum of `local_quota` over all nodes below a node (flat).
         potential_available: the most that a node could use if nothing else used anything (flat).
-        usage: what is used; a cohort's is what its children use beyond what they keep (flat).
+        usage: the usage; a cohort's is what its children use beyond what they keep (flat).
 
     Raises:
         ClusterError: cohorts that are their own ancestors.
@@ -131,19 +131,19 @@ class QuotaTree:
         self._derive(own)
 
     def cell(self, flavor: str, resource: str) -> int | None:
-        """The number of a flavor-resource; None when nobody has a quota for it."""
+        """The number of a flavor-resource; None if no queue has a quota for it."""
         return self._numbers.get(FlavorResource(flavor, resource))
 
     def most(self, node: int, flavor: str, resource: str, *, borrow: bool = True) -> int:
-        """The most that a node could use of a flavor-resource if nothing else used anything."""
+        """The most of a flavor-resource that a node could use if nothing else used anything."""
         cell = self.cell(flavor, resource)
         at = node * self.width + (cell or 0)
         return 0 if cell is None else self.potential_available[at] if borrow else self.nominal[at]
 
     def charge(self, node: int, amounts: Amounts) -> None:
-        """Add to the usage of a node; what exceeds the part that a node keeps shows at its parent too.
+        """Adds to the usage of a node; the part that exceeds what the node keeps is added to its parent too.
 
-        A negative amount lowers the usage of this node alone; below zero only one with a borrowing limit.
+        A negative amount lowers only the usage of this node; below zero only if it has a borrowing limit.
         """
         usage, local_quota, up = self.usage, self.local_quota, self._up
         first = node * self.width
@@ -162,7 +162,7 @@ class QuotaTree:
                 at = up[at]
 
     def refund(self, node: int, amounts: Amounts) -> None:
-        """Take back what was charged: the exact inverse of `charge`, whatever else was charged since."""
+        """Takes back what was charged: the exact inverse of `charge`, whatever else was charged since."""
         usage, local_quota, up = self.usage, self.local_quota, self._up
         first = node * self.width
         for cell, amount in amounts:
@@ -180,10 +180,10 @@ class QuotaTree:
                 at = up[at]
 
     def available(self, node: int, cell: int) -> int:
-        """What a node could still use now, borrowing included.
+        """The amount that a node could still use now, borrowing included.
 
-        Negative when the node or a cohort above it uses more than it may; a queue that asks what it may
-        admit takes that as zero.
+        It is negative if the node or a cohort above it uses more than it may. A queue that asks what it may
+        admit treats that as zero.
         """
         if self._saturates[cell]:
             return self._available_saturating(node * self.width + cell)
@@ -210,10 +210,10 @@ class QuotaTree:
         return found
 
     def covers(self, node: int, charged: Amounts) -> bool:
-        """Whether what was charged to a node was available: nothing is used that there is no quota for.
+        """Returns True if the amounts charged to a node were available: no usage is without quota.
 
-        What is available falls by just what is charged, so this tells afterwards what `available` would have
-        told before.
+        `available` falls by exactly what is charged. So this finds afterwards what `available` would have
+        said before.
         """
         available = self.available
         for cell, _ in charged:  # noqa: SIM110 `all` of a generator takes twice as long, and targets ask often
@@ -222,7 +222,7 @@ class QuotaTree:
         return True
 
     def local_available(self, node: int, cell: int) -> int:
-        """What a node can still use of the part that it keeps from its parent; never negative."""
+        """The unused amount of the part that a node keeps from its parent; never negative."""
         at = node * self.width + cell
         local_quota, used = self.local_quota[at], self.usage[at]
         if local_quota >= UNLIMITED:
@@ -244,7 +244,7 @@ class QuotaTree:
         return at // width
 
     def borrows(self, node: int, cell: int, amount: int = 0) -> bool:
-        """Whether a node that used `amount` more would use more than it has itself."""
+        """Returns True if a node with `amount` more usage would use more than its own quota."""
         at = node * self.width + cell
         return self.usage[at] + amount > self.subtree[at]
 
@@ -256,7 +256,7 @@ class QuotaTree:
         return found
 
     def _read_quotas(self, node: int, groups: tuple[ResourceGroup, ...]) -> list[int]:
-        """Fill in a node's manifest; answers which flavor-resources it names."""
+        """Fills in a node's manifest; returns the flavor-resources that it names."""
         first = node * self.width
         parent = self.parent[node]
         if parent != NO_PARENT:
@@ -273,7 +273,7 @@ class QuotaTree:
         return named
 
     def _derive(self, own: list[list[int]]) -> None:
-        """Compute what follows from the manifests: bottom up what a node has, top down what it can reach."""
+        """Computes derived values from manifests: bottom up what a node has, top down what it can reach."""
         width = self.width
         self.subtree: list[int] = list(self.nominal)
         self.local_quota: list[int] = [0] * len(self.subtree)
@@ -362,7 +362,7 @@ def _parents(cluster_queues: Mapping[str, ClusterQueue], cohorts: Mapping[str, C
 
 
 def _top_down(parents: Mapping[str, str]) -> list[str]:
-    """The cohorts, every one after its parent, level by level."""
+    """The cohorts, each after its parent, level by level."""
     below: dict[str, list[str]] = {}
     for name, parent in parents.items():
         below.setdefault(parent, []).append(name)

@@ -1,4 +1,4 @@
-"""What a queue lacks for a request, as decisions record it: the same fields for all policies with quotas."""
+"""The amounts that a queue lacks for a request: the same fields in decisions of all policies."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def shortage(
 ) -> dict[str, Any]:
     """The figures of a request that does not fit.
 
-    `request` is what is asked for and `short` what of it is missing. `usage` and `quota` are the queue's.
-    `pool` is the cohort at the top with what its queues use of it. `kept`, no part of that, is what they keep
-    for themselves by their lending limits. A quota without end is left out. `holders` are the queues that use
-    most of it, where there are several flavors of it.
+    `request` is what is asked for and `short` the missing part of it. `usage` and `quota` are the queue's.
+    `pool` is the cohort at the top with the usage of its queues. `kept`, which is outside the pool, is what
+    they keep for themselves by their lending limits. Unlimited quotas are left out. `holders` are the queues
+    that use most of a flavor that is short, if its resource has several flavors.
 
     Args:
         tree: the quotas.
@@ -56,7 +56,7 @@ def shortage(
 def lacking(
     tree: QuotaTree, node: int, request: Iterable[tuple[int, int]], *, borrow: bool = True
 ) -> dict[str, int]:
-    """What of a request is missing; the arguments are those of `shortage`."""
+    """The missing part of a request; the arguments are those of `shortage`."""
     missing: dict[str, int] = {}
     for cell, amount in _summed(request).items():
         free = tree.available(node, cell)
@@ -76,9 +76,9 @@ def _summed(request: Iterable[tuple[int, int]]) -> dict[int, int]:
 
 
 def _holders(tree: QuotaTree, top: int, cells: Iterable[int]) -> dict[str, dict[str, int]]:
-    """The queues below a root that use most of what is short, where its resource has several flavors.
+    """The queues below a root that use most of what is short, if its resource has several flavors.
 
-    Where it has one, what they use of it is in the timeline.
+    If it has only one, the timeline has their usage.
     """
     found: dict[str, dict[str, int]] = {}
     flavors = Counter(each.resource for each in tree.flavor_resources)

@@ -1,7 +1,7 @@
-"""What was recorded of why a job waits, so that a reason is recorded when it is another one than before.
+"""The recorded reasons of a job's wait, so that a reason is recorded only when it changes.
 
-Two reasons may come and go for long, such as for every job of a long queue with everything that happens. Then
-a reason that was recorded before is recorded again only at the first, fourth, sixteenth, ... such return.
+Two reasons may alternate for long, for example for every job of a long queue at every event. A reason that
+was recorded before is then recorded again only at the first, fourth, sixteenth, ... such return.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 
 class Told(NamedTuple):
-    """What was recorded since a job waits.
+    """The reasons recorded since a job waits.
 
     Attributes:
-        last: the reason of the last attempt; None where that is not known, or it was no failure.
+        last: the reason of the last attempt; None if that is unknown, or the attempt was no failure.
         known: the reasons that were recorded.
         returns: how often one of them came again after another one.
     """
@@ -24,13 +24,13 @@ class Told(NamedTuple):
     returns: int = 0
 
     def then(self, reason: Hashable) -> Told:
-        """The same after one more attempt that failed, for another reason than the last one."""
+        """The state after one more failed attempt, with another reason than the last one."""
         if reason in self.known:
             return Told(reason, self.known, self.returns + 1)
         return Told(reason, self.known | {reason}, self.returns)
 
     def tells(self, after: Told) -> bool:
-        """Whether the last reason after one more attempt is to be recorded; asked of `then` alone."""
+        """Returns True if the reason must be recorded after one more attempt; `after` comes from `then`."""
         returns = after.returns
         return returns == self.returns or (not returns & (returns - 1) and returns % 3 == 1)
 

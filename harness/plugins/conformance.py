@@ -1,8 +1,7 @@
 """Checks a plugin's answers against recorded decisions of real components.
 
 A corpus is JSON Lines, gzipped or not, one case per line. `expect` of a case is the answer of the component's
-own
-code. A plugin registers a function that answers the same question with its model.
+own code. A plugin registers a function that answers the same question with its model.
 """
 
 from __future__ import annotations
@@ -41,8 +40,7 @@ class ConformanceSpec(Value):
         answer: answers one case; if it raises an error, the case differs.
         informative: names of fields that are reported and not judged, at any depth.
         fields: paths of everything that cases may give and configure, such as `given.pods[].pod`, with all
-            that is
-            below them; None if the component itself reports what it does not know.
+            that is below them; None if the component itself reports what it does not know.
         explain: explains an answer in words.
     """
 
@@ -72,8 +70,8 @@ class RegisterConformance(Registrar[ConformanceSpec]):
         """Register the function that answers cases of a component.
 
         A case that gives or configures anything beyond `fields`, such as `given.pods[].pod`, is refused,
-        because an answer
-        that ignores something proves nothing. Without `fields` the component checks this itself.
+        because an answer that ignores something proves nothing. Without `fields` the component checks this
+        itself.
 
         Raises:
             RegistrationError: the registration is invalid; names the plugin.

@@ -2,8 +2,7 @@
 
 A plugin is a module, installed with an entry point in the group `harness`; its functions carry the mark
 `harness.hookimpl`. Hooks are called at set-up or at the end, never for a job or an event. So their cost does
-not
-depend on the size of a trace.
+not depend on the size of a trace.
 """
 
 from __future__ import annotations

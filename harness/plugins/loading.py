@@ -1,8 +1,7 @@
 """Finds plugins, loads them, and keeps their registrations together with the owners.
 
 `load()` returns an object that is passed on. There is no manager at module level, so tests and notebooks can
-have
-as many as they like.
+have as many as they like.
 """
 
 from __future__ import annotations
@@ -121,8 +120,7 @@ def load(
     """Load the installed plugins.
 
     A plugin is left out if it cannot be imported, misspells a hook, makes an invalid registration, or fails
-    in one.
-    `found` lists it with the reason.
+    in one. `found` lists it with the reason.
 
     Args:
         only: load just these, by entry-point name.

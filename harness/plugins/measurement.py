@@ -37,8 +37,7 @@ class Measurement(NamedTuple):
         scope: `all`, or one of a kind, such as `queue=<name>`; `harness.plugins.scopes` defines them.
         resource: the resource, or "".
         at_least: whether jobs that were unfinished at the end of the window make the value a lower bound.
-            None if
-            they could move it either way, or if that is unknown (for older runs).
+            None if they could move it either way, or if that is unknown (for older runs).
     """
 
     metric: str

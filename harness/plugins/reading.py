@@ -24,8 +24,7 @@ class Reading(Value):
         notes: conventions that were applied, as sentences for the user.
         metadata: key-value pairs to keep with the trace (`harness.source`, `harness.license`, ...).
         place: returns the place of a row of `frame`, from 0, in the source, such as `a.csv: row 3`; None if
-            rows
-            are named by their numbers.
+            rows are named by their numbers.
     """
 
     frame: pl.DataFrame

@@ -178,8 +178,7 @@ class PolicySpec(Value):
     """A registered policy: its factory, its properties, and its plugin.
 
     `module` is the module of an installed plugin; "" for one given in Python. With `record`, the policy makes
-    no
-    decisions of its own, but plays what the trace says happened.
+    no decisions of its own, but plays what the trace says happened.
     """
 
     name: str
@@ -212,12 +211,9 @@ class ReaderSpec(Value):
     """A registered trace reader; `suffixes` and `sniff` decide which files it reads.
 
     `sniff` gets the path and the first 4 KiB, decompressed, and is called only if no suffix decides. `folder`
-    returns
-    whether a folder is a trace that it reads; most readers read files only. `advise` returns what to do about
-    a file
-    or folder that no reader accepts, or None if it does not know. `draft` writes an initial mapping of the
-    columns
-    of a file or folder.
+    returns whether a folder is a trace that it reads; most readers read files only. `advise` returns what to
+    do about a file or folder that no reader accepts, or None if it does not know. `draft` writes an initial
+    mapping of the columns of a file or folder.
     """
 
     name: str
@@ -279,14 +275,12 @@ class RegisterPolicy(Registrar[PolicySpec]):
             never: returns the jobs that the policy rejects because they can never start; reported before a
                 replay.
             record: whether it plays what the trace says happened: its jobs have `recorded` runs and end with
-                the last
-                of these. Nothing limits what it starts, and use beyond the cluster's capacity is counted.
+                the last of these. Nothing limits what it starts, and use beyond the cluster's capacity is
+                counted.
             by_queues: returns whether it admits jobs by the ClusterQueues of a cluster. An ElasticQuota with
-                the
-                name of a job's queue is then not enough, and a replay of such a job is refused.
+                the name of a job's queue is then not enough, and a replay of such a job is refused.
             by_elastic_quotas: returns whether it uses the elastic quotas of a cluster, whatever ClusterQueues
-                it
-                has; it is then measured against these.
+                it has; it is then measured against these.
             assumes: returns what it assumes because the manifests do not say it; printed before a replay, and
                 stored in its run.
 

@@ -1,10 +1,8 @@
 """Scopes: the part of a run that a value describes, `all` or `KIND=NAME`, with the meaning of each kind.
 
 A *queue* is the name that jobs give: a LocalQueue, or another name that the trace uses as one. A *quota* is
-what
-jobs count against: a ClusterQueue, or an ElasticQuota. Several queues may count against one quota, and a
-queue
-against none. A *holder* holds resources as one: a quota, or the jobs of a queue without a quota.
+what jobs count against: a ClusterQueue, or an ElasticQuota. Several queues may count against one quota, and a
+queue against none. A *holder* holds resources as one: a quota, or the jobs of a queue without a quota.
 
 All kinds are defined here. A scope of another kind is an error everywhere.
 """

@@ -50,8 +50,7 @@ class RegisterSection(Registrar[SectionSpec]):
             title: its heading.
             help: one line that describes its content.
             place: the sort key of sections; those with the same place are sorted by name. Built-in ones are
-                at 100,
-                200, ...; the last of them, the assumptions, is at 10,000.
+                at 100, 200, ...; the last of them, the assumptions, is at 10,000.
 
         Raises:
             RegistrationError: the registration is invalid; names the plugin.

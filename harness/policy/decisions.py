@@ -29,14 +29,12 @@ class Admit:
     """Reserve quota for a waiting job; in a cluster without nodes the job also starts, as a whole.
 
     It starts when its resources are free: at once, or when evicted jobs that still hold them are gone. Jobs
-    that wait
-    for this start in the order of their admission.
+    that wait for this start in the order of their admission.
 
     Attributes:
         job: the job, waiting as a whole.
         flavors: pod set -> resource -> flavor; empty if there are no flavors. Equal choices should be the
-            same
-            object, because it is converted to text once.
+            same object, because it is converted to text once.
         counts: pod set -> pods, for pod sets that get fewer pods than requested (partial admission).
         detail: the figures behind the decision, stored in the record.
         delay: how long it may not start although it holds quota, microseconds. Without nodes, its start is
@@ -173,8 +171,7 @@ class Wake:
     Attributes:
         at: microseconds since the origin, after now.
         idle: whether the wake does not keep a replay alive (a periodic flush). A wake that can start work
-            does. If
-            no job is alive or will arrive, no wake can start work, so all count as idle.
+            does. If no job is alive or will arrive, no wake can start work, so all count as idle.
     """
 
     at: int

@@ -131,17 +131,14 @@ Arrival: TypeAlias = (
     | tuple[Job, int, int | None, "Startup | None", int]
 )
 """A job with times in microseconds: the time of one undisturbed run, its own checkpoint interval or None.
-Then,
-optionally, the time its pods take to become ready, and how much of its run was done when it arrived.
-Evictions
-cost progress made before the arrival as they cost later progress.
+Then, optionally, the time its pods take to become ready, and how much of its run was done when it arrived.
+Evictions cost progress made before the arrival as they cost later progress.
 """
 
 Startup: TypeAlias = tuple[int, ...]
 """The time from the moment when pods that progress together hold their resources until they are ready. The
 numbers are for the first start, the second, and so on; the last holds for all later ones. `ENDLESS` means
-that
-they never become ready.
+that they never become ready.
 """
 
 ENDLESS = 2**62

@@ -38,45 +38,30 @@ class Policy(Protocol):
     """The calls that the engine makes. `pods` are numbers of pods within the job.
 
     A policy may have a further method `ready(job, pods, now)`. The engine then tells it when pods are ready:
-    they
-    hold their resources and have started up, so that they can make progress. For pods without a start-up
-    time, the
-    call comes at the instant of their start, after the policy's cycle. Another cycle then follows.
+    they hold their resources and have started up, so that they can make progress. For pods without a start-up
+    time, the call comes at the instant of their start, after the policy's cycle. Another cycle then follows.
 
     A policy may have a further method `doze(at, before)`, which plays idle wakes by itself while nothing else
     happens. This saves the engine the work of an instant. It is called if the only idle wake is due at `at`,
-    and no
-    other event before `before`. It plays those cycles before that whose only result is another wake. It
-    returns how
-    many these are, and when it wants to be woken next. `cycle` would have decided the same in them. The
-    engine calls
-    `cycle` for every cycle that `doze` has not counted.
+    and no other event before `before`. It plays those cycles before that whose only result is another wake.
+    It returns how many these are, and when it wants to be woken next. `cycle` would have decided the same in
+    them. The engine calls `cycle` for every cycle that `doze` has not counted.
 
     A policy may have two further methods `standing(now)` and `skip(span, counts)`. They let the engine skip
-    idle
-    wakes for hours and years. `standing` returns the state of the policy after its cycle at `now`, see
-    `Standing`, or
-    None if it does not know. If the policy returns to a state, and only its idle wakes came in between, it
-    would do
-    so again and again. The engine counts these rounds. It tells `skip` how much time has passed, in
-    microseconds,
-    and how much each of the counts has grown.
+    idle wakes for hours and years. `standing` returns the state of the policy after its cycle at `now`, see
+    `Standing`, or None if it does not know. If the policy returns to a state, and only its idle wakes came in
+    between, it would do so again and again. The engine counts these rounds. It tells `skip` how much time has
+    passed, in microseconds, and how much each of the counts has grown.
 
     A policy may have a further method `changed(change, now)`. The engine calls it for changes of the cluster,
-    one
-    object after the other, before the arrivals of that instant. The method updates everything derived from
-    the
-    cluster to `change.cluster`. It may return decisions, such as evictions from a drained queue. Each is
-    applied
-    before the next is requested, and all of them before the next change. A cluster that changes can only be
-    replayed
-    with such a policy, or with `--ignore-events`.
+    one object after the other, before the arrivals of that instant. The method updates everything derived
+    from the cluster to `change.cluster`. It may return decisions, such as evictions from a drained queue.
+    Each is applied before the next is requested, and all of them before the next change. A cluster that
+    changes can only be replayed with such a policy, or with `--ignore-events`.
 
     A policy with quotas may have a further method `within_quota(job, pods)`. It returns whether its quotas
-    would
-    admit these waiting pods of a job now, all together and without preemption. It changes nothing. It is
-    called
-    between instants, and only if `idle.quota` is measured (`--idle-causes`).
+    would admit these waiting pods of a job now, all together and without preemption. It changes nothing. It
+    is called between instants, and only if `idle.quota` is measured (`--idle-causes`).
     """
 
     def submit(self, job: Job, pods: range, now: int) -> None:
@@ -96,10 +81,9 @@ defaults filled in. A class with `__init__(self, cluster, view, options)` is one
 
 RunningJobs: TypeAlias = Callable[["Cluster", int], Sequence[Arrival]]
 """Returns the jobs that already run according to the manifests, numbered from 0 and arriving at the given
-time.
-The policy gets them like any other job, and starts them in place in its first cycle. An arrival need not give
-the progress of its job. Then the progress is its run time so far by the manifests, if its id is the namespace
-and name of a Workload or Pod.
+time. The policy gets them like any other job, and starts them in place in its first cycle. An arrival need
+not give the progress of its job. Then the progress is its run time so far by the manifests, if its id is the
+namespace and name of a Workload or Pod.
 """
 
 
@@ -120,9 +104,8 @@ Possible: TypeAlias = Callable[[Job], Never | None]
 
 Foresight: TypeAlias = Callable[["Cluster", Mapping[str, Any]], Possible]
 """Returns a function that judges, before a replay, which jobs can never start on a cluster with these
-options.
-It must agree with the policy, which rejects those jobs when they are submitted. It raises `InputError` if the
-policy cannot be made.
+options. It must agree with the policy, which rejects those jobs when they are submitted. It raises
+`InputError` if the policy cannot be made.
 """
 
 ByQueues: TypeAlias = Callable[["Cluster"], bool]

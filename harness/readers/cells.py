@@ -137,8 +137,7 @@ def amount(name: str, scale: int, least: int = 0) -> Field:
     Args:
         name: the column.
         scale: the size of the unit in the schema's unit, such as 1000 for cores or 2**30 for GiB. With 1,
-            amounts
-            must be whole, because fractions would be lost.
+            amounts must be whole, because fractions would be lost.
         least: the smallest amount, in the file's unit.
     """
     if scale == 1:

@@ -14,8 +14,7 @@ def pods_of(amounts: pl.Series, per_node: int, option: str) -> pl.DataFrame:
     """Returns the columns `each`, `pods` and `gang` for jobs with these numbers of devices or processors.
 
     A job that fits a node is one pod. Any other is a gang of equal pods, each with the largest divisor of the
-    job's
-    amount that a node can hold.
+    job's amount that a node can hold.
 
     Args:
         amounts: each job's amount, whole numbers; 0 is allowed.

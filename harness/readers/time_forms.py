@@ -2,8 +2,7 @@
 
 Parsers of tables use directives with the same names, some with other meanings (`%f` is nanoseconds, `%y` has
 another first year). Here a form becomes the same regular expression that Python makes of it, so that a form
-has
-one meaning. Names are English ones.
+has one meaning. Names are English ones.
 """
 
 from __future__ import annotations

@@ -86,8 +86,7 @@ def impossible(
     """Returns the jobs that can never start with a policy on a cluster, by reason.
 
     Returns None if this is not known beforehand. Either the policy registers no `never` function, or it
-    cannot be
-    made on the cluster.
+    cannot be made on the cluster.
 
     Raises:
         PluginError: `never` failed, or returned no valid answer.
@@ -120,8 +119,7 @@ def verdicts(trace: Trace, cluster: Cluster, plugins: Plugins) -> list[Verdict]:
     """Returns the verdicts of the plugins that the cluster suits, with their default options.
 
     A plugin with which no job could ever start does not count as one of them, unless this holds for all
-    plugins.
-    A plugin that fails when it is asked is left out with a warning.
+    plugins. A plugin that fails when it is asked is left out with a warning.
     """
     trace = homed(trace, cluster)
     by: dict[tuple[Impossible, ...], list[str]] = {}

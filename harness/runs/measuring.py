@@ -40,8 +40,7 @@ def measure(
 
     Returns:
         The measurements, in the order of the metrics. Then metric -> a sentence that names it and its plugin,
-        for
-        each metric that failed; no values of these are kept.
+        for each metric that failed; no values of these are kept.
 
     Raises:
         RunError: a table of the run is damaged.

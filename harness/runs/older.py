@@ -36,8 +36,7 @@ def with_numbers(decisions: pl.LazyFrame, jobs: pl.LazyFrame) -> pl.LazyFrame:
 
     Args:
         decisions: `decisions.parquet`. A pod's name there is its job's name. The pod's number follows if the
-            job
-            has several pods, and `-r<k>` for its k-th successor.
+            job has several pods, and `-r<k>` for its k-th successor.
         jobs: `jobs.parquet`.
     """
     rest = pl.col("pod").str.slice(pl.col("job_id").str.len_chars())

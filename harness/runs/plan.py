@@ -290,8 +290,7 @@ class Plan(Value):
         """The run's folder, relative to the folder of all results.
 
         Twins and replays of one quota alone are in hidden folders. A pattern such as `results/philly/*`
-        therefore
-        does not match them.
+        therefore does not match them.
         """
         if self.alone is not None:
             return Path(self.trace_name, ALONE, self.run_name)

@@ -75,11 +75,9 @@ class Request(Value):
     Attributes:
         trace: a trace file, in the canonical Parquet schema or in any format that a reader knows, or a trace.
         plugin: a registered policy's name, or a policy class of your own; None for the policy that the
-            manifests
-            select.
+            manifests select.
         cluster: manifests (a file or a folder), or a cluster. None for `<trace>.cluster.yaml` beside the
-            trace,
-            else for a cluster derived from the trace.
+            trace, else for a cluster derived from the trace.
         options: the given options of the policy.
         label: the name of the run; None for the policy's name.
         on_preemption: what a preempted job loses.
@@ -98,8 +96,7 @@ class Request(Value):
         alone: a ClusterQueue or ElasticQuota: only its jobs are replayed, with no more than its nominal
             quota; None for all jobs and quotas.
         ignore_events: whether a plugin that is not notified of cluster changes is replayed as if nothing
-            changed;
-            otherwise this is an error.
+            changed; otherwise this is an error.
     """
 
     trace: Path | Trace

@@ -330,8 +330,7 @@ class Run:
         """Yields some columns of one of `TABLES`, in order and in batches, with times as in `micros`.
 
         Meant for questions to tables that exceed memory. There is always at least one batch; that of an empty
-        table
-        is empty.
+        table is empty.
         """
         names = list(columns)
         if table in self._short:

@@ -281,7 +281,7 @@ class _Processes:
         code = worker.process.exitcode or 0
         if code < 0:
             name = signal.Signals(-code).name
-            why = " (the system does that where memory runs out)" if name == "SIGKILL" else ""
+            why = " (the system does that if memory runs out)" if name == "SIGKILL" else ""
             return ReplayError(
                 f"its process was ended by {name}{why}", hint="replay fewer at once: --workers 1"
             )

@@ -40,8 +40,8 @@ class Store:
         """Returns the run of a plan if it is there and whole.
 
         It is measured again if other metrics, or other code, measured it. A run that keeps less, lacks a
-        metric on
-        request, or is of unknown code is no answer. Remains of dead processes beside it are removed.
+        metric on request, or is of unknown code is no answer. Remains of dead processes beside it are
+        removed.
 
         Raises:
             RunError: the run must be measured again, and cannot be written.

@@ -50,8 +50,7 @@ def tenants(jobs: pl.DataFrame, cluster: Cluster, *, by_elastic_quotas: bool = F
         jobs: has the columns `namespace` and `queue`, and `QUOTA_NAME` if labels name quotas.
         cluster: the cluster of the replay.
         by_elastic_quotas: whether jobs count against the ElasticQuota, not the ClusterQueue, if both are
-            behind
-            a queue (`PolicySpec.admits_by_elastic_quotas`).
+            behind a queue (`PolicySpec.admits_by_elastic_quotas`).
     """
     leaves = QuotaLeaves(cluster)
     doors = _distinct(_doors(jobs))
@@ -159,15 +158,13 @@ def quotas(cluster: Cluster, *, by_elastic_quotas: bool = False) -> dict[str, di
     """Returns every ClusterQueue and ElasticQuota that can have jobs, as in `run.json`.
 
     `nominal` is resource -> the guaranteed amount: nominal quota summed over flavors, or `min`. A
-    ClusterQueue has
-    `limits` as a cohort does. If a resource has quota in several flavors, `flavors` gives the quota by
-    flavor.
+    ClusterQueue has `limits` as a cohort does. If a resource has quota in several flavors, `flavors` gives
+    the quota by flavor.
 
     Args:
         cluster: the cluster of the replay.
         by_elastic_quotas: whether the ElasticQuota is listed, rather than the ClusterQueue, if both kinds
-            have
-            the same name.
+            have the same name.
     """
     elastic: dict[str, dict[str, Any]] = {
         name: {"cohort": quota.parent, "weight": "1", "nominal": dict(quota.min or {})}

@@ -30,10 +30,8 @@ def workers_for(requests: Sequence[Request]) -> int:
     """Returns the number of processes for some replays: at most the cores that this process may use.
 
     Each process counts with 400 MB and four times the trace's size in memory. For a file that was not read
-    yet,
-    it is twenty times the file's size. All processes must fit the free memory. Traces of fewer than 10,000
-    jobs,
-    or in files of less than 64 KiB, are replayed in this process.
+    yet, it is twenty times the file's size. All processes must fit the free memory. Traces of fewer than
+    10,000 jobs, or in files of less than 64 KiB, are replayed in this process.
     """
     if len(requests) < 2 or all(_is_short(request) for request in requests):
         return 1

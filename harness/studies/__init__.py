@@ -1,1 +1,1 @@
-"""Many replays as one thing: twins, experiments, tuning and forecasts."""
+"""Studies that need many replays: twins, experiments, tuning and forecasts."""

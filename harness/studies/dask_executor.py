@@ -1,4 +1,4 @@
-"""Executors on other machines: those of Dask, if it is installed."""
+"""Executors on other machines: the workers of Dask, if it is installed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Who makes the items of a work: this process, several of this machine, or any executor of functions.
+"""The makers of a work's items: this process, several processes of this machine, or an executor of functions.
 
-Only this many items are handed out at a time, so that what waits takes no memory here or at a scheduler. An
-item whose process died is handed out again; one that ends its process even when it is alone has failed.
+Only a limited number of items is handed out at a time, so that waiting items take no memory here or at a
+scheduler. An item whose process died is handed out again. An item that ends its process even when it is alone
+has failed.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from harness.runs.worker_count import workers_within
 from harness.studies.items import Packed, Work, make_elsewhere, packed
 
 _AHEAD = 2
-"""Items that are handed out for each process: one that it makes, one that waits."""
+"""Items handed out for each process: one that it makes, one that waits."""
 
 ELSEWHERE = 64
-"""Items that are handed out to an executor, whose number of workers may change."""
+"""Items handed out to an executor, whose number of workers may change."""
 
-_DIED = "its process was ended (the system does that where memory runs out)\nHint: use fewer --workers"
+_DIED = "its process was ended (the system does that if memory runs out)\nHint: use fewer --workers"
 
 ItemT = TypeVar("ItemT")
 MadeT = TypeVar("MadeT")
@@ -37,7 +38,7 @@ class Crew(Protocol[_ItemT, _MadeT]):
     """Makes items."""
 
     def make(self, items: Iterable[_ItemT]) -> Generator[_MadeT, None, None]:
-        """What came of each, as soon as it is over; where the iterator is closed, the others are given up."""
+        """Yields each result as soon as it is ready; drops the remaining items if it is closed."""
         ...
 
 
@@ -53,9 +54,9 @@ class Alone(Generic[ItemT, MadeT]):
 
 
 class Processes(Generic[ItemT, MadeT]):
-    """Makes items in processes of this machine, which are begun anew and keep what they have read.
+    """Makes items in processes of this machine, which start fresh and keep what they have read.
 
-    They stay from one call to the next, and are to be ended by `end`.
+    They stay from one call to the next; `end` ends them.
 
     Args:
         work: makes them.
@@ -67,7 +68,7 @@ class Processes(Generic[ItemT, MadeT]):
         self._pool: Pool | None = None
 
     def make(self, items: Iterable[ItemT]) -> Generator[MadeT, None, None]:
-        """See `Crew`; after a process died what had been handed out is made one by one."""
+        """See `Crew`; after a process has died, the items that were handed out are made one by one."""
         left: Iterator[ItemT] = iter(items)
         while True:
             suspects = yield from self._make(left, _AHEAD * self._workers)
@@ -78,13 +79,13 @@ class Processes(Generic[ItemT, MadeT]):
                     yield self._work.failed(item, _DIED)
 
     def end(self, *, now: bool) -> None:
-        """End the processes, see `Pool`; others are begun when there is more to make."""
+        """Ends the processes, see `Pool`; others start if there is more to make."""
         if self._pool is not None:
             self._pool.end(now=now)
             self._pool = None
 
     def _make(self, items: Iterator[ItemT], most: int) -> Generator[MadeT, None, list[ItemT]]:
-        """Make items until all are made or a process dies; answers those that were handed out then."""
+        """Makes items until all are made or a process dies; returns the items that were then handed out."""
         if self._pool is None:
             self._pool = Pool(self._workers, _begin, self._packed)
         pool, over = self._pool, False
@@ -98,9 +99,9 @@ class Processes(Generic[ItemT, MadeT]):
 
 
 class Elsewhere(Generic[ItemT, MadeT]):
-    """Makes items by an executor: of `dask.distributed`, or any that has `submit` and Python's futures.
+    """Makes items with an executor: of `dask.distributed`, or any that has `submit` and Python's futures.
 
-    Inputs are sent to a process that says that it has not got them.
+    A process receives the inputs only after it has reported that it lacks them.
 
     Args:
         work: makes them.
@@ -121,7 +122,7 @@ class Elsewhere(Generic[ItemT, MadeT]):
         )
         if lost:
             raise ReplayError(
-                f"the executor gave up with {len(lost):,} items under way",
+                f"the executor stopped with {len(lost):,} items in progress",
                 hint="start it again; the same command continues where this one stopped",
             )
 
@@ -136,7 +137,7 @@ class Elsewhere(Generic[ItemT, MadeT]):
 def crew_for(
     work: Work[ItemT, MadeT], most: int, *, workers: int | None, executor: Executor | None
 ) -> Iterator[tuple[Crew[ItemT, MadeT], int]]:
-    """Whoever makes items, until the end of the block; and how many at once.
+    """The maker of items, until the end of the block, and the number of items that it makes at once.
 
     Args:
         work: makes them.
@@ -174,14 +175,14 @@ def _handed_out(
     submit: Callable[[ItemT], Future[MadeT | None]],
     again: Callable[[ItemT], Future[MadeT | None]] | None = None,
 ) -> Generator[MadeT, None, list[ItemT]]:
-    """Hand out items, this many at a time; answers those that were under way when the executor died.
+    """Hands out items, this many at a time; returns those that were in progress when the executor died.
 
     Args:
         work: makes them.
-        items: what is to be made; what was not handed out is left in it.
+        items: what is to be made; items that were not handed out remain in it.
         most: how many are handed out at a time.
         submit: hands one out.
-        again: hands one out with all it needs, to whoever asks for that.
+        again: hands one out with all its inputs, to a process that lacks them.
     """
     under_way: dict[Future[MadeT | None], ItemT] = {}
     waiting: deque[ItemT] = deque()
@@ -225,7 +226,7 @@ _given: list[Packed] = []
 
 
 def _begin(work: Packed) -> None:
-    """What a process gets when it begins."""
+    """Initializes a process: stores the work, and makes signals end the process."""
     heed_signals(lambda *_: os._exit(1))
     _given[:] = [work]
 

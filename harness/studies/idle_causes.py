@@ -1,7 +1,7 @@
-"""Runs with a judgement of why jobs wait, so that `idle.*` can be measured: they are replayed once more.
+"""Runs with the causes of jobs' waits, so that `idle.*` can be measured; this needs a further replay.
 
-The judgements are kept with the run, as `causes.parquet`. What cannot be judged is said in a sentence, which
-the run keeps with its metrics.
+The causes are kept with the run, as `causes.parquet`. If they cannot be found, a sentence says so, which the
+run keeps with its metrics.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ OPTION = "--idle-causes"
 
 
 class Judging(FurtherRequest):
-    """A request of whose run it is judged why jobs wait."""
+    """A request whose run also gets the causes of its jobs' waits."""
 
     def measured(
         self,
@@ -39,15 +39,15 @@ class Judging(FurtherRequest):
         watch: Callable[[int, int], None] | None,
         command: str | None,
     ) -> Run:
-        """Replay it once more to judge."""
+        """Replays the run once more to find the causes."""
         return run if IDLE in run.info else _judged(run, plan or self.plan(plugins), watch)
 
 
 def judging(runs: Sequence[Run], plugins: Plugins) -> list[Judging]:
-    """The requests that judge runs; a run that has been judged is only found again.
+    """The requests that find the causes for runs; a run that has them is only found again.
 
     Raises:
-        RunError: a run cannot be replayed from what it says of itself; says why.
+        RunError: a run cannot be replayed from its own record; the message says why.
     """
     found = []
     for run in runs:
@@ -57,10 +57,10 @@ def judging(runs: Sequence[Run], plugins: Plugins) -> list[Judging]:
 
 
 def judged_runs(requests: Sequence[Judging], outcomes: Mapping[int, Outcome]) -> list[Run]:
-    """The runs of such requests, each as the answer to what had been asked for.
+    """The runs of such requests, each as the answer to the original request.
 
     Raises:
-        ReplayError: some of several failed; names them, and has the runs of the others.
+        ReplayError: some of several failed; it names them, and has the runs of the others.
     """
     runs = runs_of(requests, outcomes)
     for run, request in zip(runs, requests, strict=True):
@@ -69,7 +69,7 @@ def judged_runs(requests: Sequence[Judging], outcomes: Mapping[int, Outcome]) ->
 
 
 def _judged(run: Run, plan: Plan, watch: Callable[[int, int], None] | None) -> Run:
-    """A run with what is judged of it, which is kept."""
+    """A run with its causes, which are stored."""
     if plan.policy.record:
         return _refused(run, "a record does not say why jobs waited")
     seen: list[Causes] = []
@@ -83,7 +83,7 @@ def _judged(run: Run, plan: Plan, watch: Callable[[int, int], None] | None) -> R
     again = play_again(replace(plan, observe=observe), told)
     if any(again[name] != run.info[name] for name in ("window", "outcome")):
         return _refused(run, f"{run.label}, replayed once more, decides otherwise")
-    with blamed_on(f"policy {plan.label} failed when it was asked why jobs wait", kind=PolicyError):
+    with blamed_on(f"policy {plan.label} failed on a question about why jobs wait", kind=PolicyError):
         judged = seen[0].judged(run.window.end)
     columns = {name: pl.Series(name, column) for name, column in zip(Judged._fields, judged, strict=True)}
     with_causes = added(run, [], {IDLE: []}, {"causes": columns})

@@ -1,7 +1,7 @@
 """Replays each quota of a run alone, and adds the results to the metrics of the run.
 
 A run in which one quota is alone is a request like any other (`Request.alone`): it is stored, and not made
-again. Sentences say what cannot be measured, and the run keeps them with its metrics.
+again. If something cannot be measured, a sentence says so, and the run keeps it with its metrics.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ class Isolated:
     """The quotas of some runs, each alone.
 
     Args:
-        runs: all of whose tables are there.
-        plugins: replay what is not there.
-        aside: where runs with one quota alone are kept as long as that folder lasts; by default beside the
-            runs, for good.
+        runs: complete runs with all their tables.
+        plugins: replay the runs that are missing.
+        aside: a temporary folder for the runs with one quota alone; by default they are kept beside the runs
+            for good.
 
     Attributes:
-        requests: the runs with one quota alone, of one run after the other.
+        requests: the runs with one quota alone, in the order of the runs.
 
     Raises:
-        RunError: a run cannot be replayed from what it says of itself; says why.
+        RunError: a run cannot be replayed from its own record; the message says why.
     """
 
     def __init__(self, runs: Sequence[Run], plugins: Plugins, *, aside: Path | None = None) -> None:
@@ -53,7 +53,7 @@ class Isolated:
         for place, run in enumerate(runs):
             quotas = [name for name, nominal in _most_nominal(run).items() if nominal]
             if not quotas:
-                self._refused[place] = "no job counts against a quota, so there is nothing to be alone on"
+                self._refused[place] = "no job counts against a quota, so no quota can be replayed alone"
                 continue
             request = replace(request_of(run, plugins), output=aside or run.path.parent.parent)
             requests = [replace(request, alone=name) for name in quotas]
@@ -73,17 +73,17 @@ class Isolated:
         over: Callable[[int], None] | None = None,
         command: str | None = None,
     ) -> list[Run]:
-        """The runs with what is measured of them, which is kept.
+        """Measures the runs against their quotas alone and stores the results.
 
         Args:
             workers: how many replays are made at once; see `harness.replay_all`.
-            watch: hears now and then how far each of `requests` has come.
-            over: hears the number of each that is over.
+            watch: is called now and then with the progress of each of `requests`.
+            over: is called with the number of each that is over.
             command: the command line, for their provenance.
 
         Raises:
             ReplayError: some replays failed; the others are kept.
-            RunError: what was measured cannot be written.
+            RunError: results cannot be written.
         """
         outcomes = {}
         with closing(
@@ -102,9 +102,9 @@ class Isolated:
         return [self._measured(place, alone[place]) for place in range(len(self._runs))]
 
     def _without_refused(self, outcomes: Mapping[int, Run | BaseException]) -> list[int]:
-        """The numbers of the requests but for those of runs where one has a quota that no policy can use.
+        """The numbers of the requests, without those of runs in which no policy can use one of the quotas.
 
-        An ElasticQuota may be missing, for example, where its ClusterQueue is alone.
+        For example, an ElasticQuota may be missing if its ClusterQueue is alone.
         """
         for at, (place, quota) in enumerate(self._asked):
             error = outcomes[at]
@@ -123,7 +123,7 @@ class Isolated:
 
 
 def _with_those_aside(run: Run, alone: Iterable[Run]) -> dict[str, Any]:
-    """What a run says of its cost, with that of runs which nobody will find."""
+    """The provenance of a run with the added costs of runs that are not kept."""
     provenance = run.info["provenance"]
     several = [each.info["provenance"] for each in (run, *alone)]
     costs = {name: round(sum(each[name] for each in several), 3) for name in ("wall_seconds", "cpu_seconds")}
@@ -131,9 +131,9 @@ def _with_those_aside(run: Run, alone: Iterable[Run]) -> dict[str, Any]:
 
 
 def _beyond_quotas(run: Run, alone: Mapping[str, Run]) -> Iterator[str]:
-    """A sentence: a policy ignores quotas, so a quota alone has the whole cluster.
+    """A sentence for a policy that ignores quotas, so that a quota alone has the whole cluster.
 
-    Pods that terminate do not count: quota may be given anew before they are gone.
+    Pods that terminate do not count: their quota may be given to others before they are gone.
     """
     behind = _most_nominal(run)
     for quota, other in alone.items():
@@ -150,7 +150,7 @@ def _beyond_quotas(run: Run, alone: Mapping[str, Run]) -> Iterator[str]:
 
 
 def _most_nominal(run: Run) -> dict[str, dict[str, int]]:
-    """Quota or queue that jobs count against -> the most that is nominally its own at any time."""
+    """Quota or queue that jobs count against -> the largest nominal quota that it has at any time."""
     found: dict[str, dict[str, int]] = {}
     for then in holders_then(run):
         for holder in then:
@@ -172,11 +172,11 @@ def _most_at_once(run: Run) -> dict[str, int]:
 
 
 def _left_out(found: Mapping[str, Sharing]) -> Iterator[str]:
-    """How many jobs of each quota have nothing to be compared with."""
+    """A sentence with the number of each quota's jobs that have nothing to compare with."""
     several = {quota: each.left_out for quota, each in found.items() if each.left_out}
     if several:
         each = ", ".join(f"{count:,} of {quota}" for quota, count in several.items())
         yield (
-            f"{FINISH_TIME}: jobs that finished, but alone on their quota did not (or took no time), are "
-            f"left out: {each}"
+            f"{FINISH_TIME}: jobs that finished here but not alone on their quota (or took no time there) "
+            f"are left out: {each}"
         )

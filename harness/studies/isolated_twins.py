@@ -1,7 +1,7 @@
-"""A twin of a run together with each quota of it alone: one piece of work that leaves metrics.
+"""A twin of a run with each of its quotas alone: one piece of work that leaves metrics.
 
-The twins of a run are many, so those with one quota alone are not kept: they are made in a folder that goes
-when the twin has been measured. What is interrupted begins with the twin again.
+A run may have many twins, so runs with one quota alone are not kept. They are made in a folder that is
+deleted when the twin has been measured. After an interruption the work begins with the twin again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class IsolatedTwin(FurtherRequest):
         watch: Callable[[int, int], None] | None,
         command: str | None,
     ) -> Run:
-        """Replay it with each quota alone, and add what that says."""
+        """Replays each quota alone, and adds the results to the run."""
         if ISOLATED in run.info:
             return run
         told = None if watch is None else _after(run.info["outcome"]["jobs"], watch)
@@ -43,19 +43,19 @@ class IsolatedTwin(FurtherRequest):
 
 
 class JudgedTwin(IsolatedTwin):
-    """The same for a run with a judgement of why jobs wait."""
+    """A request whose run is measured against its quotas alone, and gets the causes of its jobs' waits."""
 
     whole = Judging
 
 
 def is_measured(run: Run) -> bool:
-    """Whether a run has been measured against its quotas alone, and that could be done."""
+    """Returns True if a run has been measured against its quotas alone, with results."""
     found = run.metrics.filter(metric=VIOLATIONS)["value"]
     return bool(found.is_not_null().any())
 
 
 def measured_as(run: Run, before: Run) -> Run:
-    """A twin that was replayed again, with what was measured of it before against its quotas alone."""
+    """A twin that was replayed again, with its earlier measurements against its quotas alone."""
     if ISOLATED in run.info or ISOLATED not in before.info:
         return run
     rows = before.metrics.filter(pl.col("metric").is_in(FINISH_TIMES)).iter_rows(named=True)
@@ -63,7 +63,7 @@ def measured_as(run: Run, before: Run) -> Run:
 
 
 def _after(jobs: int, watch: Callable[[int, int], None]) -> Watch:
-    """Tells of replays one after the other as of a single one, which so many jobs have arrived in before."""
+    """A watch for one replay after another that reports them as one; `jobs` have arrived in earlier ones."""
     arrived: dict[int, int] = {}
 
     def told(number: int, now: int, count: int) -> None:

@@ -1,6 +1,6 @@
-"""Something that is made item by item, and how it goes to other processes and machines.
+"""Work that is done item by item, and its way to other processes and machines.
 
-It travels by its sum: whoever makes items keeps what it got, and says so where it has not got it yet.
+Work is identified by its hash. A process keeps the work that it receives, and reports if it lacks it.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ MadeT = TypeVar("MadeT", covariant=True)
 
 
 class Work(Protocol[ItemT, MadeT]):
-    """Makes items; it can be pickled, with all that they are made of."""
+    """Makes items; it can be pickled with all its inputs."""
 
     @property
     def memory(self) -> int:
-        """About how many bytes a process takes that makes items."""
+        """The approximate number of bytes that a process takes that makes items."""
         ...
 
     def begun(self) -> Callable[[ItemT], MadeT]:
-        """Be ready in this process; answers what makes an item."""
+        """Prepares this process; returns the function that makes an item."""
         ...
 
     def failed(self, item: ItemT, why: str) -> MadeT:
-        """What comes of an item that nobody could make."""
+        """The result for an item that no process could make."""
         ...
 
 
 class Packed(NamedTuple):
-    """A work as bytes, and their sum."""
+    """A work as bytes, and their hash."""
 
     digest: str
     content: bytes
@@ -52,11 +52,11 @@ def packed(work: Work[Any, Any]) -> Packed:
 
 
 def make_elsewhere(digest: str, content: bytes | None, item: Any) -> Any:
-    """Make an item in a process that may have got the work before; None asks for it.
+    """Makes an item in a process that may already have the work; returns None to ask for the work.
 
     Args:
-        digest: the sum of the work.
-        content: the work; None where it may be there already.
+        digest: the hash of the work.
+        content: the work; None if it may be there already.
         item: what to make.
 
     Raises:

@@ -1,7 +1,7 @@
-"""The twins of finished runs: those that are kept, and requests for those that are not.
+"""The twins of finished runs: those that are kept, and requests for those that are missing.
 
 A run's twins are beside it (`harness.runs.plan.TWINS`), in a folder with the run's name. That name covers the
-code and all settings, so what lies there under the text of a twin is the answer.
+code and all settings. So a folder there under the text of a twin is the result for that twin.
 """
 
 from __future__ import annotations
@@ -29,18 +29,19 @@ from harness.trace.shake import Shake, Shaking, Twin
 
 
 class Twins:
-    """The twins of some runs, as far as they are there, and what is to be replayed for the others.
+    """The twins of some runs that are there, and the requests for those that are missing.
 
-    Where the runs have equal arrivals, so have their twins of one number, which are measured over the windows
-    that these share. When those end is known once all of them are there: until then their tables are kept.
+    If runs have equal arrivals, so have their twins of one number. These are measured over the windows that
+    they share. The end of such a window is known once all of them are there; until then their tables are
+    kept.
 
     Args:
         runs: the runs.
-        shake: which twins.
-        plugins: gives them where something is to be replayed; called once at most.
+        shake: the jitter and the number of twins.
+        plugins: gives the plugins if something must be replayed; called at most once.
         shared: whether the runs have equal arrivals.
-        isolated: whether twins are measured against their quotas alone, where that could be done of the run.
-        idle: whether it is judged of twins why jobs wait, where that could be done of the run.
+        isolated: whether twins are measured against their quotas alone, if that was possible for the run.
+        idle: whether the causes of jobs' waits are found for twins, if that was possible for the run.
     """
 
     def __init__(
@@ -67,16 +68,17 @@ class Twins:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing is to be replayed."""
+        """Returns True if nothing needs to be replayed."""
         return not self._missing
 
     @cached_property
     def requests(self) -> list[Request]:
-        """What is to be replayed next, twin by twin, so that what is there of all runs grows alike.
+        """The next requests, twin by twin, so that all runs get their twins at the same pace.
 
         Raises:
-            RunError: twins are missing of a run that cannot be replayed; says why, and what to do.
-            OptionError: priorities are to be shaken that no share gives.
+            RunError: twins are missing of a run that cannot be replayed; the message says why, and what to
+                do.
+            OptionError: priorities cannot be shaken, because no priority share draws them.
         """
         if self._missing and self._plugins is None:
             self._plugins = self._load()
@@ -89,14 +91,14 @@ class Twins:
         return [self._request(place, twin) for place, twin in self._missing]
 
     def _has(self, place: int) -> str:
-        """How many twins of a run are there and need not be replayed, as the beginning of a message."""
+        """The number of a run's twins that need no replay, as the beginning of a message."""
         missing = sum(of == place for of, _ in self._missing)
         count = len(self._twins) - missing
         return f"has {count:,} of {len(self._twins):,} twins, and " if count else "has no twins, and "
 
     @property
     def _told(self) -> str:
-        """Which twins, as `--shake` takes them."""
+        """The twins in the form of `--shake`."""
         shaking = self._shake.shaking
         return str(self._shake.count) if shaking == Shaking() else str(self._shake)
 
@@ -121,15 +123,15 @@ class Twins:
         over: Callable[[int], None] | None = None,
         command: str | None = None,
     ) -> None:
-        """Carry out `requests`, side by side, and keep them; then more may be asked for.
+        """Carries out `requests`, side by side, and stores the results; then there may be more requests.
 
-        A twin that keeps only its metrics is asked for again where it is compared with others than before
-        that end elsewhere.
+        A twin that keeps only its metrics is requested again if it is compared with other runs than before
+        that end at other times.
 
         Args:
             workers: how many at once; see `harness.replay_all`.
-            watch: hears now and then how far each of `requests` has come.
-            over: hears the number of each that is over.
+            watch: is called now and then with the progress of each of `requests`.
+            over: is called with the number of each that is over.
             command: the command line, for their provenance.
 
         Raises:
@@ -158,7 +160,7 @@ class Twins:
         self._next()
 
     def replayed(self, *, workers: int | None = None) -> list[list[Run]]:
-        """The twins of each run; those that are not there are replayed.
+        """The twins of each run; missing ones are replayed.
 
         Raises:
             ReplayError: some failed; the others are kept.
@@ -173,14 +175,14 @@ class Twins:
         return [[found[twin] for twin in self._twins] for found in self._there]
 
     def _next(self) -> None:
-        """Find out what is to be replayed."""
+        """Finds the twins that must be replayed."""
         self._missing: list[tuple[int, Twin]] = []
         for twin in self._twins:
             self._settle(twin)
             self._missing += [(place, twin) for place in range(len(self._runs)) if self._lacks(place, twin)]
 
     def _lacks(self, place: int, twin: Twin) -> bool:
-        """Whether a run's twin is to be replayed."""
+        """Returns True if a run's twin must be replayed."""
         run, shared = self._there[place].get(twin), self._shares(twin)
         if run is None or (self._isolated[place] and ISOLATED not in run.info):
             return True
@@ -189,13 +191,13 @@ class Twins:
         return shared is not None and _is_needed(run, shared[place])
 
     def _shares(self, twin: Twin) -> list[Shared] | None:
-        """Over what the twins of one number are measured; None as long as that is not known."""
+        """The windows and jobs of the twins of one number; None as long as they are not known."""
         siblings = [found.get(twin) for found in self._there]
         there = [run for run in siblings if run is not None]
         return shared_by(there) if self._shared and len(there) == len(siblings) else None
 
     def _settle(self, twin: Twin) -> None:
-        """Measure the twins of one number over the windows that they share, and keep no more than metrics."""
+        """Measures the twins of one number over the windows that they share, and then keeps only metrics."""
         shares = self._shares(twin)
         if shares is None:
             return
@@ -212,12 +214,12 @@ class Twins:
 
 
 def _is_needed(run: Run, shared: Shared) -> bool:
-    """Whether a twin is to be measured over what it shares with others."""
+    """Returns True if a twin must be measured over what it shares with others."""
     return not shared.is_own(run) and shared.key not in run.windows
 
 
 def kept_shake(runs: Sequence[Run]) -> Shake | None:
-    """The twins that are kept of all runs: the most of one kind, from the first; None of fewer than two."""
+    """The twins that are kept for all runs: the most of one kind, from the first; None if fewer than two."""
     of_runs = [set(map(Twin.parse, _called(run))) for run in runs]
     both = set.intersection(*of_runs) if of_runs else set()
     found = []
@@ -231,14 +233,14 @@ def kept_shake(runs: Sequence[Run]) -> Shake | None:
 
 
 def _called(run: Run) -> Iterator[str]:
-    """The twins that are kept of a run, as they are written."""
+    """The names of a run's twins that are kept."""
     for folder in _folders(run.path.parent / TWINS / run.path.name):
         with suppress(RunError):  # what is damaged is none
             yield Run.open(folder).info["settings"]["twin"]
 
 
 def _there(run: Run, twins: Sequence[Twin]) -> dict[Twin, Run]:
-    """Those of a run's twins that are kept, whole, and measured as the run was."""
+    """The twins of a run that are kept, complete, and measured in the same way as the run."""
     measured = run.info.get("measured_by", {})
     forced = run.request is not None and run.request.force
     if forced or None in measured.values() or any("unknown" in code for code in _codes(run.info)):

@@ -1,8 +1,8 @@
-"""Why jobs wait, judged minute by minute while a policy replays: what `idle.*` are split by.
+"""The causes of jobs' waits, judged minute by minute while a policy replays; `idle.*` is split by them.
 
-An observer stands between the engine and the policy, and passes on every call and decision as it is. It
-judges at whole minutes after the first arrival at which anything has changed, once all of the instant has
-happened; what waits alike is judged once.
+An observer stands between the engine and the policy, and passes on every call and decision unchanged. It
+judges at whole minutes after the first arrival, once all events of the instant have happened, and only if
+anything has changed. Jobs that wait alike are judged together.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from harness.policy import (
 )
 
 _FURTHER = ("ready", "doze", "standing", "skip")
-"""Further methods of policies, which the engine calls where there are any."""
+"""Optional methods of policies, which the engine calls if they exist."""
 
 _NO_FLAVORS: Mapping[str, Mapping[str, str]] = {}
 
@@ -48,10 +48,10 @@ class _Waiting:
         pods: numbers of the pods that wait.
         nominated: those of them that are nominated to a node.
         admitted: whether it holds quota.
-        until: up to when it may not start although it does.
-        flavors: what it was admitted with.
-        awaited: how many pods were told to go for it, and are still there.
-        alike: what it is judged with; None as long as something is reserved for it.
+        until: the time before which it may not start although it is admitted.
+        flavors: the flavors of its admission.
+        awaited: how many pods were told to leave for it, and are still there.
+        alike: the group that it is judged with; None as long as something is reserved for it.
     """
 
     __slots__ = ("admitted", "alike", "awaited", "flavors", "job", "nominated", "pods", "until")
@@ -69,11 +69,11 @@ class _Waiting:
 
 @final
 class _Alike:
-    """Jobs that wait alike, so that one judgement is that of all.
+    """Jobs that wait alike, so that one judgement covers all.
 
     Attributes:
         key: what they have in common.
-        jobs: by index; the judgement asks for the first one.
+        jobs: by index; the first one is judged.
         new: those that have joined since the last judgement.
         cause: the last one; -1 before any.
         ask: what they ask nodes for; None before it was looked at.
@@ -90,10 +90,10 @@ class _Alike:
 
 
 class Causes:
-    """A policy that does what another one does, and keeps why jobs wait.
+    """A policy that acts like another one, and records the causes of jobs' waits.
 
     Args:
-        policy: the other one. Without a method `within_quota` no quota keeps a job out.
+        policy: the other one. Without a method `within_quota`, quota is never a cause.
         cluster: has the nodes, if any.
     """
 
@@ -126,7 +126,7 @@ class Causes:
         self._minutes, self._jobs, self._causes = array("q"), array("q"), array("b")
 
     def judged(self, end: int) -> Judged:
-        """All judgements; those that are due are made as the run ends."""
+        """All judgements; those that are still due are made at the end of the run."""
         self._reach(end + 1)
         columns = self._minutes, self._jobs, self._causes
         minutes, jobs, causes = (np.array(column, dtype=np.int64) for column in columns)
@@ -179,7 +179,7 @@ class Causes:
             yield decision
 
     def _take(self, decision: Decision) -> None:
-        """Take into account what is about to be applied; what cannot be is for the engine to refuse."""
+        """Takes a decision into account before it is applied; the engine refuses invalid ones."""
         match decision:
             case Admit(job) if job.index in self._waiting:
                 self._admit(self._waiting[job.index], decision)
@@ -224,7 +224,7 @@ class Causes:
             self._room.bind(waiting.job, pods, node, waiting.flavors)
 
     def _evict(self, victim: Job, by: Job | None, pods: range | None) -> None:
-        """Pods are evicted; whoever takes their place waits until they are gone."""
+        """Pods are evicted; the jobs that take their place wait until they are gone."""
         held = self._held.get(victim.index, set())
         waiting = None if by is None else self._waiting.get(by.index)
         if by is not None and waiting is not None:
@@ -252,7 +252,7 @@ class Causes:
             self._room.free(job, pods)
 
     def _withdraw(self, waiting: _Waiting) -> None:
-        """A job was evicted: it is not admitted any more."""
+        """Notes that a job was evicted and is no longer admitted."""
         waiting.admitted, waiting.until, waiting.flavors = False, -1, _NO_FLAVORS
 
     # --- judgements ---------------------------------------------------------------------------------------
@@ -263,7 +263,7 @@ class Causes:
         return -(-(time - self._begin) // MINUTE)
 
     def _change(self, job: Job) -> None:
-        """Something has changed, for a job above all."""
+        """Notes that something has changed, mainly for this job."""
         self._moved[job.index] = None
         minute = self._minute(self._now)
         if minute != self._changed:
@@ -302,7 +302,7 @@ class Causes:
             alike.new.clear()
 
     def _join(self, waiting: _Waiting, minute: int, now: int) -> None:
-        """Find out what a job is judged with, unless something is reserved for it."""
+        """Finds the group that a job is judged with, unless something is reserved for it."""
         index, before = waiting.job.index, waiting.alike
         waiting.alike = None
         if waiting.pods and self._is_reserved(waiting, now):
@@ -325,7 +325,7 @@ class Causes:
                 del self._alike[before.key]
 
     def _is_reserved(self, waiting: _Waiting, now: int) -> bool:
-        """Whether a job waits for victims, for checks, or for its start."""
+        """Returns True if a job waits for victims, for checks, or for its start."""
         starts = waiting.admitted and (self._room is None or waiting.until > now)
         return starts or bool(waiting.nominated) or waiting.awaited > 0
 

@@ -1,8 +1,7 @@
 """Tests that an installation works, without a checkout: `pytest --pyargs harness.testing.smoke`.
 
 Small replays of a bundled trace by the built-in plugins, each checked independently, and the commands that
-show a
-run.
+show a run.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 The order is that of the fields of `Calibration`. Priorities come before tenants, because a trace's queue is
 often a priority, and another column is the tenant. `harness.trace.jobs` scales arrivals last, when it makes
-the
-jobs. `harness.cluster.changes.scale` scales the cluster.
+the jobs. `harness.cluster.changes.scale` scales the cluster.
 """
 
 from __future__ import annotations

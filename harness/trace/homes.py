@@ -1,9 +1,8 @@
 """Finds the LocalQueue that a job means if its trace does not name it with its namespace.
 
 Only unambiguous cases count. If a trace does not give the namespace, the only LocalQueue of that name is
-meant.
-If the trace's queue is the name of a namespace, the only LocalQueue of that namespace is meant. The reader of
-Jobs without Kueue's label writes queues so. All other cases need `--tenants map:FILE`.
+meant. If the trace's queue is the name of a namespace, the only LocalQueue of that namespace is meant. The
+reader of Jobs without Kueue's label writes queues so. All other cases need `--tenants map:FILE`.
 """
 
 from __future__ import annotations

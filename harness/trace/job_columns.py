@@ -59,11 +59,9 @@ class JobColumns:
         grace_period: for jobs that do not give their own, microseconds.
         startup: how long pods take to become ready, for traces without start-up times, microseconds.
         record: play what the trace says happened. Jobs tell policies their recorded runs, end with the last
-            of
-            these, and release what they hold at once.
+            of these, and release what they hold at once.
         scale_arrivals: the factor by which jobs arrive faster than recorded: at `first + (t - first) /
-            scale`,
-            rounded down to the microsecond.
+            scale`, rounded down to the microsecond.
 
     Attributes:
         frame: one row per job in order of arrival: `job_id, queue, namespace, user, priority, pods`. `submit`

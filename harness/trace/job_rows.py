@@ -26,8 +26,7 @@ def job_rows(frame: pl.DataFrame) -> pl.DataFrame:
     Returns:
         The trace's columns with one row per job: `pods` is the number of pods over all pod sets, and
         `request.<resource>` the total of the job. `namespace` and `user` are never null. `ROW` and `ROWS`
-        give
-        the job's rows in the file. Other columns of a pod set (`labels`, ...) are absent.
+        give the job's rows in the file. Other columns of a pod set (`labels`, ...) are absent.
     """
     resources = resources_of(frame.columns)
     frame = frame.with_columns(

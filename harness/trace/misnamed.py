@@ -97,8 +97,7 @@ def _edits(name: str, known: str) -> int | None:
     """Returns the number of edits between two names if it is small for their length; else None.
 
     An edit is an additional character, a missing one, another one, or two exchanged neighbours. In a name of
-    four
-    characters another character makes another word (`used`). Names of less than four never match.
+    four characters another character makes another word (`used`). Names of less than four never match.
     """
     if name == known:
         return 0

@@ -95,8 +95,7 @@ class PriorityShare(Value):
 
     Attributes:
         shares: (share, priority) in turn; each takes from the jobs that the previous ones left. All other
-            jobs
-            keep the priority that the trace states.
+            jobs keep the priority that the trace states.
         seed: equal seeds choose equal jobs, and a larger first share includes all jobs of a smaller one.
     """
 
@@ -109,8 +108,7 @@ class PriorityShare(Value):
 
         Raises:
             OptionError: the text has another form, a share is not above 0, their sum exceeds 1, or a priority
-                does
-                not fit 32 bits.
+                does not fit 32 bits.
         """
         option = f"--priority-share {text!r}"
         listed, _, seed = text.partition("@")

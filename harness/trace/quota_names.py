@@ -11,8 +11,7 @@ from harness.trace.schema import entries
 QUOTA_NAME = "harness.quota_name"
 """The column of jobs with the quota that the labels of their first pod set name.
 
-Absent if no label names one.
-No column of a trace starts with `harness.`.
+Absent if no label names one. No column of a trace starts with `harness.`.
 """
 
 _SLICE = 1 << 16  # rows whose labels are Python's at once

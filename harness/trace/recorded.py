@@ -1,14 +1,12 @@
 """The record of a trace: the starts, the ends and the states of its jobs' runs.
 
 `recorded_start` is the start of a job's first run, and `recorded_end` the end of its last one. A job of
-several
-runs lists them all in `recorded_runs`, a JSON list of objects with `start`, `end` and, if known, `state`. If
-the
-trace has timestamps, times are texts in ISO 8601 (UTC without an offset). Otherwise they are microseconds.
-These
-count from the same moment as the durations in the file's `submit_time` and `recorded_start`, even if only a
-window of the trace is replayed. A run was preempted if its state is `Preempted`, in any letter case, or if it
-has `preempted: true` beside another word. Any other run that ended before the last one was evicted.
+several runs lists them all in `recorded_runs`, a JSON list of objects with `start`, `end` and, if known,
+`state`. If the trace has timestamps, times are texts in ISO 8601 (UTC without an offset). Otherwise they are
+microseconds. These count from the same moment as the durations in the file's `submit_time` and
+`recorded_start`, even if only a window of the trace is replayed. A run was preempted if its state is
+`Preempted`, in any letter case, or if it has `preempted: true` beside another word. Any other run that ended
+before the last one was evicted.
 """
 
 from __future__ import annotations
@@ -128,8 +126,7 @@ def _played(spans: Iterable[_Span], arrival: int) -> tuple[list[RecordedRun], se
     """Returns the runs of one job in a form that can be played, and the kinds of changes made for that.
 
     No run starts before the arrival or before the end of the previous one. A run without an end ends when the
-    next
-    one starts.
+    next one starts.
     """
     changed: set[str] = set()
     runs: list[RecordedRun] = []

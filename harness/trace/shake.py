@@ -1,10 +1,9 @@
 """Twins of a trace: the same jobs, shifted slightly in what is uncertain, such as their time of arrival.
 
 A replay is chaotic: a job that arrives a second later may get another node, which changes the waits of
-thousands
-of jobs after it. In one replay, two policies therefore differ by their decisions and by luck. The difference
-that remains over several twins is due to their decisions (Tsafrir, Ouaknine, Feitelson: Reducing Performance
-Evaluation Sensitivity and Variability by Input Shaking, MASCOTS 2007).
+thousands of jobs after it. In one replay, two policies therefore differ by their decisions and by luck. The
+difference that remains over several twins is due to their decisions (Tsafrir, Ouaknine, Feitelson: Reducing
+Performance Evaluation Sensitivity and Variability by Input Shaking, MASCOTS 2007).
 
 Only the seed, the twin's number and the job's id decide what a job draws. It is the same in every version of
 Python, for every policy and cluster, and in a sample or window of the trace.

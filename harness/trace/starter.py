@@ -1,10 +1,8 @@
 """Makes a starting cluster for a trace: nodes of the right size, queues and elastic quotas, as manifests.
 
 Unlike the cluster that a replay assumes without manifests (`harness.cluster.derive`), it has nodes, and a
-real
-cluster would accept it. Names are checked, and every queue has LocalQueues in the namespaces of the trace.
-cpu
-and memory have quotas even if the trace does not request them.
+real cluster would accept it. Names are checked, and every queue has LocalQueues in the namespaces of the
+trace. cpu and memory have quotas even if the trace does not request them.
 """
 
 from __future__ import annotations
@@ -65,8 +63,7 @@ class Starter:
         doors: (namespace, queue) of the trace, sorted.
         why: sentences about the decisions made.
         topology: level, a node label -> how many of the next finer domains are in one of its domains (nodes,
-            for
-            the first); from the finest to the coarsest. Empty for none.
+            for the first); from the finest to the coarsest. Empty for none.
     """
 
     nodes: int
@@ -164,8 +161,7 @@ def start(
 
     Raises:
         TraceError: jobs request nothing, Kubernetes refuses a name, a node is too small for some pod, nodes
-            are
-            too many, or weights name unknown queues.
+            are too many, or weights name unknown queues.
     """
     frame = trace.frame
     demands = {name: demand for name, demand in demands_of(trace).items() if demand.largest}

@@ -1,8 +1,7 @@
 """The sums over all jobs of a trace, which must fit 64 bits: their requests and their durations.
 
 The amounts that queues hold and that wait are sums over jobs. Beyond 64 bits they would silently turn
-negative.
-A product of such a sum and a time is computed with 128 bits, which always suffice.
+negative. A product of such a sum and a time is computed with 128 bits, which always suffice.
 """
 
 from __future__ import annotations

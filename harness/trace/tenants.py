@@ -39,10 +39,8 @@ class Tenants(Value):
     """New queues, set in one step after the other.
 
     `column:NAME` takes another column as the queue. `top:N` keeps the queues with most jobs and puts the
-    others into
-    `other`. `hash:N` spreads queues over N by their names. `names` turns them into names that Kubernetes
-    accepts.
-    `map:FILE` replaces them by the LocalQueues and namespaces in a file.
+    others into `other`. `hash:N` spreads queues over N by their names. `names` turns them into names that
+    Kubernetes accepts. `map:FILE` replaces them by the LocalQueues and namespaces in a file.
 
     Attributes:
         steps: the kind of each, and its argument.

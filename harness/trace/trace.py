@@ -1,8 +1,7 @@
 """A trace: the rows of a file in the canonical schema, with what is known about them.
 
 `open_trace` is the only way from a file to a trace. It chooses a registered reader for any format, including
-the
-canonical Parquet, and checks every rule of the schema.
+the canonical Parquet, and checks every rule of the schema.
 """
 
 from __future__ import annotations
@@ -49,8 +48,7 @@ class Trace(Fixed):
         kind: whether `submit_time` is a timestamp or a duration.
         time_zone: the zone of the timestamps; None if they have none.
         origin: the zero of simulated times, microseconds since the epoch: the first submission, rounded down
-            to
-            a whole second; 0 for durations without a chosen window.
+            to a whole second; 0 for durations without a chosen window.
         sha256: the hash of the file's bytes, or of all files in a folder; "" if it was not requested.
         metadata: the file's own metadata (`harness.source`, `harness.license`, ...).
         rows_read: how many job records the source holds.

@@ -16,8 +16,7 @@ def typed(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Fault]]:
     """Returns the frame with the schema's types and order of columns, and the faults of whole columns.
 
     Integers of any width, times in any unit and texts of any kind are accepted if every value survives the
-    change.
-    A column with a fault is left out, so that the rows can still be checked in the others.
+    change. A column with a fault is left out, so that the rows can still be checked in the others.
     """
     faults: list[Fault] = []
     kept: list[pl.Series] = []

@@ -63,8 +63,7 @@ def cluster_faults(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -
     """Returns a trace's needs that a cluster cannot meet: queues, priority classes, room for its jobs.
 
     With ClusterQueues, a queue is known if it is a ClusterQueue, a LocalQueue of its namespace that leads to
-    one, or
-    an ElasticQuota. A job is larger than the cluster if its least size for a start (`min_pods`) is.
+    one, or an ElasticQuota. A job is larger than the cluster if its least size for a start (`min_pods`) is.
 
     Args:
         trace: the jobs.

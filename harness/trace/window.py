@@ -23,8 +23,7 @@ class Window(Value):
     Attributes:
         text: the text that the user wrote.
         start, end: durations since the trace's origin, or dates in the trace's own time zone; microseconds,
-            None
-            if the window is open on that side.
+            None if the window is open on that side.
         dates: whether they are dates, counted from 1970.
     """
 
@@ -98,8 +97,7 @@ def window_bound(trace: Trace, time: int) -> str:
     """Returns the text for `--window` that means a time since a trace's origin, in whole seconds.
 
     If a trace begins later than its file, say because a window was already chosen, the text counts as in the
-    whole
-    file: durations since the file's origin, or dates.
+    whole file: durations since the file's origin, or dates.
 
     Args:
         trace: the trace, or the part of it that was kept.

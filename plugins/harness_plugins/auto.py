@@ -1,4 +1,4 @@
-"""The plugin `auto`: preemption by quotas where a pod belongs to one, else by priority, as ACK chooses."""
+"""The plugin `auto`: preemption by quotas for pods that belong to one, else by priority, as ACK chooses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
     register(
         "auto",
         _make,
-        help="elasticquota where a pod belongs to a quota, else default preemption; or by cluster",
+        help="elasticquota for pods with a quota, else default preemption; or by cluster",
         options=OPTIONS_OF_AUTO,
         running=running_jobs,
         ignored_fields=ignored_fields,

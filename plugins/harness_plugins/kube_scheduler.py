@@ -1,8 +1,8 @@
-"""kube-scheduler as `none` and `default-preemption` offer it: pod by pod, or with the pods of a gang as one.
+"""kube-scheduler for `none` and `default-preemption`: pod by pod, or with a gang's pods as one.
 
-By default the real one knows no gangs; `gangScheduling=true` approximates those of its own. With
-`gang=all-or-nothing` the code that places them within elastic quotas does so without any quota, so that what
-gangs change and what quotas change can be told apart.
+By default the real one knows no gangs; `gangScheduling=true` approximates its own gangs. With
+`gang=all-or-nothing`, gangs are placed by the code for elastic quotas, without any quota. So the effects of
+gangs and of quotas can be told apart.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The plugin `none`: nothing is ever preempted.
+"""The plugin `none`: no job is ever preempted.
 
 On a cluster with nodes it is kube-scheduler without preemption: the same code as `default-preemption`.
 Without nodes it is a queue of whole jobs within quotas.
 
-There jobs wait in sub-queues. Within one the first job holds back the others; sub-queues never hold back each
-other. With `blocking=strict` every queue is one sub-queue. With `blocking=skip` jobs of one queue that ask
-for exactly the same share one: if the first of them does not fit, none does.
+There jobs wait in sub-queues. Within one, the first job holds back the others; sub-queues never hold back
+each other. With `blocking=strict` every queue is one sub-queue. With `blocking=skip` jobs of one queue with
+exactly the same request share one: if the first of them does not fit, none does.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ QUEUE_OPTIONS = (
     ),
     BORROW,
 )
-"""How the queue without nodes decides."""
+"""The options of the queue without nodes."""
 
 NODE_OPTIONS = (PERCENTAGE, GANG, *DEVICES)
 """How kube-scheduler decides on nodes; the queue without nodes always starts whole jobs."""
@@ -65,7 +65,7 @@ OPTIONS = (*QUEUE_OPTIONS, *NODE_OPTIONS)
 
 @hookimpl
 def harness_register_policies(register: RegisterPolicy) -> None:
-    """Register `none`."""
+    """Registers `none`."""
     register(
         "none",
         without_preemption,
@@ -96,14 +96,14 @@ def without_preemption(cluster: Cluster, view: View, options: Mapping[str, Any])
 
 
 def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """On nodes as kube-scheduler has it, else by quotas."""
+    """On nodes by kube-scheduler's rules, else by quotas."""
     if cluster.nodes:
         return fits_no_node(cluster, options)
     return never_by_quotas(cluster, options)
 
 
 def never_by_quotas(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Which jobs quotas never let in, whatever changes."""
+    """Finds the jobs that quotas never admit, whatever changes."""
 
     def judge(state: Cluster) -> Possible:
         quotas = Quotas(state, borrow=options["borrow"])
@@ -119,7 +119,7 @@ def _by_queues(cluster: Cluster) -> bool:
 
 
 def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """Pod groups, where pods are placed alone or jobs start whole; and stopped queues of quotas."""
+    """Notes on pod groups, if pods are placed alone or jobs start whole; and on stopped queues of quotas."""
     yield from ignored_scheduling_groups(cluster)
     if cluster.nodes:
         yield from pods_alone(cluster, options)
@@ -129,11 +129,11 @@ def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[st
 
 
 Entry = tuple[int, int, Job, Request]
-"""A waiting job behind what it is ordered by; the job's index decides ties, so jobs are never compared."""
+"""A waiting job after the values that order it; the job's index decides ties, so jobs are never compared."""
 
 
 class SubQueue:
-    """Waiting jobs that hold back each other: a heap of entries, and who was told what it lacks."""
+    """Waiting jobs that hold back each other: a heap of entries, and the recorded refusals."""
 
     __slots__ = ("jobs", "told")
 
@@ -175,13 +175,13 @@ class JobQueue:
             self._open.append(subqueue)
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
-        """What the job held is free: sub-queues that were short of it may go on."""
+        """The job's quota is free: sub-queues that were short of it may continue."""
         assignment = self._assignments.pop(job.index)
         self._quotas.refund(assignment)
         self._open += self._blocked.pop(assignment.home, ())
 
     def changed(self, change: Change, now: int) -> Iterable[Decision]:
-        """See `Policy`: jobs that hold quota keep it, and all others are looked at again."""
+        """See `Policy`: jobs that hold quota keep it, and all others are checked again."""
         self._assignments = self._quotas.follow(change.cluster, self._assignments)
         before, self._subqueues = self._subqueues, {}
         self._open, self._blocked = [], {}
@@ -195,7 +195,7 @@ class JobQueue:
         return self._quotas.has_room(self._quotas.request(job))
 
     def cycle(self, now: int) -> Iterator[Decision]:
-        """Start what fits, in order, until every sub-queue is empty or held back by its first job."""
+        """Starts what fits, in order, until every sub-queue is empty or held back by its first job."""
         if self._rejected:
             for job, never in self._rejected:
                 yield Reject(job, never.why)

@@ -1,9 +1,9 @@
-"""The plugin `recorded`: every job does what the trace says happened to it.
+"""The plugin `recorded`: every job runs as the trace records it.
 
 It decides nothing. A job starts as a whole when its first run did and is evicted when that ended, unless it
-was the last one; then the next run starts. Where the record says that it was preempted, it is, by nobody who
-is known. Nodes and flavors are not recorded, so none are given, and nothing
-limits what runs at once: what is beyond the cluster's capacity is counted by the run.
+was the last one; then the next run starts. If the record says that it was preempted, it is preempted, without
+a known preemptor. Nodes and flavors are not recorded, so none are given. Nothing limits what runs at once:
+the run counts what exceeds the cluster's capacity.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from harness import Admit, Cluster, Decision, Job, Preempt, RegisterPolicy, View, Wake, Why, hookimpl
 
 RUN_ENDED = "recorded"
-"""The reason of an eviction where the record does not say how the run ended."""
+"""The reason of an eviction if the record does not say how the run ended."""
 
 
 @hookimpl
@@ -24,7 +24,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
     register(
         "recorded",
         Recorded,
-        help="no scheduler: what the trace says happened (recorded_start, recorded_end, recorded_runs)",
+        help="no scheduler: jobs run as the trace recorded (recorded_start, recorded_end, recorded_runs)",
         record=True,
     )
 
@@ -49,7 +49,7 @@ class Recorded:
             del self._runs[job.index]
 
     def cycle(self, now: int) -> Iterator[Decision]:
-        """Evict and start what is due, until nothing more is: a run may take no time."""
+        """Evicts and starts what is due, until nothing more is: a run may take no time."""
         while _due(self._evictions, now) or _due(self._starts, now):
             while _due(self._evictions, now):
                 _, index, job = heappop(self._evictions)

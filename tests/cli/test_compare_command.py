@@ -155,7 +155,7 @@ def test_what_differs_between_runs_that_do_not_compare_is_said(
         f"  {one}: 0 of its 2 jobs are the same: none has the id of a job there; another trace: t"
     )
     assert lines[1].endswith("; --window 5s..7s, not 0s..1s")
-    assert lines[2].startswith("Hint: runs compare where at least half of the smaller one's jobs")
+    assert lines[2].startswith("Hint: runs compare if at least half of the smaller one's jobs")
 
 
 def cluster(cores: int, *queues: str, name: str) -> str:

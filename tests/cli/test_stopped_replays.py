@@ -105,7 +105,7 @@ def test_the_run_is_kept_and_the_exit_code_is_1(harness: Callable, trace: Path) 
     told = harness(*explain)
     assert told.code == 0
     assert "the replay was ended at 30d 00:0" in told.out
-    assert "the like happens" in told.out
+    assert "this repeats" in told.out
 
 
 def test_the_stored_run_is_answered_alike(
@@ -181,7 +181,7 @@ def test_an_experiment_names_the_items_that_went_nowhere(harness: Callable, trac
     Path("loop.yaml").write_text(yaml.safe_dump(spec))
     ended = harness("sweep", "loop.yaml", "--workers", "1", "-o", "kept")
     assert ended.code == 0
-    told = "item 0 was ended where the replay went nowhere: figures there are not of all jobs"
+    told = "item 0 was ended because the replay made no progress: figures there do not cover all jobs"
     assert told in ended.err
     assert told in harness("experiment", "show", "kept/loop", "--objective", "wait.first_start.p95").out
     page = harness(

@@ -227,10 +227,7 @@ def test_koordinator_faults() -> None:
             "memory: {} is not a quantity (examples: 4, 500m, 1.5, 64Gi, 12e6)"
         ),
         f"{label}: there is no ElasticQuota 'nobody'",
-        (
-            f"{label}: a does not say that it is a parent; "
-            'label it quota.scheduling.koordinator.sh/is-parent: "true"'
-        ),
+        (f'{label}: a is not marked as a parent; label it quota.scheduling.koordinator.sh/is-parent: "true"'),
         f"{label}: c is above itself",
         f"{label}: d is above itself",
     ]
@@ -477,7 +474,7 @@ def test_quota_without_koordinators_labels_beside_others_is_warned_of() -> None:
     where = read(koordinator("a", {"is-parent": "false"}), plain)
     assert list(where.elastic_quotas) == ["a", "kube-system"]
     (warning,) = where.warnings
-    assert warning.startswith("elastic quota kube-system: bears none of Koordinator's labels")
+    assert warning.startswith("elastic quota kube-system: has none of Koordinator's labels")
 
 
 def test_koordinator_labels_without_the_effect_they_seem_to_have_are_warned_of() -> None:

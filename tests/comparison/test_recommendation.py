@@ -126,7 +126,7 @@ def test_different_arrivals_are_no_choice(replayed: Callable[..., harness.Run], 
         scale_arrivals="2",
     )  # fmt: skip
     found = told(run, later, shake=None)
-    assert "differ in what arrives" in found.sentence
+    assert "have different arrivals" in found.sentence
     assert not found.carried
 
 
@@ -144,7 +144,7 @@ def test_twins_are_not_advised_where_they_would_be_refused(
     assert not comparison.pairs.whole
     found = recommendation(comparison)
     assert found is not None
-    assert found.sentence.endswith("from luck, and twins compare only where all runs have the same jobs.")
+    assert found.sentence.endswith("from luck, and twins compare only if all runs have the same jobs.")
     assert "--shake" not in comparison.table()
     with pytest.raises(RunError, match="twins of runs compare only if all runs have the same jobs"):
         harness.compare([run, cut], shake=2)
@@ -172,7 +172,7 @@ def test_nothing_is_recommended_where_the_jitter_is_not_small(
     found = recommendation(comparison)
     assert found is not None
     assert found.carried is not bool(clause)
-    warned = f"{clause}: the twins are other traces" in comparison.table()
+    warned = f"{clause}: the twins are different traces" in comparison.table()
     assert warned is bool(clause)
     assert clause in found.sentence
 

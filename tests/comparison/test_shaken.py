@@ -100,8 +100,9 @@ def test_twins_of_one_number_share_a_window(
         wanted = of_pairs(*values, ratio=True) if ratio else of_bounded_pairs(*values)
         assert row.changes[0].interval == wanted
     table = comparison.table()
-    assert "all but waits of jobs that ended: of each twin over the windows that its runs share" in table
-    assert "late over the own windows of its twins: utilization.useful cpu " in table
+    said = "all values except waits of ended jobs: for each twin, over the window that all runs share"
+    assert said in table
+    assert "late over its twins' own windows: utilization.useful cpu " in table
     assert harness.compare(runs, shake="2,arrivals=5s").table() == table
     assert {harness.Run.open(path).kept for path in folders} == {"all"}, "what was kept on purpose is gone"
 

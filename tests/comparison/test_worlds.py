@@ -136,8 +136,8 @@ def test_runs_with_nodes_and_without_name_what_their_shares_are_of(
     bare = replayed("bare", [each for each in cluster() if each["kind"] != "NodePool"])
     table = harness.compare([on_nodes, bare]).table()
     assert f"\nshares refer to each run's own capacity: nodes 160 cpu, 32 {GPU} (5 nodes); bare " in table
-    assert "\nbare: there are no nodes: jobs start as a whole, within quotas\n" in f"{table}\n"
-    assert "there are no nodes" not in harness.compare([on_nodes, replayed("again")]).table()
+    assert "\nbare: without nodes, jobs start as a whole, within quotas\n" in f"{table}\n"
+    assert "without nodes" not in harness.compare([on_nodes, replayed("again")]).table()
 
 
 def test_a_node_pool_that_was_removed_compares(replayed: Callable[..., harness.Run]) -> None:
@@ -404,7 +404,7 @@ def test_manifests_that_say_the_same_in_other_words_are_told_to_be_the_same(
 ) -> None:
     """The order of objects is all that a run does not keep."""
     found = told(replayed("base"), replayed("turned", cluster()[::-1]))
-    said = "cluster: other manifests, but no modelled part of them differs (the order of objects may)"
+    said = "cluster: the manifests differ, but in no modelled part (perhaps in the order of objects)"
     assert found == [said]
 
 
@@ -420,7 +420,7 @@ def test_of_a_run_of_the_schema_before_sizes_and_quotas_are_told(
     as_schema_2(old.path)
     found = told(base, harness.compare([old.path]).runs[0])
     assert found == [
-        "cluster: its content is not known of a run of schema 2, but for its size and quotas",
+        "cluster: a run of schema 2 records only its size and quotas",
         "nodes: count 5 -> 3",
         "cluster: capacity cpu 160 -> 96",
         f"cluster: capacity {GPU} 32 -> 24",

@@ -218,7 +218,7 @@ PARENT = {"is-parent": "true"}
         (
             "does not say that it is one",
             [elastic("q", labels={"parent": "p"}), elastic("p", labels={"parent": ""})],
-            "p does not say that it is a parent",
+            "p is not marked as a parent",
         ),
         (
             "or is above itself",
@@ -393,7 +393,7 @@ POD = {
                 elastic("q", f"{{max: {BOTH}}}", labels={"is-parent": "false"}),
                 elastic("p", f"{{max: {BOTH}}}", "scheduling.sigs.k8s.io/v1alpha1"),
             ],
-            "elastic quota p: bears none of Koordinator's labels",
+            "elastic quota p: has none of Koordinator's labels",
         ),
         (
             "trees that share their nodes",

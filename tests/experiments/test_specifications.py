@@ -172,7 +172,7 @@ def test_every_fault_is_told_with_its_field_before_anything_is_replayed(world: P
         ({"trace": "absent.parquet"}, "there is no such file"),
         ({"seeds": {"count": 2, "weeks": "30d"}}, "less than two blocks"),
         ({"seeds": {"count": 2, "shake": "arrival=1m"}}, "nothing to shake is called 'arrival'"),
-        ({"seeds": {"count": 2, "days": "1"}}, "seeds.days: is nothing that seeds draw"),
+        ({"seeds": {"count": 2, "days": "1"}}, "seeds.days: is no kind of draw"),
         ({"seeds": {"count": 2, "sample": "0.5@7"}}, "has a seed already"),
         ({"metrics": ["wating"]}, "there is no family 'wating'; did you mean 'waiting'?"),
         ({"seeds": {"count": 2, "weeks": "30d"}}, "weeks: 1h} draws spans of an hour"),

@@ -323,8 +323,8 @@ def test_python_tunes_as_the_command_does(
         ({"sums": [{"of": [A], "is": 6}]}, "must be two or more ranges of the space"),
         ({"constraints": ["wait < soon"]}, "tune.constraints[0]: condition 'wait < soon'"),
         ({"held-out": None}, "tune.held-out: and search need each other"),
-        ({"held-out": "4d.."}, "tune.held-out: 4d.. has a part in common with search, 0d..5d"),
-        ({"held-out": "..1d"}, "tune.held-out: ..1d has a part in common with search, 0d..5d"),
+        ({"held-out": "4d.."}, "tune.held-out: 4d.. overlaps with search, 0d..5d"),
+        ({"held-out": "..1d"}, "tune.held-out: ..1d overlaps with search, 0d..5d"),
         (
             {"held-out": "2020-01-05.."},
             "2020-01-05.. and search, 0d..5d, must both be dates or both durations",

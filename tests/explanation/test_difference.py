@@ -99,7 +99,7 @@ def test_a_run_against_its_like_decides_alike_to_the_end(runs: tuple[Run, Run], 
     difference = Difference(runs[0], again)
     assert difference.parting is None
     same = "again\n  the same plugin, options, settings, trace and cluster\n\n"
-    assert difference.text() == f"{same}none and again decide alike to the end"
+    assert difference.text() == f"{same}none and again make the same decisions to the end"
 
 
 def test_runs_of_different_traces_are_refused_with_what_differs(
@@ -163,7 +163,7 @@ def test_changes_are_since_the_submission_and_of_jobs_that_both_have(alone: Call
     ]
     for row in difference.jobs.iter_rows(named=True):
         assert row["first_start"] == waits[1][row["job_id"]] - waits[0][row["job_id"]]
-    assert "arrivals differ: changes are of the time since a job's submission" in difference.text()
+    assert "arrivals differ: changes count from each job's submission" in difference.text()
     part = alone("part", calibration=Calibration.parse(window="0s..30s"))
     difference = Difference(base, part)
     assert difference.jobs["job_id"].to_list() == ["early", "theirs"]
@@ -202,7 +202,7 @@ def test_a_window_stands_against_the_whole_at_the_times_of_the_trace(
         difference = Difference(*pair)
         assert difference.parting is None
         left_out = f"left out: jobs that only {difference.names[pair.index(whole)]} has, 3"
-        assert difference.text().endswith(f"decide alike to the end\n\n{left_out}")
+        assert difference.text().endswith(f"make the same decisions to the end\n\n{left_out}")
         assert "arrivals differ" not in difference.text()
     difference = Difference(whole, run("none", "1h.."))
     parting = difference.parting

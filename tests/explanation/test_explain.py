@@ -87,8 +87,8 @@ def test_an_admission_tells_whom_it_waits_for_and_when_the_job_starts(
     assert lines(run, "next")[4:] == [
         "0d 00:00:05  submitted to queue default: 1 pod, priority 0",
         "0d 00:00:05  it preempts job victim of queue default (Rule)",
-        "0d 00:00:05  admitted; it starts when jobs that are leaving are gone",
-        "0d 00:00:35  1 pod started: what the job was admitted for is free",
+        "0d 00:00:05  admitted; it starts when the leaving jobs are gone",
+        "0d 00:00:35  1 pod started: the resources for its admission are free",
         "0d 00:00:45  1 pod finished",
     ]
     assert lines(run, "next", at="0d 00:00:20")[3] == "  at 0d 00:00:20 it held quota"
@@ -173,7 +173,7 @@ def test_what_queues_keep_by_lending_limits_is_told_apart(write_trace: WriteTrac
     run = replayed(trace, cluster, tmp_path, plugin="kueue-classic")
     (line,) = (line for line in lines(run, "waits") if "waits (" in line)
     assert "short of 2 cpu, asking for 3 cpu; b used 2 of 2 cpu; all queues of all used 2 of 3 cpu" in line
-    assert "lending limits keep 3 cpu out of that for single queues" in line
+    assert "lending limits keep another 3 cpu for single queues" in line
     (event,) = (each for each in told_events(run, "waits") if each["what"] == "refuse")
     assert event["figures"]["pool"] == ("all", {"f/cpu": 2000}, {"f/cpu": 3000}, {"f/cpu": 3000})
 
@@ -193,8 +193,8 @@ def test_who_waits_behind_a_job_that_can_never_start_is_told_so(
         if each["kind"] == "ClusterQueue":
             each["spec"]["queueingStrategy"] = "StrictFIFO"
     run = replayed(trace, yaml.safe_dump_all(manifests), tmp_path, plugin="kueue-classic")
-    (line,) = (line for line in lines(run, "small") if "did not record" in line)
-    assert "why this job itself waits; job larger of the same queue is rejected for good: no flavor" in line
+    (line,) = (line for line in lines(run, "small") if "recorded no reason" in line)
+    assert "own wait; job larger of the same queue is rejected for good: no flavor" in line
 
 
 def test_a_wait_for_a_place_says_which_level_has_how_much_room_where(
@@ -279,7 +279,7 @@ def test_a_node_that_fails_tells_its_pods_and_which_node_takes_its_place(
     trace = write_trace({"job_id": "a", "queue": "q", "pods": 2, "request.cpu": 1000, "duration": 60})
     run = replayed(trace, "\n---\n".join(map(json.dumps, documents)), tmp_path, plugin="kueue-classic")
     said = "\n".join(lines(run, "a"))
-    assert "node n-0 failed: its pods are to have other nodes" in said
+    assert "node n-0 failed: its pods need other nodes" in said
     assert "node n-0 failed (DeletionByPodGC); all 2 pods were there" in said
     assert "node n-0 failed; replaced by n-1\n" in said
     assert "evicted (NodeFailures): 2 pods; node n-1 failed: there is no other place for its pods" in said
@@ -473,13 +473,13 @@ def test_an_instant_that_the_run_does_not_cover_is_refused(
     cut = replayed(tmp_path / "trace.parquet", queues(TWO), tmp_path, plugin="kueue-classic", until="70s")
     end = kueue.window.end
     for run, at, told in [
-        (cut, "10d", "at 10d: it goes from 0d 00:00:00 to 0d 00:01:10"),
-        (cut, 70_000_001, "at 70000001 us: it goes from 0d 00:00:00 to 0d 00:01:10"),
-        (kueue, end + 1, f"at {end + 1} us: it goes from 0d 00:00:00 to "),
-        (kueue, -1, "at -1 us: it goes from 0d 00:00:00 to "),
-        (windowed, "12h", "at 12h: it goes from 1d 02:00:00 to 1d 02:0"),
+        (cut, "10d", "10d: it lasts from 0d 00:00:00 to 0d 00:01:10"),
+        (cut, 70_000_001, "70000001 us: it lasts from 0d 00:00:00 to 0d 00:01:10"),
+        (kueue, end + 1, f"{end + 1} us: it lasts from 0d 00:00:00 to "),
+        (kueue, -1, "-1 us: it lasts from 0d 00:00:00 to "),
+        (windowed, "12h", "12h: it lasts from 1d 02:00:00 to 1d 02:0"),
     ]:
-        with pytest.raises(RunError, match=f"nothing is known of the run {re.escape(told)}"):
+        with pytest.raises(RunError, match=f"the run has no time {re.escape(told)}"):
             harness.explain(run, at=at, **asked)
     for run, at in ((cut, "70s"), (cut, 0), (kueue, end), (windowed, "1d 02:00:00")):
         assert harness.explain(run, at=at, **asked).text()

@@ -180,5 +180,5 @@ def test_a_loop_is_folded_with_counts_that_add_up(run_of: RunOf) -> None:
     lines = story.text().split("\n")
     assert len(lines) < 50 < len(story.text(everything=True).split("\n"))
     told = sum("  preempted by " in line for line in lines)
-    folded = [re.search(r"the like happens ([\d,]+) times more", line) for line in lines]
+    folded = [re.search(r"this repeats ([\d,]+) times", line) for line in lines]
     assert told + sum(int(found[1]) for found in folded if found) == most["preemptions"]

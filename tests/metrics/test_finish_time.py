@@ -175,7 +175,7 @@ def test_jobs_that_no_elastic_quota_counts_cannot_be_alone_on_one(replayed: Repl
     assert set(values_of(refused).values()) == {None}
     (remark,) = refused.remarks
     assert remark.endswith(
-        "not measured: 'b' alone: elasticquota preempts by quotas, and the cluster has none"
+        "not measured: 'b' alone: elasticquota preempts by quotas, but the cluster has none"
     )
     assert None not in values_of(measured).values()
 
@@ -214,7 +214,7 @@ def test_where_it_cannot_be_done_is_said(replayed: Replayed) -> None:
     )
     (bare,) = harness.isolated([replayed(*JOBS, cluster=queues({}, nodes=1))])
     assert set(values_of(bare).values()) == {None}
-    assert "nothing to be alone on" in bare.remarks[0]
+    assert "no quota can be replayed alone" in bare.remarks[0]
 
 
 def test_work_of_the_manifests_is_of_all_quotas(replayed: Replayed) -> None:
@@ -337,7 +337,7 @@ def test_a_comparison_says_what_its_twins_lack(replayed: Replayed) -> None:
     runs = [replayed(*JOBS, cluster=queues(HALVES), plugin=each) for each in ("none", "kueue-classic")]
     runs = harness.isolated(runs)
     said = (
-        "measured of runs, but of none of their twins: fairness.sharing_violations, fairness.finish_time, "
+        "measured for runs, but not for their twins: fairness.sharing_violations, fairness.finish_time, "
         "fairness.finish_time_above_1; "
         "--isolated beside --shake does that"
     )

@@ -183,7 +183,7 @@ def test_what_fails_is_named_and_the_others_are_kept(world: Callable[..., Reques
         assert isinstance(error.errors[requests.index(absent)], TraceError)
         if count == 2:
             assert told["killed"] == (
-                "its process was ended by SIGKILL (the system does that where memory runs out)"
+                "its process was ended by SIGKILL (the system does that if memory runs out)"
             )
             assert told["left"] == "its process ended with exit code 3"
         assert sorted(path.name.split("-")[0] for path in (tmp_path / "results" / "trace").iterdir()) == [

@@ -359,7 +359,7 @@ def test_the_largest_gang_is_told_by_queue_and_flavor(
     [
         (["--largest", "cpu=1..2"], "--largest and --shape go together"),
         (["--largest", "cpu", "--shape", "cpu=1"], "'cpu' is not understood"),
-        (["--largest", "cpu=1..2", "--shape", "memory=1"], "a pod asks for no cpu"),
+        (["--largest", "cpu=1..2", "--shape", "memory=1"], "a pod requests no cpu"),
         (["--largest", "cpu=5..2", "--shape", "cpu=1"], "holds no gang"),
         (["--largest", "cpu=1..2", "--shape", "cpu=1", "--queue", "r"], "there is no queue 'r'"),
         (["--largest", "foo=1..2", "--shape", "foo=1"], "no node and no quota has any foo"),
@@ -383,7 +383,7 @@ def test_a_dump_with_a_time_is_refused() -> None:
     metadata = {"name": named["metadata"]["name"], "annotations": {"harness/from": "1d"}}
     later = {"kind": "ClusterQueue", "metadata": metadata}
     cluster = cluster_from(dump(), "the dump").patched([later])
-    with pytest.raises(OptionError, match="a dump is one instant, and a patch or manifest has a time"):
+    with pytest.raises(OptionError, match="a dump is one instant, but a patch or manifest has a time"):
         harness.simulate(cluster)
 
 

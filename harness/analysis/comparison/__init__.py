@@ -1,4 +1,4 @@
-"""Runs of the same jobs side by side: what was measured, what changed, and whether that means anything."""
+"""Compares runs of the same jobs: the measured values, what changed, and whether a change is significant."""
 
 from harness.analysis.comparison.changes import Change, Row, Verdict
 from harness.analysis.comparison.comparison import Comparison

@@ -1,9 +1,9 @@
-"""How a value differs from the baseline's, and whether that is called a change.
+"""The difference of a value from the baseline's, and the rules for calling it a change.
 
-There are two gates. The practical one: a difference below 1 % of the baseline's value is none. The
-statistical one: the 95 % interval of the difference is without 0, and its p, corrected for the whole family
-of tests (`harness.analysis.comparison.family`), is below 5 %. What one replay cannot carry is not judged at
-all.
+There are two gates. The practical one: a difference below 1 % of the baseline's value is no change. The
+statistical one: the 95 % interval of the difference excludes 0, and p is below 5 %. That p is corrected for
+the whole family of tests (`harness.analysis.comparison.family`). Differences that a single replay cannot
+separate from luck get no verdict.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from harness.analysis.comparison.statistics.significance import LEVEL, Interval
 from harness.plugins.measurement import Measurement
 
 PRACTICAL = 0.01
-"""A smaller part of the baseline's value is no change."""
+"""A difference below this part of the baseline's value is no change."""
 
 
 class Verdict(StrEnum):
-    """What is said of a difference."""
+    """The verdict on a difference."""
 
     BETTER = "better"
     WORSE = "worse"
@@ -33,7 +33,7 @@ class Verdict(StrEnum):
 
 
 class Ground(StrEnum):
-    """What a difference can be judged by."""
+    """The kind of evidence that a difference is judged by, or the reason why it is not judged."""
 
     TWINS = "twins"  # an interval over twins of the trace, or seeds of an experiment
     BLOCKS = "blocks"  # an interval over blocks of jobs of one replay
@@ -45,13 +45,13 @@ class Ground(StrEnum):
 
 
 class Evidence(NamedTuple):
-    """What there is to judge a difference by.
+    """The evidence that a difference is judged by.
 
     Attributes:
-        ground: what it is.
-        interval: there for twins and blocks.
-        means: of the baseline and of the other run over the twins in which both have a value; None where
-            these are all twins.
+        ground: its kind, or why there is none.
+        interval: the interval of the difference, for twins and for blocks of jobs.
+        means: the means of the baseline and of the other run over the twins in which both have a value; None
+            if all twins have one.
     """
 
     ground: Ground
@@ -60,16 +60,16 @@ class Evidence(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One run's value against the baseline's.
+    """One run's value compared with the baseline's.
 
     Attributes:
-        difference: the value less the baseline's, over the twins in which both have one; None where one of
-            them is not there.
+        difference: the value less the baseline's, over the twins in which both have one; None if either run
+            has no value.
         relative: the difference as a part of the baseline's absolute value; None if that is 0.
-        verdict: what is said of it.
-        ground: by what.
-        interval: of the factor between the two values where both can only be above 0, else of the difference
-            in the metric's unit; None where there is none.
+        verdict: the verdict on the difference.
+        ground: the kind of evidence for the verdict.
+        interval: of the factor between the two values if both can only be above 0, else of the difference in
+            the metric's unit; None if there is no interval.
         p: corrected for the family of tests; None without an interval.
     """
 
@@ -82,29 +82,30 @@ class Change(NamedTuple):
 
     @property
     def exact(self) -> bool:
-        """Whether it is the same in every twin, so that there is no chance in it."""
+        """Returns True if the difference is the same in every twin, so that chance plays no part."""
         return self.interval is not None and self.interval.certain
 
     @property
     def misses(self) -> bool:
-        """Whether 0 is outside the interval, and the corrected p is too large all the same."""
+        """Returns True if the interval excludes 0, but the corrected p is too large for a verdict."""
         interval, p = self.interval, self.p
         return interval is not None and p is not None and not interval.has_nothing and p > LEVEL
 
 
 def gates(tests: str) -> str:
-    """When a difference is called a change; `tests` says for how many tests p is corrected."""
+    """A sentence on when a difference counts as a change; `tests` says for how many tests p is corrected."""
     return f"called a change: {100 * PRACTICAL:g} % or more, 0 outside its interval, and p < 0.05 ({tests})"
 
 
 class Row(NamedTuple):
-    """What was measured, in every run.
+    """One metric of one scope and resource, with its value in every run.
 
     Attributes:
         measured: the metric, scope, resource and unit; its value is the baseline's.
-        values: one a run, the baseline's first.
-        changes: one for each run but the baseline.
-        at_least: for each value whether it is the least that it can become; of none where that is not asked.
+        values: one value per run, the baseline's first.
+        changes: one for each run except the baseline.
+        at_least: for each value, whether it is a lower bound that can still grow; empty if that was not asked
+            for.
     """
 
     measured: Measurement
@@ -113,21 +114,21 @@ class Row(NamedTuple):
     at_least: Sequence[bool | None] = ()
 
     def is_least(self, place: int) -> bool:
-        """Whether jobs that had not come so far make a value the least that it can become."""
+        """Returns True if a run's value is a lower bound, as some jobs had not come that far at its end."""
         return place < len(self.at_least) and bool(self.at_least[place])
 
 
 def change_of(
     base: float | None, value: float | None, better: str, evidence: Evidence, p: float | None
 ) -> Change:
-    """How a value differs from the baseline's.
+    """Compares a value with the baseline's and gives the verdict.
 
     Args:
         base: the baseline's value.
-        value: the other one.
+        value: the other run's value.
         better: `higher`, `lower` or "".
-        evidence: what it is judged by.
-        p: that of the evidence's interval, corrected.
+        evidence: the evidence to judge the difference by.
+        p: the p of the evidence's interval, corrected.
     """
     ground, interval, means = evidence
     if base is None or value is None or not isfinite(base) or not isfinite(value):
@@ -145,7 +146,7 @@ def change_of(
 def _verdict(
     difference: float, relative: float | None, better: str, interval: Interval | None, p: float | None
 ) -> Verdict:
-    """What is said of a difference, by its size and by what is known of chance."""
+    """The verdict on a difference, by its size and its significance."""
     if interval is None:
         return Verdict.OPEN if difference else Verdict.SAME
     if interval.certain and interval.has_nothing:

@@ -1,4 +1,4 @@
-"""What differs between the clusters of two runs, from what the runs keep of them."""
+"""Lists the differences between the clusters of two runs, from the content that the runs keep of them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Info = Mapping[str, Any]
 
 
 def cluster_distinctions(base: Info, other: Info) -> list[Distinction]:
-    """What differs, object by object; `base` and `other` are `cluster` of `run.json`."""
+    """Lists the differences object by object; `base` and `other` are `cluster` of `run.json`."""
     if base["sha256"] == other["sha256"]:
         return []
     if "content" not in base or "content" not in other:
-        unknown = "its content is not known of a run of schema 2, but for its size and quotas"
+        unknown = "a run of schema 2 records only its size and quotas"
         return [Distinction(CLUSTER, "", unknown, None, None), *_sizes(base, other)]
     mine, theirs = base["content"], other["content"]
     found = [
@@ -31,7 +31,7 @@ def cluster_distinctions(base: Info, other: Info) -> list[Distinction]:
     ]
     if not found and base.get("events") != other.get("events"):
         return []  # how many there are is told by itself
-    same = "other manifests, but no modelled part of them differs (the order of objects may)"
+    same = "the manifests differ, but in no modelled part (perhaps in the order of objects)"
     return found or [Distinction(CLUSTER, "", same, None, None)]
 
 
@@ -61,7 +61,7 @@ def _changes(kind: str, name: str, before: Info, after: Info) -> Iterator[Distin
 
 
 def _not_given(kind: str, field: str, fields: Info) -> str:
-    """What a field is that the content of an object does not give: a single flavor is known by its quotas."""
+    """The value of a field that an object's content leaves out; a single flavor is known by its quotas."""
     if field == FLAVORS:
         return next(filter(None, map(_flavor, fields)), NOTHING)
     return default_of(kind, field)
@@ -82,7 +82,7 @@ def _flavor(field: str) -> str:
 
 
 def _short(field: str) -> str:
-    """A quota's or limit's field without the flavor, where there is no choice of flavors."""
+    """The name of a quota's or limit's field without the flavor, if there is no choice of flavors."""
     flavor = _flavor(field)
     return field.replace(f" {flavor}/", " ", 1) if flavor else field
 
@@ -91,7 +91,7 @@ def _short(field: str) -> str:
 
 
 def _counted(base: Info, other: Info) -> Iterator[Distinction]:
-    """Pods, workloads and objects beyond the first ones of a kind."""
+    """Differences in pods, workloads, and objects that the run counts without naming them."""
     for what in dict.fromkeys((*base, *other)):
         before, after = (each.get(what, _NONE_COUNTED) for each in (base, other))
         if before["count"] != after["count"]:
@@ -101,7 +101,7 @@ def _counted(base: Info, other: Info) -> Iterator[Distinction]:
 
 
 def _sizes(base: Info, other: Info) -> Iterator[Distinction]:
-    """What every run knows of its cluster: how many nodes, the capacity, and queues with their quotas."""
+    """Differences in the sizes that every run records: nodes, capacity, and queues with their quotas."""
     if base["nodes"] != other["nodes"]:
         yield Distinction(NODES, "", "count", f"{base['nodes']:,}", f"{other['nodes']:,}")
     for resource in sorted({*base["capacity"], *other["capacity"]}):
@@ -113,6 +113,6 @@ def _sizes(base: Info, other: Info) -> Iterator[Distinction]:
 
 
 def _plain(queue: Info) -> dict[str, str]:
-    """What `run.json` says of a queue with quotas, as fields."""
+    """The entry of a queue with quotas in `run.json`, as fields."""
     nominal = {f"nominal {key}": format_amount(key, amount) for key, amount in queue["nominal"].items()}
     return {"cohort": queue["cohort"] or NOTHING, "weight": queue["weight"], **nominal}

@@ -1,4 +1,4 @@
-"""Whether a jitter of arrivals is small against a trace: else its twins are other traces."""
+"""Checks that a jitter of arrivals is small against the trace; if it is not, the twins are other traces."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _JITTERS = 100
 _FEW = 1_000
 """With fewer jobs than these the gaps between arrivals count; in a larger trace luck averages out."""
 _GAPS = 10
-"""The jitter is at most this many times the median gap."""
+"""The jitter is at most this many times the median gap between arrivals."""
 
 SMALLER = "a smaller jitter, such as --shake 10,arrivals=1s, keeps twins alike"
-"""What to do about it."""
+"""The advice for a jitter that is too large."""
 
 
 def why_coarse(run: Run, shake: Shake) -> str:
-    """Why the jitter is not small against a run's arrivals, as a clause; "" where it is small."""
+    """Why the jitter is too large for a run's arrivals, as a clause; "" if it is small enough."""
     jitter = shake.shaking.arrivals
     if not jitter:
         return ""
@@ -43,5 +43,5 @@ def why_coarse(run: Run, shake: Shake) -> str:
         return f"{moved}, and span {format_duration(span)}"
     gap = int(gaps.quantile(0.5, "lower") or 0)
     if len(times) < _FEW and _GAPS * gap < jitter:
-        return f"{moved}, and half of them come within {exact_duration(gap)} of the one before"
+        return f"{moved}, and half of them follow the previous one within {exact_duration(gap)}"
     return ""

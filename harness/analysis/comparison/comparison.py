@@ -40,34 +40,34 @@ _COLUMNS = ("metric", "scope", "resource", "unit", "better")
 
 
 class Comparison:
-    """Several runs of the same jobs side by side, whatever cluster, plugin or settings they had.
+    """Several runs of the same jobs side by side. Their clusters, plugins and settings may differ.
 
-    What comes from values of jobs is measured over the jobs that all runs have in common, and that none of
-    them refused at their arrival. Where the same jobs arrive at the same times, runs are measured over
-    windows that they share (`harness.analysis.metrics.shared_window`); else each is over its own.
+    Metrics of jobs are measured over the jobs that all runs have in common and that no run refused at
+    arrival. If the same jobs arrive at the same times, runs are measured over windows that they share
+    (`harness.analysis.metrics.shared_window`). Otherwise each run is measured over its own window.
 
     Args:
         runs: at least one.
         baseline: name of the run that the others are compared with; the first by default.
-        chosen: how the baseline came to be the first; by default it follows from how the runs were given.
-        shake: which twins of the runs are compared in their place; none by default.
-        twins: these twins: for each run, in the order given.
+        chosen: why this run is the baseline, for the output; by default found from how the runs were given.
+        shake: the twins that are compared instead of the runs themselves; none by default.
+        twins: the replayed twins of each run, in the order of the runs.
 
     Attributes:
         runs: the baseline first.
-        names: what each run is called: its label; where that is not enough, its folder's name or path.
-        head: what they differ in.
-        pairs: the jobs that they have in common.
-        shares: the window of each run; nothing where twins are compared, because twins of one number share
+        names: the name of each run: its label; if labels are not distinct, its folder's name or path.
+        head: the differences between the runs' plugins, settings, traces and clusters.
+        pairs: the jobs that the runs have in common.
+        shares: the window of each run; empty if twins are compared, because twins of one number share
             windows.
-        window: what is added up over time is of it; None where arrivals differ, and each run has its own, or
-            twins are compared.
-        shake: which twins are compared; None where the runs themselves are.
-        twins: for each run its twins.
+        window: the window of metrics that add up over time. None if arrivals differ, so that each run has its
+            own window, or if twins are compared.
+        shake: the twins that are compared; None if the runs themselves are.
+        twins: the twins of each run.
 
     Raises:
-        RunError: the runs have too few jobs in common, or one is given twice. There is no such baseline. Or
-            twins are to be compared, and the runs differ in jobs.
+        RunError: the runs have too few jobs in common, or one is given twice. Or no run is called like the
+            baseline. Or twins are to be compared, but the runs differ in jobs.
     """
 
     def __init__(
@@ -103,11 +103,11 @@ class Comparison:
 
     @classmethod
     def of(cls, runs: Sequence[Run | str | Path], *, baseline: str | None = None) -> Comparison:
-        """Compare runs or their folders; see `harness.compare`.
+        """Compares runs or their folders; see `harness.compare`.
 
         Raises:
-            RunError: they cannot be compared, or this is one run and no sequence of them.
-            OptionError: they are no runs.
+            RunError: they cannot be compared, or a single run was given instead of a sequence.
+            OptionError: the arguments are no runs.
         """
         return cls(opened(runs), baseline=baseline)
 
@@ -119,9 +119,9 @@ class Comparison:
         return self.table()
 
     def over_own_window(self, place: int) -> Mapping[Key, Measurement]:
-        """What a run has over its own window, of what is measured over another one here.
+        """A run's values over its own window, of metrics that the comparison measures over another one.
 
-        Where twins are compared these are means, as all values are.
+        If twins are compared, these are means, like all other values.
         """
         if isinstance(self._figures, Shaken):
             return self._figures.own(place)
@@ -131,17 +131,17 @@ class Comparison:
 
     @property
     def measured(self) -> Sequence[Mapping[Key, Measurement]]:
-        """All that was measured of each run."""
+        """The measurements of each run."""
         return self._figures.measured
 
     @property
     def shares_window(self) -> bool:
-        """Whether all runs are measured over the same time throughout, which is their own."""
+        """Returns True if all runs have the same window, and every metric is measured over it."""
         return all(run.window == self.window for run in self.runs)
 
     @cached_property
     def fullest(self) -> str:
-        """The resource that the baseline uses most of; the first where no utilization is known."""
+        """The resource that the baseline uses most; the first resource if no utilization is known."""
         known = {
             measured.resource: values[0]
             for measured, values in self.select()
@@ -158,7 +158,7 @@ class Comparison:
     def select(
         self, *metrics: str, scope: str | None = "all"
     ) -> Iterator[tuple[Measurement, list[float | None]]]:
-        """What was measured, with its value in each run; see `to_polars` for the arguments and errors."""
+        """Yields each metric with its value in each run; see `to_polars` for the arguments and errors."""
         keys: dict[Key, Measurement] = {}
         for measured in self._figures.measured:
             for key, row in measured.items():
@@ -167,25 +167,25 @@ class Comparison:
             yield keys[key], [each[key].value if key in each else None for each in self._figures.measured]
 
     def at_least(self, measured: Measurement) -> list[bool | None]:
-        """For each run whether its value is the least that it can become; None where that is not known."""
+        """For each run, whether its value is a lower bound that can still grow; None if that is not known."""
         key = key_of(measured)
         return [each[key].at_least if key in each else None for each in self._figures.measured]
 
     def lack(self, measured: Measurement, place: int) -> Lack:
-        """In how many replays of a run, which are the run itself or its twins, it has no value."""
+        """The number of replays of a run (the run itself or its twins) in which a metric has no value."""
         return self._figures.lack(measured, place)
 
     def without_run_times(self, measured: Measurement, place: int) -> str:
-        """Why a metric of a run says nothing, nor its difference from the baseline; "" where it does.
+        """Why a metric of a run, and its difference from the baseline, say nothing; "" if they say something.
 
-        That is so of waits and losses where nobody knows how long some of the jobs run.
+        Waits and losses say nothing if the run times of some jobs are unknown.
         """
         if not depends_on_run_times(measured.metric):
             return ""
         return self.runs[0].without_run_times or self.runs[place].without_run_times
 
     def absent(self, *metrics: str, scope: str | None = "all") -> list[str]:
-        """Which of the metrics asked for have nothing in the scope, while others have: in sentences."""
+        """Sentences that name each requested metric that was measured, but not for this scope."""
         if scope is None:
             return []
         keys = {(row.metric, row.scope) for measured in self._figures.measured for row in measured.values()}
@@ -198,27 +198,27 @@ class Comparison:
         return said
 
     def rows(self, *metrics: str, scope: str | None = "all") -> list[Row]:
-        """What was measured, with what changed; see `to_polars` for the arguments and errors."""
+        """The measured metrics with their changes; see `to_polars` for the arguments and errors."""
         return self.judge(self.select(*metrics, scope=scope))
 
     def judge(self, found: Iterable[tuple[Measurement, list[float | None]]]) -> list[Row]:
-        """What `select` gave, with what changed."""
+        """Adds the changes to what `select` gave."""
         return [self._judged(measured, values) for measured, values in found]
 
     def remarks(self, changes: Sequence[Change]) -> Iterator[str]:
-        """What must be known of changes: where intervals come from, and what is not judged."""
+        """Notes on changes: where intervals come from, and which differences are not judged."""
         size = self._family.size
         tests = f"corrected for {size:,} tests, Holm" if size > 1 else "one test"
         yield from self._figures.remarks(changes, tests)
 
     def changes(self, *metrics: str, scope: str | None = "all") -> pl.DataFrame:
-        """One row a metric, scope, resource and run: the value, and how it differs from the baseline's.
+        """A table with one row per metric, scope, resource and run: the value, and its change.
 
-        Columns: `metric, scope, resource, unit, better, run, value, at_least` (whether that is the least
-        that it can become)`, baseline` (the value of the baseline)`, difference, relative, low, high` (the
-        ends of the 95 % interval)`, scale` (whether these are differences or factors)`, p, ground, verdict`:
-        see `Change`. The baseline is the first of the runs.
-        Arguments and errors as in `to_polars`.
+        Columns: `metric, scope, resource, unit, better, run`, then those of the value: `value`, `at_least`
+        (whether it is a lower bound that can still grow), and `baseline` (the value of the baseline). Those
+        of the change are `difference, relative, low, high` (the ends of the 95 % interval), `scale` (whether
+        these are differences or factors) and `p, ground, verdict`: see `Change`. The baseline is the first of
+        the runs. Arguments and errors are those of `to_polars`.
         """
         rows = []
         for row in self.rows(*metrics, scope=scope):
@@ -241,7 +241,7 @@ class Comparison:
         return pl.DataFrame(rows, schema=schema, orient="row")
 
     def to_polars(self, *metrics: str, scope: str | None = "all") -> pl.DataFrame:
-        """One row a metric, scope and resource, one column a run.
+        """A table with one row per metric, scope and resource, and one column per run.
 
         Args:
             metrics: names or patterns such as `wait.*`; all by default.
@@ -250,7 +250,7 @@ class Comparison:
 
         Raises:
             OptionError: there is no such kind of scope.
-            RunError: a metric is in none of the runs, or in none of that scope; or a run is damaged.
+            RunError: no run has the metric, or none has it for that scope; or a run is damaged.
         """
         rows = [
             (row.metric, row.scope, row.resource, row.unit, row.better, *values)
@@ -260,17 +260,17 @@ class Comparison:
         return pl.DataFrame(rows, schema=schema, orient="row")
 
     def check(self, *conditions: str | Condition, values: bool = False) -> list[Check]:
-        """Ask conditions such as `wait.first_start.p95{queue=prod} > +5%` of every run but the baseline.
+        """Checks conditions such as `wait.first_start.p95{queue=prod} > +5%` for each run but the baseline.
 
         Args:
             conditions: what must not hold.
-            values: whether point values are judged. By default a condition is held against the 95 % interval
-                over twins: it holds where the whole interval does, and is undecided where a part does.
+            values: True to judge point values. By default a condition is judged by the 95 % interval over
+                twins: it holds if the whole interval meets it, and is undecided if only a part does.
 
         Raises:
-            OptionError: a condition is not understood, or its bound does not fit the metric; or there are no
+            OptionError: a condition cannot be parsed, or its bound does not fit the metric. Or there are no
                 twins, and `values` is false.
-            RunError: nothing like that was measured, or a run has no value.
+            RunError: no such metric was measured, or a run has no value.
         """
         from harness.analysis.comparison.conditions import NEEDS_TWINS, parse_condition
 
@@ -306,16 +306,16 @@ class Comparison:
         return text(self, metrics, scope, width, brief=brief, every_note=every_note)
 
     def markdown(self, *metrics: str, scope: str | None = "all", brief: bool = False) -> str:
-        """The same table for a pull request."""
+        """The comparison as a Markdown table, for a pull request."""
         return markdown(self, metrics, scope, brief=brief)
 
     def to_json(self, *metrics: str, scope: str | None = "all", changes: bool = True) -> dict[str, Any]:
-        """The comparison as plain values; a number that JSON does not have becomes null.
+        """The comparison as plain values; a number that JSON cannot express becomes null.
 
         Args:
             metrics: as in `to_polars`.
             scope: as in `to_polars`.
-            changes: whether to say what changed; intervals for very many scopes take a while.
+            changes: whether to include the changes; intervals for very many scopes take a while.
         """
         found = self.select(*metrics, scope=scope)
         rows = self.judge(found) if changes else [Row(*each, [], self.at_least(each[0])) for each in found]
@@ -389,7 +389,7 @@ class Comparison:
 
     @cached_property
     def _family(self) -> Family:
-        """The headline metrics of all runs that differ; what cannot be tested counts as a test in vain."""
+        """The headline metrics of all runs that differ; a metric that cannot be tested has p = 1."""
         same_as = equal_ones([self._figures.outcome(place) for place in range(len(self.runs))])
         tests: dict[tuple[Key, int], float] = {}
         for key, measured in self._figures.measured[0].items():
@@ -403,7 +403,7 @@ class Comparison:
 
 
 def _chosen(keys: Mapping[Key, Measurement], metrics: Sequence[str], scope: str | None) -> list[Key]:
-    """The keys that some metrics and a scope stand for."""
+    """The keys that match the patterns of metrics and the scope."""
     for pattern in metrics:
         if not any(fnmatchcase(name, pattern) for name, _, _ in keys):
             hint = did_you_mean(pattern, {name for name, _, _ in keys})

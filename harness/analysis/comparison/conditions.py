@@ -1,7 +1,7 @@
-"""What a comparison must not say: conditions such as `wait.first_start.p95{queue=prod} > +5%`, for CI.
+"""Conditions that a comparison must not meet, such as `wait.first_start.p95{queue=prod} > +5%`, for CI.
 
-Over twins a condition is held against the 95 % interval. It holds where the whole interval lies beyond the
-bound, and is undecided where the bound lies within the interval. Point values are judged only on request.
+Over twins a condition is judged by the 95 % interval. It holds if the whole interval lies beyond the bound,
+and is undecided if the bound lies within the interval. Point values are judged only on request.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from harness.analysis.comparison.comparison import Comparison
     from harness.plugins.measurement import Measurement
 
-NEEDS_TWINS = "conditions need twins: one replay of each run does not tell a change from luck"
-"""Why conditions are refused without twins, unless point values are asked for."""
+NEEDS_TWINS = "conditions need twins: one replay of each run cannot separate a change from luck"
+"""Why conditions are refused without twins, unless the user asks for point values."""
 
 _COMPARED: Mapping[str, Callable[[float, float], bool]] = {">=": ge, "<=": le, ">": gt, "<": lt}
 _CONDITION = re.compile(
@@ -45,16 +45,16 @@ _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
 class Check(NamedTuple):
-    """One condition and one value that it was asked of.
+    """A condition and a value that it was checked on.
 
     Attributes:
         condition: as it was written.
         measured: the metric, scope and resource; its value is the baseline's.
-        run: what the run is called.
-        value: of that run.
-        baseline: the baseline's value; None where the run is the only one.
-        holds: whether the condition holds, which it must not; None where its twins do not decide it.
-        text: what the value is, and how it came there, in a sentence.
+        run: the name of the run.
+        value: the value of that run.
+        baseline: the baseline's value; None if there is only one run.
+        holds: True if the condition holds, so that the check fails; None if the twins do not decide it.
+        text: a sentence with the value and what it is compared with.
     """
 
     condition: str
@@ -66,7 +66,7 @@ class Check(NamedTuple):
     text: str
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values."""
+        """The check as plain values, for JSON."""
         return {
             "condition": self.condition,
             **{name: getattr(self.measured, name) for name in ("metric", "scope", "resource", "unit")},
@@ -86,10 +86,10 @@ class Condition:
         text: all of it.
         metric: a name or pattern.
         scope: such as `all` or `queue=prod`.
-        resource: the resource that is meant; None for whichever there are.
+        resource: the resource to check; None for all resources.
         how: `>`, `>=`, `<` or `<=`.
-        sign: 1 or -1 where a change is meant, 0 where the value itself is.
-        bound: what follows, without its sign.
+        sign: 1 or -1 if the bound is a change, 0 if it is the value itself.
+        bound: the bound as written, without its sign.
     """
 
     text: str
@@ -101,15 +101,15 @@ class Condition:
     bound: str
 
     def checks(self, comparison: Comparison, *, values: bool) -> Iterator[Check]:
-        """Whether it holds, for each run but the baseline; of the baseline only if there is no other run.
+        """Checks the condition for each run except the baseline, or for the only run.
 
         Args:
             comparison: the runs, over twins unless `values`.
             values: whether point values are judged instead of intervals.
 
         Raises:
-            RunError: nothing like that was measured, or a value is not there.
-            OptionError: the bound does not fit the metric's unit, or there is nothing to differ from.
+            RunError: no such metric was measured, or a value is missing.
+            OptionError: the bound does not fit the metric's unit, or there is no second run to differ from.
         """
         alone = len(comparison.runs) == 1
         if self.sign and alone:
@@ -145,7 +145,7 @@ class Condition:
         )
 
     def _rows(self, comparison: Comparison) -> list[Row]:
-        """What the condition is about."""
+        """The measured metrics that the condition matches."""
         try:
             rows = comparison.rows(self.metric, scope=self.scope)
         except RunError as error:
@@ -176,16 +176,16 @@ class Condition:
         return _COMPARED[self.how](difference, self.sign * limit)
 
     def _beyond(self, row: Row, ends: tuple[float, float]) -> bool | None:
-        """Whether all of an interval meets the condition, or none of it; None where a part does."""
+        """Returns True if a whole interval meets the condition, False if none of it does, else None."""
         limit = self._limit(row.measured.unit)
         met = {_COMPARED[self.how](end, self.sign * limit if self.sign else limit) for end in ends}
         return met.pop() if len(met) == 1 else None
 
     def _ends(self, comparison: Comparison, row: Row, place: int) -> tuple[float, float]:
-        """The ends of the interval that the bound is held against.
+        """The ends of the interval that the bound is compared with.
 
-        That of the mean for a bound without a sign, else of the change. A change is a part of the baseline's
-        value for a bound in per cent, else it is in the metric's unit.
+        For a bound without a sign it is the interval of the mean, else that of the change. A change is a part
+        of the baseline's value if the bound is in per cent, else it is in the metric's unit.
         """
         measured = row.measured
         if self.sign and self.bound.endswith("%"):
@@ -201,11 +201,11 @@ class Condition:
         return ends
 
     def excess(self, unit: str, value: float, base: float) -> float:
-        """How far a value is beyond where it holds, in the unit of the metric; at most 0 where it does.
+        """The distance by which a value breaks the bound, in the metric's unit; at most 0 if it is allowed.
 
         Args:
             unit: the metric's.
-            value: what is asked about.
+            value: the value to check.
             base: the value that a bound with a sign is a change against.
 
         Raises:
@@ -219,7 +219,7 @@ class Condition:
         return beyond if beyond or self.how.endswith("=") else _LEAST  # the bound itself is not allowed
 
     def _said(self, comparison: Comparison, row: Row, place: int, ends: tuple[float, float] | None) -> str:
-        """What a run's value is, and how it came there; `ends` are those of the interval that was judged."""
+        """A sentence with a run's value and what it is compared with; `ends` are the judged interval's."""
         unit = row.measured.unit
 
         def value_in(at: int) -> str:
@@ -247,7 +247,7 @@ class Condition:
         return f"{sentence}, {was}{f' ({how})' if how else ''}"
 
     def _limit(self, unit: str) -> float:
-        """The bound as a number: a part for per cents, seconds for durations."""
+        """The bound as a number: a part if it is in per cent, seconds if it is a duration."""
         if _PER_CENT.fullmatch(self.bound) and (self.sign or unit in PARTS):
             return float(self.bound[:-1]) / 100
         if _NUMBER.fullmatch(self.bound):
@@ -266,10 +266,10 @@ class Condition:
 
 
 def parse_condition(text: str) -> Condition:
-    """A condition as a user writes it.
+    """Parses a condition as a user writes it.
 
     Raises:
-        OptionError: the text is none; says what is allowed.
+        OptionError: the text is no condition; the message says what is allowed.
     """
     match = _CONDITION.fullmatch(text)
     if match is None:
@@ -287,7 +287,7 @@ def parse_condition(text: str) -> Condition:
 
 
 def _where(text: str, where: str) -> tuple[str, str | None]:
-    """The scope and the resource that stand in the braces of a condition."""
+    """The scope and the resource in the braces of a condition."""
     found: dict[str, str] = {}
     for part in where.split(","):
         key, equals, value = (each.strip() for each in part.partition("="))

@@ -1,4 +1,4 @@
-"""One thing that differs between the worlds of two runs, and how a few lines name several of them."""
+"""One difference between the worlds of two runs, and sentences that summarize several differences."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from harness.base.text import shortened, told_apart
 
 PLUGIN, OPTION, SETTING, TRACE, CLUSTER, NODES = "plugin", "option", "setting", "trace", "cluster", "nodes"
 EVENTS = "events"
-"""Kinds beside those of Kubernetes' objects."""
+"""Kinds of differences besides those of Kubernetes' objects."""
 
 _NAMED = 3  # of the objects that changed alike
 _WIDEST = 63 + 1 + 253
-"""Characters of a name or a value: the longest that a namespace and a name of Kubernetes can be."""
+"""The most characters of a name or value: the longest that a Kubernetes namespace and name can be."""
 
 
 class Distinction(NamedTuple):
-    """One thing that differs.
+    """One difference.
 
     Attributes:
-        kind: the kind of an object (`ClusterQueue`), or what else it is about: `plugin`, `option`, `setting`,
-            `trace`, `nodes`, `cluster`.
-        name: of the object, option or setting; "" where there is one of its kind.
+        kind: the kind of an object (`ClusterQueue`), or `plugin`, `option`, `setting`, `trace`, `nodes`,
+            `cluster`.
+        name: of the object, option or setting; "" if there is only one of its kind.
         field: such as `nominalQuota nvidia.com/gpu`; "" for the whole.
         before: its value in the baseline; None if it does not exist there. For nodes, their number.
         after: its value in the other run; None if it does not exist there.
@@ -40,12 +40,12 @@ class Distinction(NamedTuple):
         return _told([self])
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values."""
+        """The difference as plain values, for JSON."""
         return {**self._asdict(), "text": self.text}
 
 
 def summarized(distinctions: Iterable[Distinction]) -> list[str]:
-    """Sentences for people: what changed alike becomes one, in the order of the first of them."""
+    """Sentences for people; equal changes of several objects become one, placed where the first was."""
     alike: dict[tuple[object, ...], list[Distinction]] = {}
     for each in distinctions:
         counts = each.kind == NODES and not each.field  # nodes that came or went, however many of each kind
@@ -55,7 +55,7 @@ def summarized(distinctions: Iterable[Distinction]) -> list[str]:
 
 
 def _told(alike: Sequence[Distinction]) -> str:
-    """A change of one object, or of several that changed alike."""
+    """A sentence about a change of one object, or of several objects that changed alike."""
     kind, _, field, before, after = alike[0]
     if kind == EVENTS:
         return f"{kind}: {after}" if before is None else f"{kind}: {before} -> {after or 'none'}"

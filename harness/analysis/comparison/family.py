@@ -1,8 +1,8 @@
-"""The family of tests that are corrected together: declared once, whatever a table shows.
+"""The family of tests that are corrected together; it is the same whatever a table shows.
 
-It is the headline metrics of all jobs, of every run that is compared. Runs with equal figures count once, and
-one that equals the baseline has nothing to test. Of k tests a p in the family becomes Holm's; one of any
-other metric or scope, which is looked at beside the family, k times as large.
+The family is the headline metrics of all jobs, for every compared run. Runs with equal figures count once. A
+run that equals the baseline has nothing to test. In a family of k tests, p is corrected by Holm's method. A
+test of any other metric or scope is outside the family; its p is multiplied by k.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ class Family:
     """Tests by metric and by run, with their corrected p.
 
     Args:
-        tests: (metric with its scope and resource, run) -> p; 1 for what belongs to the family and could not
-            be tested.
-        same_as: for each run the first one that has equal figures.
+        tests: (metric with its scope and resource, run) -> p; 1 for a test of the family that was not
+            possible.
+        same_as: for each run, the first run that has equal figures.
 
     Attributes:
         size: how many tests there are.
@@ -31,11 +31,11 @@ class Family:
         self._corrected = dict(zip(tests, holm(list(tests.values())), strict=True))
 
     def corrected(self, key: Key, run: int, p: float) -> float:
-        """The p of a test of a metric and run, in the family or beside it."""
+        """The corrected p of a test of a metric and run, whether the test is in the family or not."""
         known = self._corrected.get((key, self._same_as[run]))
         return min(1.0, max(1, self.size) * p) if known is None else known
 
 
 def equal_ones(figures: Sequence[Mapping[Key, object]]) -> list[int]:
-    """For each of several runs the first one whose figures are equal."""
+    """For each of several runs, the first one whose figures are equal."""
     return [next(at for at, other in enumerate(figures) if other == own) for own in figures]

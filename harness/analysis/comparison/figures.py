@@ -1,4 +1,4 @@
-"""How single figures are written: a metric's name, its value, and how it changed."""
+"""Formats single figures: a metric's name, its value, and its change."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Key: TypeAlias = tuple[str, str, str]
 
 _SIGNS = {Verdict.BETTER: "▲", Verdict.WORSE: "▼", Verdict.NONE: "~", Verdict.SAME: "="}
 _EXACT = {Verdict.BETTER: "△", Verdict.WORSE: "▽"}
-"""What is said of a change that is the same in every twin -> its sign: there is no chance in it."""
+"""Verdict on a change that is the same in every twin -> its sign."""
 
 _REFUSED = (Ground.CONGESTED, Ground.CUT, Ground.FEW)
 
@@ -24,26 +24,27 @@ PARTS = (SHARE, "ratio")
 """The units that a table shows in per cent."""
 
 _NAMED = (*HOURS_OF_RESOURCES, "cores", "GiB", "devices")
-"""The units that stand beside a number; what others count is in the metric's name."""
+"""The units that a table writes beside a number; the names of other metrics say what they count."""
 
 _MOST_DIGITS = 6
 
 
 def key_of(row: Measurement) -> Key:
-    """What tells a measured value from all others of a run."""
+    """The key that identifies a measured value within a run."""
     return row.metric, row.scope, row.resource
 
 
 def name_of(row: Measurement) -> str:
-    """What a line is called: the metric, its resource, and its scope unless that is everything."""
+    """The label of a line: the metric, its resource, and its scope unless that is everything."""
     name = f"{row.metric} {row.resource}".rstrip()
     return name if row.scope == "all" else f"{name} {{{row.scope}}}"
 
 
 def digits_of(*values: float | None) -> int:
-    """How many digits numbers that stand side by side have after the point, which is one for all of them.
+    """The number of digits after the point, one for all numbers of a column.
 
-    None where all are whole, or the largest is of five digits; two, or as many as show three of the largest.
+    It is none if all numbers are whole or the largest has five digits. Otherwise it is two, or as many as
+    show three digits of the largest number.
     """
     known = [abs(value) for value in values if value is not None and isfinite(value)]
     top = max(known, default=0.0)
@@ -53,13 +54,13 @@ def digits_of(*values: float | None) -> int:
 
 
 def shown(value: float | None, unit: str, digits: int | None = None, *, at_least: bool = False) -> str:
-    """A value at a glance.
+    """A value as text.
 
     Args:
         value: the value.
         unit: of the metric.
-        digits: of a number that stands beside others, how many it has after the point.
-        at_least: whether it is the least that it can become.
+        digits: digits after the point, if the number stands in a column.
+        at_least: whether the value is a lower bound that can still grow.
     """
     if value is None or not isfinite(value):
         return "-"
@@ -77,7 +78,7 @@ def _shown(value: float, unit: str, digits: int | None) -> str:
 
 
 def changed(change: Change, unit: str, digits: int | None = None) -> str:
-    """How a value differs from the baseline's, its interval, and what is said of it."""
+    """A value's difference from the baseline's, its interval, and the sign of the verdict."""
     return " ".join(filter(None, told(change, unit, digits)))
 
 
@@ -88,7 +89,7 @@ def between(low: float, high: float, unit: str) -> str:
 
 
 def change_between(low: float, high: float, unit: str, *, relative: bool) -> str:
-    """A change whose interval is this: in per cent of the baseline, or in the metric's unit."""
+    """A change with this interval, as text: in per cent of the baseline, or in the metric's unit."""
     values = (low + high) / 2, low, high
     digits = digits_of(*values)
     middle, *ends = (_of_baseline(each, unit) if relative else _signed(each, unit, digits) for each in values)
@@ -96,15 +97,15 @@ def change_between(low: float, high: float, unit: str, *, relative: bool) -> str
 
 
 def _of_baseline(part: float, unit: str) -> str:
-    """A change as a part of the baseline's value; where that is in per cent it says that it is one."""
+    """A change as a part of the baseline's value; marked as relative if the value itself is in per cent."""
     return f"{100 * part:+,.1f} %{' relative' if unit in PARTS else ''}"
 
 
 def told(change: Change, unit: str, digits: int | None = None) -> tuple[str, str]:
-    """How a value differs from the baseline's, with its interval; and the sign for what is said of it.
+    """A value's difference from the baseline's with its interval, and the sign of the verdict.
 
-    In per cent of the baseline, called relative where the value itself is in per cent. It is in the metric's
-    unit, or in points, where the baseline's value is 0 or the values are of both signs.
+    The difference is in per cent of the baseline, marked as relative if the value itself is in per cent. If
+    the baseline's value is 0 or the values have both signs, it is in the metric's unit, or in points.
     """
     if change.ground is Ground.RUN_TIMES:
         return "", _RUN_TIMES
@@ -124,7 +125,7 @@ def told(change: Change, unit: str, digits: int | None = None) -> tuple[str, str
 
 
 def within(change: Change, unit: str) -> str:
-    """From where to where a change may be, by its interval; its size where there is no chance in it."""
+    """The range of a change, by its interval; its size alone if it is the same in every twin."""
     if change.interval is None or change.exact:
         return "" if change.difference is None else _difference(change, unit, None)
     low, high = _ends(change, unit, None)
@@ -139,7 +140,7 @@ def _sign(change: Change) -> str:
 
 
 def _in_units(change: Change) -> bool:
-    """Whether a table shows a difference in the metric's unit: only values above 0 change by per cents."""
+    """Returns True if a table shows a difference in the unit: only values above 0 change by per cents."""
     return change.relative is None or (change.interval is not None and not change.interval.ratio)
 
 
@@ -162,12 +163,12 @@ def _ends(change: Change, unit: str, digits: int | None) -> tuple[str, str]:
 
 
 def _suffix(unit: str) -> str:
-    """What stands behind a number of a unit, and need not be said three times."""
+    """The unit behind a number, so that three numbers in a row need it only once."""
     return "" if unit == "s" else f" {_signed(1, unit, 0).partition(' ')[2]}"
 
 
 def _signed(value: float, unit: str, digits: int | None) -> str:
-    """A difference in the metric's unit; in points where the metric is shown in per cent."""
+    """A difference in the metric's unit; in points if the metric is shown in per cent."""
     sign = "-" if value < 0 else "+"
     if unit in PARTS:
         return f"{sign}{100 * abs(value):.1f} points"

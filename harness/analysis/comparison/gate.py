@@ -1,4 +1,4 @@
-"""What the output says of conditions: those that were asked, of each run, and what came of them."""
+"""The output about conditions: each condition, each run, and the result."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from harness.analysis.comparison.conditions import Check
 
 _WORDS = {True: "fails", False: "passes", None: "undecided"}
-"""Whether a condition holds, which it must not -> the word for it."""
+"""Whether a condition holds -> the word for its check. A check passes if its condition does not hold."""
 
 
 def checks_text(
     comparison: Comparison, checks: Sequence[Check], *, values: bool, width: int | None = None
 ) -> str:
-    """For a terminal: every check, also those that pass; `values` says whether point values were judged.
+    """All checks for a terminal, including those that pass; `values` says whether point values were judged.
 
-    Where the table is wider than the terminal, each check is a sentence.
+    If the table is wider than the terminal, each check becomes a sentence.
     """
     summary = printable(_summary(comparison, checks, values=values))
     rows = [[check.condition, _WORDS[check.holds], check.text] for check in checks]
@@ -39,7 +39,7 @@ def checks_markdown(comparison: Comparison, checks: Sequence[Check], *, values: 
 
 
 def _summary(comparison: Comparison, checks: Sequence[Check], *, values: bool) -> str:
-    """How many checks fail, which runs they judge, and what was judged."""
+    """The numbers of failing and undecided checks, the judged runs, and the judged values."""
     failed, undecided = (sum(check.holds is each for check in checks) for each in (True, None))
     runs = len(comparison.runs) - 1
     of = f"every run but the baseline {comparison.names[0]}" if runs else comparison.names[0]

@@ -1,4 +1,4 @@
-"""The head of a comparison: which run is the baseline and why, and what the other runs have otherwise."""
+"""The head of a comparison: the baseline, the reason for it, and the differences of the other runs."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from harness.runs.epochs import sentence, shared, summary
 from harness.runs.run import Run
 
 _MOST = 12
-"""Lines about one group of runs; JSON has them all."""
+"""The most lines about one group of runs; JSON has them all."""
 
 _NAMED = 3
-"""This many events the head names one by one."""
+"""The head names this many events one by one."""
 
 _SAME = "the same plugin, options, settings, trace and cluster"
-"""Of a patch that sets what is so already, or a run under another name."""
+"""The text for equal runs, such as after a patch without effect or for one run under two names."""
 
 
 class Group(NamedTuple):
-    """What some runs have otherwise than the baseline, all of them alike."""
+    """Runs that all differ from the baseline in the same way, with these differences."""
 
     names: Sequence[str]
     sentences: Sequence[str]
 
 
 class Head:
-    """What is to be known of runs before their figures are read.
+    """The facts that a reader must know about runs before reading their figures.
 
     Args:
         runs: the baseline first.
-        names: what each is called.
-        chosen: how the baseline came to be the one.
+        names: the name of each run.
+        chosen: why the first run is the baseline.
 
     Attributes:
         chosen: as given.
-        distinctions: for each run what it has otherwise than the baseline; nothing for the baseline itself.
+        distinctions: for each run, its differences from the baseline; empty for the baseline itself.
     """
 
     def __init__(self, runs: Sequence[Run], names: Sequence[str], chosen: str) -> None:
@@ -54,14 +54,17 @@ class Head:
 
     @property
     def title(self) -> str:
-        """Which run is the baseline, and why; nothing where there is a single run."""
+        """The baseline's name and why it is the baseline; "" if there is a single run."""
         name, plugin = self._names[0], self._plugins[0]
         of_plugin = "" if name.startswith(plugin) else f" (plugin {plugin})"
         return f"baseline {name}{of_plugin}: {self.chosen}" if len(self._names) > 1 else ""
 
     @property
     def groups(self) -> list[Group]:
-        """What differs, or that nothing does, with its runs; names of runs say the plugin."""
+        """Groups of runs with their differences, or with a note that they have none.
+
+        A different plugin is left out if the runs' names say it.
+        """
         of_runs: dict[Distinction, list[str]] = {}
         for name, plugin, found in zip(self._names, self._plugins, self.distinctions, strict=True):
             for each in found:
@@ -75,7 +78,7 @@ class Head:
         return groups + ([Group(same, [_SAME])] if same else []) + list(self._shared())
 
     def _shared(self) -> Iterator[Group]:
-        """The first events that several runs share, and how many they share."""
+        """The first events that several runs share, and the number of shared events."""
         if len(self._events) < 2:
             return
         found = shared([events for _, events in self._events])
@@ -92,12 +95,12 @@ class Head:
         yield Group([name for name, _ in self._events], [said])
 
     def _tells(self, name: str, plugin: str) -> bool:
-        """Whether names say which plugins a run and the baseline are of."""
+        """Returns True if the names of a run and of the baseline say their plugins."""
         return name.startswith(plugin) and self._names[0].startswith(self._plugins[0])
 
 
 def chosen_by(runs: Sequence[Run], baseline: str | None) -> str:
-    """How the baseline came to be the one: a shell gives what a pattern stands for in order of names."""
+    """Why the first run is the baseline; a shell expands a pattern in order of names."""
     if baseline is not None or len(runs) < 2:
         return "as asked for"
     paths = [run.path.absolute() for run in runs]

@@ -1,4 +1,4 @@
-"""What stands above a comparison's table: what is compared, and what the runs differ in."""
+"""The text above a comparison's table: the compared runs and their differences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def head_lines(head: Head, title: str = "") -> Iterator[str]:
-    """The head for a terminal, with a blank line below it; nothing where there is nothing to say."""
+    """The head for a terminal, followed by a blank line; nothing if there is nothing to say."""
     if title:
         yield printable(title)
     for group in head.groups:
@@ -24,7 +24,7 @@ def head_lines(head: Head, title: str = "") -> Iterator[str]:
 
 
 def head_markdown(head: Head, title: str = "") -> Iterator[str]:
-    """The same for a pull request."""
+    """The head as Markdown, for a pull request."""
     if title:
         yield plain(title)
         yield ""
@@ -36,7 +36,7 @@ def head_markdown(head: Head, title: str = "") -> Iterator[str]:
 
 
 def head_html(head: Head) -> str:
-    """The same for a notebook."""
+    """The head as HTML, for a notebook."""
     from html import escape
 
     parts = [f"<p>{escape(head.title)}</p>"] if head.title else []

@@ -1,6 +1,6 @@
-"""Which metrics a comparison is about: those that are judged together, and those that a table shows.
+"""The metrics of a comparison: those that are judged together, and those that a table shows.
 
-What is allocated is none of them: work that is thrown away and done again allocates more.
+Allocated time is not among them: work that is lost and done again allocates more.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ GROUPS: Mapping[str, Sequence[str]] = {
     "shared": ("fairness.share_deviation",),
     "disrupted": ("disruption.lost", "disruption.preemptions_per_1000_jobs"),
 }
-"""What a policy can do well or badly -> the headline metrics that tell it."""
+"""Goal of a policy -> the headline metrics that measure it."""
 
 HEADLINES = tuple(chain.from_iterable(GROUPS.values()))
-"""The family of metrics that verdicts are about, whatever a table shows."""
+"""The family of metrics that get verdicts, whatever a table shows."""
 
 SHOWN = (
     "utilization.capacity.hours",
@@ -60,9 +60,9 @@ SHOWN = (
     "disruption.lost",
     "disruption.lost_before",
 )
-"""What a table shows unless others are asked for, in this order; hours only of differing capacities.
+"""The metrics that a table shows by default, in this order; hours only if capacities differ.
 
-What is measured on request is shown of runs that have it.
+Metrics that are measured on request are shown for runs that have them.
 """
 
 BRIEF = (
@@ -79,9 +79,9 @@ BRIEF = (
     "disruption.preemptions",
     "disruption.lost",
 )
-"""Those of them that terminals show first, of the resource that the baseline uses most of.
+"""The metrics that terminals show first, for the resource that the baseline uses most.
 
-Near-synonyms are none of them: hours beside shares, and several indices of how the cluster was shared.
+Near-synonyms are left out: hours beside shares, and several indices of how the cluster was shared.
 """
 
 ALARMS = (
@@ -90,4 +90,4 @@ ALARMS = (
     "jobs.rejected",
     "disruption.failures_per_1000_jobs",
 )
-"""What is among them where it is not 0 in every run."""
+"""The metrics that the brief table adds if they are not 0 in every run."""

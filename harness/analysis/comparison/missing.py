@@ -1,6 +1,6 @@
-"""Why `-` stands in a table where others have a value, and which replays a mean covers.
+"""Explains why a table has `-` for some runs, and which replays a mean covers.
 
-A metric has no value where there was no such job or event, or where it was not measured.
+A metric has no value if the replay had no such job or event, or if it was not measured.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from harness.plugins.measurement import Measurement
 from harness.runs.run import Run
 
 TWINS, SEEDS = "twins", "seeds"
-"""What several replays of one thing are called."""
+"""The words for several replays of one thing."""
 
 _OF_RUN_TIMES = (
     *("wait.", "delay.", "jct.", "slowdown.", "starvation", "reclaim_latency", "fairness.finish_time"),
@@ -28,16 +28,16 @@ _OF_RUN_TIMES = (
 _NAMED = 6
 
 _OfRuns: TypeAlias = dict[int, list["Lack"]]
-"""By run what it lacks, once for each line."""
+"""For each run, the missing values: one entry for each line."""
 
 
 class Lack(NamedTuple):
-    """In how many replays of one thing a metric has no value.
+    """The number of replays of one thing in which a metric has no value.
 
     Attributes:
         absent: how many.
         replays: how many there are: the run itself, its twins, or the seeds of an experiment's setting.
-        called: what several of them are called.
+        called: the word for several of them.
     """
 
     absent: int
@@ -46,34 +46,34 @@ class Lack(NamedTuple):
 
     @property
     def partly(self) -> str:
-        """The twins that a mean covers; "" for all."""
+        """The twins that a mean covers, as text; "" if it covers all."""
         if not self.absent or self.absent == self.replays:
             return ""
         return f"over {self.replays - self.absent:,} of {self.replays:,} {self.called}"
 
 
 def depends_on_run_times(metric: str) -> bool:
-    """Whether a metric is of waits or of losses, which say nothing where run times are not known.
+    """Returns True for metrics of waits and losses, which say nothing if run times are unknown.
 
-    Jobs that hold what they have for a whole replay keep others waiting for as long as the trace lasts, and
-    lose as much as they have run by then.
+    Jobs of unknown run time hold their resources for the whole replay. They keep others waiting for as long
+    as the trace lasts, and lose all that they have run by then.
     """
     return metric.startswith(_OF_RUN_TIMES)
 
 
 def lack_of(key: Key, replays: Sequence[Mapping[Key, Measurement]], called: str = TWINS) -> Lack:
-    """In how many replays a metric has no value.
+    """Counts the replays in which a metric has no value.
 
     Args:
         key: the metric, its scope and resource.
-        replays: what was measured of each.
-        called: what several of them are called.
+        replays: the measurements of each replay.
+        called: the word for several replays.
     """
     return Lack(sum(number(of_replay, key) is None for of_replay in replays), len(replays), called)
 
 
 def number(of_replay: Mapping[Key, Measurement], key: Key) -> float | None:
-    """A value; None where it is not there, or is no number that could be averaged."""
+    """A replay's value of a metric; None if it is missing or no number that could be averaged."""
     value = of_replay[key].value if key in of_replay else None
     return value if value is not None and isfinite(value) else None
 
@@ -85,13 +85,13 @@ def about_missing(
     *,
     or_else: str = "",
 ) -> Iterator[str]:
-    """What `-` means in these lines, and which values are of some twins only, in sentences.
+    """Sentences that explain `-` in these lines, and name values that cover only some twins.
 
     Args:
         rows: the lines.
-        lack: in how many replays of a run, or of a setting, by its place, something measured has no value.
-        names: what the runs, or settings, are called.
-        or_else: why replays may lack a value beside that there was no such job or event.
+        lack: gives the number of replays without a value, for a metric and the place of a run or setting.
+        names: the names of the runs or settings.
+        or_else: a further reason why replays may lack a value, besides that there was no such job or event.
     """
     absent: list[str] = []
     partly: list[str] = []
@@ -111,7 +111,7 @@ def about_missing(
         of_runs = _of_replays(over, names)
         called = next(iter(over.values()))[0].called
         yield (
-            f"{named(partly)}: over {of_runs}, as in the others there was no such job or event{or_else}; "
+            f"{named(partly)}: over {of_runs}; the others had no such job or event{or_else}; "
             f"changes are over the {called} in which both have a value"
         )
 
@@ -121,12 +121,12 @@ def about_unshaken(
     measured: Sequence[Mapping[Key, Measurement]],
     on_request: Mapping[str, Sequence[str]],
 ) -> Iterator[str]:
-    """Which metrics runs have and their twins have not, in a sentence; nothing where there are none.
+    """A sentence on metrics that runs have and their twins lack; nothing if there are none.
 
     Args:
         runs: the runs themselves.
-        measured: what was measured of the twins of each.
-        on_request: options -> the metrics that are measured where they are given only.
+        measured: the measurements of the twins of each.
+        on_request: option -> the metrics that are measured only with it.
     """
     has = (run.metrics.filter(pl.col("value").is_not_null())["metric"].to_list() for run in runs)
     known = {row.metric for of_run in measured for row in of_run.values()}
@@ -136,11 +136,11 @@ def about_unshaken(
         known = {name for option in options for name in on_request[option]}
         does = f"{named(options)} beside --shake {'do' if len(options) > 1 else 'does'} that"
         how = f"; {does}" if set(lacking) <= known else ""
-        yield f"measured of runs, but of none of their twins: {named(lacking)}{how}"
+        yield f"measured for runs, but not for their twins: {named(lacking)}{how}"
 
 
 def _of_replays(found: _OfRuns, names: Sequence[str]) -> str:
-    """How many twins of each run have a value: the least and the most of several lines."""
+    """For each run, the number of twins with a value: the least and the most of several lines."""
     told = []
     for place, lacks in sorted(found.items()):
         there = [each.replays - each.absent for each in lacks]
@@ -150,7 +150,7 @@ def _of_replays(found: _OfRuns, names: Sequence[str]) -> str:
 
 
 def named(names: Iterable[str]) -> str:
-    """Some things by name, each once, and how many more there are."""
+    """Some names, each once, and the number of further ones."""
     found = list(dict.fromkeys(names))
     more = f" and {len(found) - _NAMED:,} more" if len(found) > _NAMED else ""
     return ", ".join(found[:_NAMED]) + more

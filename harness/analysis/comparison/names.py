@@ -1,4 +1,4 @@
-"""What runs are called that are compared."""
+"""Names for the compared runs."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ def names_of(runs: Sequence[Run], *, taken: Container[str] = ()) -> list[str]:
 
     Args:
         runs: the runs.
-        taken: what no run may be called.
+        taken: names that no run may have.
 
     Raises:
-        RunError: one is given twice.
+        RunError: one run is given twice.
     """
     places = [run.path.resolve() for run in runs]
     for place, run in zip(places, runs, strict=True):
@@ -33,7 +33,7 @@ def names_of(runs: Sequence[Run], *, taken: Container[str] = ()) -> list[str]:
 
 
 def place_of(baseline: str, runs: Sequence[Run], names: Sequence[str]) -> int:
-    """Which run a baseline is, by its name, its label, its folder's name or the folder."""
+    """The place of the baseline among the runs; it is given by its name, label, folder's name or folder."""
     folders = [str(run.path) for run in runs]
     for known in (names, [run.label for run in runs], [run.info["run"] for run in runs], folders):
         if baseline in known:

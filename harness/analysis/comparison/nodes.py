@@ -1,4 +1,4 @@
-"""What differs between the nodes of two runs' clusters, which runs keep as kinds of equal nodes."""
+"""Lists the differences between the nodes of two runs' clusters; runs keep nodes as kinds of equal nodes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _NUMBERED = re.compile(r"(.*?)([0-9]{1,9})", re.DOTALL)
 
 Info = Mapping[str, Any]
 Kinds: TypeAlias = dict[str, dict[str, Any]]
-"""What equal nodes have in common, as text -> the kind of nodes."""
+"""The common properties of equal nodes, as text -> the kind of nodes."""
 
 
 def node_distinctions(base: Info, other: Info) -> Iterator[Distinction]:
-    """What differs between the nodes of two clusters.
+    """Lists the differences between the nodes of two clusters.
 
     It names kinds of nodes that were added, removed or changed, and nodes that left or joined a kind because
     they changed. It also names labels that divide nodes into too many kinds.
@@ -54,9 +54,9 @@ def node_distinctions(base: Info, other: Info) -> Iterator[Distinction]:
 
 
 def _kinds(nodes: Iterable[Info], left_out: Container[str]) -> dict[str, dict[str, Any]]:
-    """What equal nodes have in common, as text -> the kind of nodes; where some labels do not count.
+    """The common properties of equal nodes, as text -> the kind of nodes; labels in `left_out` do not count.
 
-    Kinds that are one without these labels are joined; then it is not known which nodes they are.
+    Kinds that are equal without these labels are joined. The names of their nodes are then unknown.
     """
     found: dict[str, dict[str, Any]] = {}
     for kind in nodes:
@@ -71,9 +71,10 @@ def _kinds(nodes: Iterable[Info], left_out: Container[str]) -> dict[str, dict[st
 
 
 def _apart(mine: Kinds, theirs: Kinds) -> Iterator[Distinction]:
-    """Nodes of one kind of `mine` that are kinds of their own in `theirs`; they are taken out of both.
+    """Yields nodes of one kind of `mine` that are kinds of their own in `theirs`, and removes them from both.
 
-    Only where the names of all of them are known: then the others of the kind are those that it has left.
+    It does so only if the names of all these nodes are known. The rest of the kind then keeps the other
+    names.
     """
     alone = {key: names for key, kind in theirs.items() if key not in mine and (names := _names(kind))}
     for key in list(mine) if alone else ():
@@ -91,9 +92,9 @@ def _apart(mine: Kinds, theirs: Kinds) -> Iterator[Distinction]:
 
 
 def _names(kind: Info) -> frozenset[str]:
-    """Which nodes a kind has, where that is known: the first and last, or those numbered from the first on.
+    """The names of a kind's nodes, if known: the first and last, or nodes numbered from the first on.
 
-    A run keeps a hash of their names, which says whether these are the ones.
+    A run keeps a hash of the names of a kind's nodes. The guess is right if its hash is the same.
     """
     names, numbered = {kind["first"], kind["last"]}, _NUMBERED.fullmatch(kind["first"])
     if kind["count"] > len(names) and numbered is not None:
@@ -105,12 +106,12 @@ def _names(kind: Info) -> frozenset[str]:
 
 
 def _named(names: Iterable[str]) -> str:
-    """The hash that `node_kinds` has of names."""
+    """The hash of names, as `node_kinds` computes it."""
     return digest(sorted(names))
 
 
 def _other_nodes(before: Info, after: Info) -> Iterator[Distinction]:
-    """Nodes of one kind: more or fewer of them, or others."""
+    """Differences in the nodes of one kind: more of them, fewer, or nodes of other names."""
     if before["count"] != after["count"]:
         larger = max(before, after, key=lambda each: int(each["count"]))
         yield Distinction(NODES, _about(larger), "count", f"{before['count']:,}", f"{after['count']:,}")
@@ -138,7 +139,7 @@ def _changed_nodes(before: Info, after: Info) -> Iterator[Distinction]:
 
 
 def _about(kind: Info) -> str:
-    """Which nodes these are, and what one of them has."""
+    """The names of a kind's nodes, and the resources of one of them."""
     amounts = ", ".join(
         f"{resource} {amount}"
         for resource, amount in kind["allocatable"].items()

@@ -1,4 +1,4 @@
-"""What must be known to read a comparison's table right, in sentences; the most important ones first."""
+"""The notes below a comparison's table, as sentences; the most important ones first."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NAMED_GANGS = 3
 _NAMED_VALUES = 12
 
 _ON_REQUEST = {"--isolated": FINISH_TIMES, "--idle-causes": IDLE_METRICS}
-"""Options of replays -> what is measured where they are given only."""
+"""Option of a replay -> the metrics that are measured only with it."""
 
 _OF_CAPACITY = ("utilization.", "goodput.", "backlog", "fairness.")
 _OF_WINDOW = (*_OF_CAPACITY, "fragmentation", "quota.", "reclaim.owed")
@@ -34,7 +34,7 @@ _LOST_PART = f"{LOST}_of_allocated"
 
 
 def remarks(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
-    """What a reader must know: what signs mean, what is odd about runs, and how they were measured."""
+    """Notes for the reader: the legend, unusual things about runs, and how they were measured."""
     runs, names = comparison.runs, comparison.names
     legend, *about_changes = _about_changes(comparison, shown) if len(runs) > 1 else ("",)
     if legend:
@@ -54,7 +54,7 @@ def remarks(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
 
 
 def _about_run(run: Run) -> Iterator[str]:
-    """What is odd about a run."""
+    """Notes on what is unusual about a run."""
     if run.is_record:
         yield "a record of what happened, no simulation"
     if run.without_run_times:
@@ -69,18 +69,18 @@ def _about_run(run: Run) -> Iterator[str]:
 
 
 def stopped(comparison: Comparison) -> Iterator[str]:
-    """Which runs were ended where they went nowhere."""
+    """A sentence for each run that was stopped because it made no progress."""
     for name, run in zip(comparison.names, comparison.runs, strict=True):
         if run.stopped is not None:
             yield f"{name}: {run.stopped.told()}"
 
 
 def _about_windows(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
-    """What is measured over what time and which jobs, where runs differ in that."""
+    """Notes on the windows and jobs that metrics are measured over, if runs differ in these."""
     if comparison.shake is not None:
         found = [list(_over_own_window(comparison, shown, place)) for place in range(len(comparison.runs))]
         if any(found):
-            yield "all but waits of jobs that ended: of each twin over the windows that its runs share"
+            yield "all values except waits of ended jobs: for each twin, over the window that all runs share"
         yield from chain.from_iterable(found)
         return
     window, windows = comparison.window, [run.window for run in comparison.runs]
@@ -108,12 +108,12 @@ def _about_windows(comparison: Comparison, shown: Sequence[Line]) -> Iterator[st
             return
         yield (
             f"waits, jct, slowdown and lost work: of the {pairs.count:,} jobs that all runs have in common; "
-            f"left out are {', '.join(left)}; all else is of each run's own jobs"
+            f"left out are {', '.join(left)}; other metrics cover each run's own jobs"
         )
 
 
 def _over_own_window(comparison: Comparison, of_table: Sequence[Line], place: int) -> Iterator[str]:
-    """What a run's own files have, over its own window, where the table has other values."""
+    """A run's values over its own window, from its own files, if the table has other values."""
     own = comparison.over_own_window(place)
     told = []
     for line in of_table:
@@ -123,14 +123,14 @@ def _over_own_window(comparison: Comparison, of_table: Sequence[Line], place: in
     if told:
         name, window = comparison.names[place], comparison.runs[place].window
         span = format_duration(window.end - window.start)
-        over = f"over its own {span}, as its metrics.parquet has it"
-        over = over if comparison.shake is None else "over the own windows of its twins"
+        over = f"over its own {span}, as in its metrics.parquet"
+        over = over if comparison.shake is None else "over its twins' own windows"
         more = f" and {len(told) - _NAMED_VALUES:,} more" if len(told) > _NAMED_VALUES else ""
         yield f"{name} {over}: {', '.join(told[:_NAMED_VALUES])}{more}"
 
 
 def _about_capacity(comparison: Comparison) -> Iterator[str]:
-    """What shares are shares of: the capacity of what jobs ask for."""
+    """The capacity that shares refer to: that of the resources that jobs ask for."""
     capacities = [_capacity(run) for run in comparison.runs]
     if not any(capacities):
         return
@@ -142,11 +142,11 @@ def _about_capacity(comparison: Comparison) -> Iterator[str]:
     yield f"shares refer to each run's own capacity: {each}"
     without = [name for name, nodes in zip(comparison.names, on_nodes, strict=True) if not nodes]
     if 0 < len(without) < len(on_nodes):
-        yield f"{', '.join(without)}: there are no nodes: jobs start as a whole, within quotas"
+        yield f"{', '.join(without)}: without nodes, jobs start as a whole, within quotas"
 
 
 def _capacity(run: Run) -> str:
-    """The capacity of what jobs of a run ask for, and what makes it up."""
+    """The capacity of the resources that a run's jobs ask for, and the nodes or quotas that it comes from."""
     known = [
         f"{format_amount(each, run.capacity[each])} {each}" for each in run.resources if each in run.capacity
     ]
@@ -155,7 +155,7 @@ def _capacity(run: Run) -> str:
 
 
 def _half_bound(gangs: Sequence[Mapping[str, Any]]) -> str:
-    """What gangs held in vain at the end, and the first of them by name."""
+    """The resources that gangs held without effect at the end, and the names of the first gangs."""
     held: dict[str, int] = {}
     for gang in gangs:
         for resource, amount in gang["held"].items():
@@ -164,11 +164,11 @@ def _half_bound(gangs: Sequence[Mapping[str, Any]]) -> str:
     named = [f"{printable(gang['job'])} ({gang['bound']} of {gang['pods']})" for gang in gangs[:_NAMED_GANGS]]
     more = ", ..." if len(gangs) > len(named) else ""
     what = f"{len(gangs):,} gang{'s' if len(gangs) > 1 else ''} held {amounts or 'nodes'} at the end"
-    return f"{what} without all pods being bound: {', '.join(named)}{more}"
+    return f"{what}, but not all of their pods were bound: {', '.join(named)}{more}"
 
 
 def _about_changes(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
-    """What signs mean, where intervals come from, and what is not judged."""
+    """The legend of the signs, the source of the intervals, and the differences that are not judged."""
     changes = [change for line in shown for change in line.row.changes]
     exact = ", △ ▽ the same in every twin" if any(map(_is_sure, changes)) else ""
     against = f"changes are against {comparison.names[0]}"
@@ -182,7 +182,7 @@ def _is_sure(change: Change) -> bool:
 
 
 def _about_lost_work(comparison: Comparison, listed: Sequence[Line]) -> Iterator[str]:
-    """What part of the work is lost, where the baseline loses none, so that no percentage says it."""
+    """The part of the work that each run loses, if the baseline loses none: then no percentage can say it."""
     from_nothing = [
         line.measured.resource
         for line in listed

@@ -1,8 +1,8 @@
-"""Figures of one replay of each run, and which of their differences it can carry.
+"""Figures of one replay of each run, and the evidence for their differences.
 
-Of values of jobs (waits, slowdown, lost work) blocks of jobs are drawn anew, where blocks are long enough to
-be independent. What is measured of a run as a whole is a single draw of a chaotic system: nothing tells its
-differences from luck but twins (`harness.analysis.comparison.shaken`).
+For values of jobs (waits, slowdown, lost work), blocks of jobs are resampled if blocks are long enough to be
+independent. A metric of a run as a whole is a single draw of a chaotic system. Only twins separate its
+differences from luck (`harness.analysis.comparison.shaken`).
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _REPLAY = Evidence(Ground.REPLAY)
 
 
 class OneReplay:
-    """What was measured of runs, each replayed once.
+    """The measurements of runs that were replayed once each.
 
     Args:
         runs: the baseline first.
         pairs: the jobs that they have in common.
-        shares: over what each run is measured.
-        hours: whether capacities differ, so that utilization is wanted in resource-hours too.
+        shares: the window and jobs that each run is measured over.
+        hours: whether capacities differ, so that utilization is also given in resource-hours.
     """
 
     def __init__(self, runs: Sequence[Run], pairs: Pairs, shares: Sequence[Shared], *, hours: bool) -> None:
@@ -48,7 +48,7 @@ class OneReplay:
 
     @cached_property
     def measured(self) -> list[dict[Key, Measurement]]:
-        """What was measured of each run."""
+        """The measurements of each run."""
         return [self._measurements(place) for place in range(len(self._runs))]
 
     def outcome(self, place: int) -> dict[Key, float | None]:
@@ -56,15 +56,15 @@ class OneReplay:
         return {key: row.value for key, row in self.measured[place].items()}
 
     def lack(self, measured: Measurement, place: int) -> Lack:
-        """Whether a run has no value of it."""
+        """Says whether a run has no value of a metric."""
         return lack_of(key_of(measured), [self.measured[place]])
 
     def testable(self, measured: Measurement) -> bool:
-        """Whether a metric comes from values of jobs, so that it may be told from chance."""
+        """Returns True if a metric comes from values of jobs, so that it can be tested."""
         return statistic_of(measured) is not None
 
     def evidence(self, measured: Measurement, place: int) -> Evidence:
-        """What a run's difference from the baseline can be judged by."""
+        """The evidence for a run's difference from the baseline."""
         statistic = statistic_of(measured)
         if statistic is None:
             return _REPLAY
@@ -84,7 +84,7 @@ class OneReplay:
         return Evidence(Ground.FEW) if interval is None else Evidence(Ground.BLOCKS, interval)
 
     def remarks(self, changes: Iterable[Change], tests: str) -> Iterator[str]:
-        """What must be known of these changes; `tests` says for how many tests p is corrected."""
+        """Notes on these changes; `tests` says for how many tests p is corrected."""
         several = list(changes)
         undecided = {change.ground for change in several if change.verdict is Verdict.OPEN}
         if any(change.interval is not None for change in several):
@@ -110,16 +110,16 @@ class OneReplay:
             yield f"no sign: one replay of each cannot separate the difference from luck{tells}"
 
     def _cut_apart(self, place: int) -> bool:
-        """Whether a run and the baseline are measured up to different times, since one of them was cut short.
+        """Returns True if a run and the baseline are measured up to different times, as one was cut short.
 
-        That is where their jobs arrive at different times; else the first cut ends both.
+        This happens only if their jobs arrive at different times; otherwise the first cut ends both.
         """
         ends = [self._shares[of].jobs for of in (0, place)]
         cut = any(self._runs[of].cut_at is not None for of in (0, place))
         return ends[0] != ends[1] and cut
 
     def _paired(self, place: int, column: str, scope: str) -> Paired | None:
-        """The values of the jobs of a scope in two runs; None where it is not of the same jobs."""
+        """The values of a scope's jobs in two runs; None if the scope has other jobs in each run."""
         key = (place, column, scope)
         if key not in self._paired_values:
             base, other = self._samples[0], self._samples[place]
@@ -157,7 +157,7 @@ class OneReplay:
         return found
 
     def _measured_again(self, run: Run, shared: Shared, found: Iterable[Key]) -> Iterator[Measurement]:
-        """What is of other windows or jobs than the run's own, and of a run of schema 2 what is in hours."""
+        """Yields metrics that the run's table lacks: over shared windows or jobs, and hours in schema 2."""
         if not shared.is_own(run):
             yield from measure_shared(run, shared)
         elif self._hours and not any(name.endswith(HOURS) for name, _, _ in found):
@@ -165,13 +165,13 @@ class OneReplay:
 
 
 def measurements_of(run: Run) -> dict[Key, Measurement]:
-    """What a run's table of metrics has."""
+    """The measurements in a run's table of metrics."""
     rows = map(Measurement._make, run.metrics.select(Measurement._fields).iter_rows())
     return {key_of(row): row for row in rows}
 
 
 def _paired_within(of_scope: Sequence[pl.Series | None], base: pl.Series, other: pl.Series) -> Paired | None:
-    """The values of those jobs that are in a scope in both runs; None where others are in it in each."""
+    """The values of the jobs that are in a scope in both runs; None if the runs have different jobs in it."""
     from harness.analysis.comparison.statistics.bootstrap import Paired
 
     mine, theirs = of_scope

@@ -1,7 +1,7 @@
 """A metric over several replays of each of several things: over twins of runs, or seeds of settings.
 
-Where some replays lack a value, the mean is over the others, and differences are of those in which both sides
-have one. The figures of one never depend on what another lacks.
+If some replays lack a value, the mean is over the others. Differences use the replays in which both sides
+have a value. Missing values of one run never change the figures of another.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _of_factors: _Interval = partial(of_pairs, ratio=True)
 _of_differences: _Interval = partial(of_pairs, ratio=False)
 
 GEOMETRIC = "geometric means where all values are above 0 and none is 100 %"
-"""Which means are geometric, as tables say it."""
+"""A note on which means are geometric, for tables."""
 
 
 class Paired:
-    """A metric's values, and how they are averaged and compared.
+    """A metric's values, with their means and their differences.
 
     Args:
-        values: for each run or setting, the baseline first, its values in the order of twins or seeds, which
-            are the same for all; None where one has none.
-        lacks: for each, in how many of its replays.
+        values: for each run or setting, the baseline first, its values in the order of twins or seeds. These
+            are the same for all; None if a replay has no value.
+        lacks: for each, the number of its replays without a value.
         unit: the metric's; shares can be 1 at most.
     """
 
@@ -47,9 +47,9 @@ class Paired:
 
     @property
     def ratio(self) -> bool:
-        """Whether means are geometric and differences are factors.
+        """Returns True if means are geometric and differences are factors.
 
-        So they are where all values are above 0, and none is a share that is 1.
+        This requires that all values are above 0, and that no value is a share of 1.
         """
         return self._interval is _of_factors
 
@@ -58,7 +58,7 @@ class Paired:
         return mean_of([value for value in self.values[place] if value is not None], ratio=self.ratio)
 
     def evidence(self, place: int) -> Evidence:
-        """What a run's difference from the baseline can be judged by."""
+        """The evidence for a run's difference from the baseline."""
         sides = self._sides(place)
         interval = self._interval(*sides)
         if interval is None:
@@ -110,21 +110,21 @@ class Paired:
         return found and found._replace(low=bound + found.low, high=bound + found.high)
 
     def _interval_of(self, values: Sequence[float], *, factors: bool = True) -> _Interval:
-        """How differences between values are judged; `factors` says whether those may be factors."""
+        """The method that judges differences between values; `factors` says whether they may be factors."""
         least, most = min(values, default=0), max(values, default=0)
         if least == 0 or most == self._most:
             return of_bounded_pairs
         return _of_factors if least > 0 and factors else _of_differences
 
     def _sides(self, place: int) -> tuple[list[float], list[float]]:
-        """The baseline's values and a run's, of the replays in which both have one."""
+        """The baseline's and a run's values in the replays in which both have one."""
         pairs = zip(self.values[0], self.values[place], strict=True)
         both = [(base, other) for base, other in pairs if base is not None and other is not None]
         return [base for base, _ in both], [other for _, other in both]
 
 
 def mean_of(values: Sequence[float], *, ratio: bool) -> float | None:
-    """The mean, which is geometric where values are compared by factors; None of no values."""
+    """The mean, geometric if values are compared by factors; None if there are no values."""
     if not values:
         return None
     if min(values) == max(values):

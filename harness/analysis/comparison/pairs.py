@@ -1,7 +1,7 @@
-"""Which jobs several runs have in common: those of one id, number of pods, demand and duration.
+"""Finds the jobs that several runs have in common: equal in id, number of pods, demand and duration.
 
-Arrivals may be scaled, and samples or windows of one trace overlap; the other jobs of each run are left out
-of what is compared job by job.
+Arrivals may be scaled, and samples or windows of one trace may overlap. Comparisons by job leave out the
+other jobs of each run.
 """
 
 from __future__ import annotations
@@ -29,17 +29,20 @@ class Pairs:
 
     Attributes:
         count: how many jobs are in all runs.
-        jobs: for each run how many it has.
-        rows: for each run the rows of the common jobs in `jobs.parquet`, in order of arrival in the baseline.
+        jobs: for each run, its number of jobs.
+        rows: for each run, the rows of the common jobs in `jobs.parquet`, in order of arrival in the
+            baseline.
         same_arrivals: whether the common jobs arrive at the same times in all runs, and others only after the
             end of stopped runs. Up to there all runs see the same.
-        shifts: for each run what makes a time since its origin one since the baseline's. Times are compared
-            as runs write them: a window moves the origin, and its jobs still arrive when they do in the
-            whole trace. Where all common jobs arrive alike since the origins, that is what counts.
-        know_requests: whether all runs say what their jobs ask for, so that it could be compared.
+        shifts: for each run, the time to add to a time since its origin to get one since the baseline's
+            origin. Times are compared as runs write them. A window moves the origin, but its jobs still
+            arrive at their times in the whole trace. If all common jobs arrive alike since the origins, the
+            shift is 0.
+        know_requests: whether all runs record what their jobs ask for, so that it could be compared.
 
     Raises:
-        RunError: fewer than half of the jobs of the smaller run are in the other one too; says what differs.
+        RunError: fewer than half of the jobs of the smaller run are in the other one too; the message says
+            what differs.
     """
 
     def __init__(self, runs: Sequence[Run]) -> None:
@@ -71,7 +74,7 @@ class Pairs:
         )
 
     def _alone(self, run: Run) -> None:
-        """A single run has all of its jobs in common with itself, and nothing needs to be read."""
+        """Sets the attributes for a single run, which has all jobs in common with itself; reads no files."""
         self.count = int(run.info["outcome"]["jobs"])
         self.jobs = [self.count]
         self.rows = [pl.int_range(self.count, dtype=pl.UInt32, eager=True)]
@@ -80,7 +83,7 @@ class Pairs:
 
     @cached_property
     def refused(self) -> list[list[int]]:
-        """For each run the rows of jobs that any of the runs refused at their arrival."""
+        """For each run, the rows of jobs that any of the runs refused at arrival."""
         of_runs = [rejected_at_arrival(run) for run in self._runs]
         if all(refused.is_empty() for refused in of_runs):
             return [[] for _ in of_runs]
@@ -93,7 +96,7 @@ class Pairs:
 
     @property
     def whole(self) -> bool:
-        """Whether no run has other jobs."""
+        """Returns True if all runs have the same jobs."""
         return all(jobs == self.count for jobs in self.jobs)
 
     def require_whole(self) -> None:
@@ -110,14 +113,14 @@ class Pairs:
 
 
 def why_not_shaken(runs: Sequence[Run], pairs: Pairs) -> str:
-    """Why runs cannot be compared over twins, as a clause; "" where nothing is known against it.
+    """Why runs cannot be compared over twins, as a clause; "" if no reason is known.
 
     Args:
         runs: the runs.
         pairs: the jobs that they have in common.
     """
     if not pairs.whole:
-        return "twins compare only where all runs have the same jobs"
+        return "twins compare only if all runs have the same jobs"
     if any(run.is_record for run in runs):
         return "a record of what happened has no twins"
     if any(run.info["settings"].get("alone") is not None for run in runs):
@@ -138,8 +141,8 @@ class _Pair:
 
     Attributes:
         named: how many have the id of a job of the baseline.
-        differing: what such jobs differ in -> how many of them.
-        rows: of those that differ in nothing, the rows `base` and `other`, in the order of the baseline.
+        differing: field in which such jobs differ -> how many of them.
+        rows: for jobs that differ in nothing, the rows `base` and `other`, in the order of the baseline.
     """
 
     def __init__(self, base: pl.DataFrame, other: pl.DataFrame, *, requests: bool) -> None:
@@ -164,7 +167,7 @@ def _jobs(run: Run) -> pl.DataFrame:
 
 
 def _of_one_id(base: pl.Series, other: pl.Series) -> pl.DataFrame:
-    """The rows of jobs of the same id; the first ones of an id, should there be several."""
+    """The rows of jobs of the same id; if several jobs share an id, the first ones."""
     shorter = min(len(base), len(other))
     if (base.head(shorter) == other.head(shorter)).all():
         rows = pl.int_range(shorter, dtype=pl.UInt32, eager=True)
@@ -181,7 +184,7 @@ def _requests(jobs: pl.DataFrame) -> set[str]:
 
 
 def _equal(name: str, base: pl.DataFrame, other: pl.DataFrame, rows: pl.DataFrame) -> pl.Series:
-    """Whether the jobs of two rows have the same value; what a run does not name is asked for by nobody."""
+    """Returns True for rows whose jobs have the same value; a resource that a run lacks counts as 0."""
     mine, theirs = (
         jobs[name].gather(rows[place])
         if name in jobs.columns
@@ -209,7 +212,7 @@ def _check(runs: Sequence[Run], jobs: Sequence[int], found: Sequence[_Pair]) -> 
     if lines:
         raise RunError(
             "\n".join([f"these runs do not compare with {runs[0].path} ({jobs[0]:,} jobs):", *lines]),
-            hint="runs compare where at least half of the smaller one's jobs are in the other one too, with "
+            hint="runs compare if at least half of the smaller one's jobs are in the other one too, with "
             "the same id, pods, requests and duration",
         )
 
@@ -224,7 +227,7 @@ def _shortfall(jobs: int, pair: _Pair) -> str:
 
 
 def _traces(first: Run, run: Run) -> str:
-    """What the jobs were taken from, where that is not the same."""
+    """The traces that the jobs were taken from, if they differ."""
     return "".join(f"; {each}" for each in _sources(first, run))
 
 
@@ -240,6 +243,6 @@ def _sources(first: Run, run: Run) -> Iterator[str]:
 
 
 def trace_text(run: Run) -> str:
-    """Which trace a run is of."""
+    """The trace of a run, as text."""
     trace = run.info["trace"]
     return f"{trace['name']} ({trace['jobs']:,} jobs, sha256 {trace['sha256'][:8]}…)"

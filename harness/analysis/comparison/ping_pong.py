@@ -1,4 +1,4 @@
-"""A sentence about loops in which the same jobs are evicted again and again, for who reads a comparison."""
+"""A sentence about loops in which the same jobs are evicted again and again, for readers of a comparison."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NAMED = 3
 
 
 def about_loops(run: Run) -> str | None:
-    """How often loops of evictions went round in a run, between which queues, and what that held.
+    """The number of eviction loops in a run, their queues, and the resource time that they held.
 
     None if there was no loop.
     """

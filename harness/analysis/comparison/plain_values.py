@@ -10,17 +10,17 @@ from harness.runs.run import Run
 
 
 def cluster_size(run: Run) -> dict[str, Any]:
-    """What there is to say of a run's cluster, without its content."""
+    """The entries on a run's cluster, without its content."""
     return {key: value for key, value in run.info["cluster"].items() if key not in ("content", "allocatable")}
 
 
 def json_number(value: float | None) -> float | None:
-    """A number that JSON has; None in place of any other."""
+    """The number, or None if JSON cannot express it."""
     return value if value is not None and isfinite(value) else None
 
 
 def json_change(change: Change) -> dict[str, Any]:
-    """What changed."""
+    """The change as plain values."""
     interval = change.interval
     return {
         "difference": change.difference,
@@ -35,7 +35,7 @@ def json_change(change: Change) -> dict[str, Any]:
 
 
 def scale_of(change: Change) -> str:
-    """What the ends of an interval are."""
+    """The kind of an interval's ends: `ratio` or `difference`; "" without an interval."""
     if change.interval is None:
         return ""
     return "ratio" if change.interval.ratio else "difference"

@@ -1,7 +1,7 @@
-"""Which of some runs to take, in a sentence with its condition; or why there is no recommendation.
+"""Recommends one of several runs, in a sentence with its condition; or says why it recommends none.
 
-It rests on verdicts that are carried alone: those of twins, and values that are equal. A single replay of
-each is one draw of a chaotic system, and carries nothing of what differs.
+The recommendation rests on verdicts with evidence: those of twins, and values that are equal. A single replay
+of each run is one draw of a chaotic system, and its differences are no evidence.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from harness.analysis.comparison.comparison import Comparison
 
 WAITS = ("wait.first_start.p95", "delay.mean")
-"""What waiting is judged by: the first of them that every run, or each of its twins, has a value of."""
+"""The metrics to judge waiting by: the first one that every run, or each of its twins, has a value of."""
 SERVED = "goodput.of_demand"
 SHARES = "fairness.share_deviation"
 
@@ -30,15 +30,15 @@ _LOSSES = {"restart": "all their progress", "resume": "no progress"}
 
 
 class _Aim(NamedTuple):
-    """What runs are judged by: a metric of all jobs.
+    """A metric of all jobs that runs are judged by.
 
     Attributes:
-        group: of `GROUPS`, what it tells of.
+        group: the group of `GROUPS` that it belongs to.
         metric: its name.
         name: what it is about, in a word or two.
-        told: how a value is written.
-        of_resource: whether it is of the resource that the comparison is about.
-        counts: whether it is of interest only where it is not 0.
+        told: formats a value.
+        of_resource: whether it is measured for the resource that the comparison is about.
+        counts: whether it matters only if it is not 0.
     """
 
     group: str
@@ -61,11 +61,11 @@ _AIMS = (
 
 
 class Recommendation(NamedTuple):
-    """What to take.
+    """The recommended run.
 
     Attributes:
-        sentence: the answer with its condition; or that there is none, and what would tell.
-        points: for each run but the baseline what it is better and worse in; nothing without an answer.
+        sentence: the answer with its condition; or that there is none, and which command would give one.
+        points: for each run except the baseline, what is better and worse; empty without an answer.
         carried: whether there is an answer.
     """
 
@@ -75,13 +75,13 @@ class Recommendation(NamedTuple):
 
 
 class _Judged(NamedTuple):
-    """An aim with its values and verdicts, as the comparison has them."""
+    """An aim with the values and verdicts of the comparison."""
 
     aim: _Aim
     row: Row
 
     def told(self, place: int) -> str:
-        """The value of a run, beside the baseline's."""
+        """The value of a run, and the baseline's."""
         measured = self.row.measured
         value, base = (
             shown(self.row.values[at], measured.unit, at_least=self.row.is_least(at)) for at in (place, 0)
@@ -90,7 +90,7 @@ class _Judged(NamedTuple):
 
 
 class _Sides(NamedTuple):
-    """What a run is better, worse and neither in than the baseline, and that by groups of headlines."""
+    """The aims in which a run is better, worse or neither, and the same by groups of headlines."""
 
     name: str
     better: Sequence[str]
@@ -100,7 +100,7 @@ class _Sides(NamedTuple):
 
     @property
     def told(self) -> str:
-        """All of it in a line."""
+        """The aims in which the run is better, worse and neither, in one line."""
         words = ("better", "worse", "no difference can be told in")
         parts = zip(words, self[1:4], strict=True)
         sides = "; ".join(f"{word}: {_listed(each)}" for word, each in parts if each)
@@ -108,12 +108,12 @@ class _Sides(NamedTuple):
 
     @property
     def price(self) -> str:
-        """What it has cost, and brought, in every group of headlines."""
+        """The gains and losses in every group of headlines."""
         return "; ".join(f"{group}: {what}" for group, what in self.groups.items())
 
 
 def recommendation(comparison: Comparison) -> Recommendation | None:
-    """Which of the runs to take; None where there is one run, or nothing to judge it by."""
+    """Recommends one of the runs; None if there is one run, or nothing to judge it by."""
     aims = list(_aims(comparison))
     if len(comparison.runs) < 2 or not aims:
         return None
@@ -125,7 +125,7 @@ def recommendation(comparison: Comparison) -> Recommendation | None:
 
 
 def _aims(comparison: Comparison) -> Iterator[_Judged]:
-    """What the runs are judged by."""
+    """The metrics that the runs are judged by."""
     known = {(measured.metric, measured.resource): (measured, row) for measured, row in comparison.select()}
     waits = {metric: known[metric, ""][0] for metric in WAITS if (metric, "") in known}
     places = range(len(comparison.runs))
@@ -145,17 +145,17 @@ def _aims(comparison: Comparison) -> Iterator[_Judged]:
 
 
 def _refused(comparison: Comparison, aims: Sequence[_Judged]) -> str:
-    """Why there is no answer; nothing where there is one."""
+    """Why there is no recommendation; "" if there is one."""
     for name, run in zip(comparison.names, comparison.runs, strict=True):
         if run.is_record:
-            return f"{name} is a record of what happened, and no choice"
+            return f"{name} is a record of what happened, so you cannot choose it"
         if run.stopped is not None:
             return f"{name} was ended because it made no progress, so its figures do not cover all jobs"
     unknown = next((run.without_run_times for run in comparison.runs if run.without_run_times), "")
     if unknown:
         return unknown
     if not comparison.pairs.same_arrivals:
-        return "the runs differ in what arrives, and that is no choice"
+        return "the runs have different arrivals, which you cannot choose"
     missing = [each.aim.name for each in aims if None in each.row.values]
     if missing:
         return f"not every run has a value for {_listed(missing)}"
@@ -174,7 +174,7 @@ def _refused(comparison: Comparison, aims: Sequence[_Judged]) -> str:
 
 
 def _sides(comparison: Comparison, aims: Sequence[_Judged], place: int) -> _Sides:
-    """What a run is better and worse in; of one replay only what is equal comes here."""
+    """The aims in which a run is better and worse; with one replay, only equal values come here."""
     better, worse, neither = [], [], []
     groups: dict[str, list[tuple[str, str]]] = {group: [] for group in GROUPS}
     for each in aims:
@@ -192,7 +192,7 @@ def _sides(comparison: Comparison, aims: Sequence[_Judged], place: int) -> _Side
 
 
 def _together(judgements: Sequence[tuple[str, str]]) -> str:
-    """What is said of a group: of each of its aims by name, where that is not the same."""
+    """The judgement of a group, or of each of its aims by name if these differ."""
     distinct = dict.fromkeys(judgement for _, judgement in judgements)
     if len(distinct) > 1:
         return ", ".join(f"{name} {judgement}" for name, judgement in judgements)
@@ -200,7 +200,7 @@ def _together(judgements: Sequence[tuple[str, str]]) -> str:
 
 
 def _judgement(change: Change | None, judged: _Judged) -> str:
-    """What a change is, with how large it may be."""
+    """A change as a word, with the range of its size."""
     if change is None or change.verdict is Verdict.SAME:
         return "equal"
     how = within(change, judged.row.measured.unit)
@@ -240,7 +240,7 @@ def _answer(comparison: Comparison, sides: Sequence[_Sides]) -> Recommendation:
 
 
 def _conditions(comparison: Comparison) -> str:
-    """What the answer holds for, as the beginning of its sentence."""
+    """The conditions of the answer, as the beginning of its sentence."""
     losses = {str(run.info["settings"]["on_preemption"]) for run in comparison.runs}
     parts = []
     if len(losses) == 1:
@@ -253,7 +253,7 @@ def _conditions(comparison: Comparison) -> str:
 
 
 def _quoted(name: str) -> str:
-    """A name in a sentence: one may be called `none`."""
+    """A name, quoted if the sentence needs it: a run may be called `none`."""
     return f"“{name}”"
 
 

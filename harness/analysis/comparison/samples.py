@@ -1,4 +1,4 @@
-"""Which metrics come from values of jobs, and these values: what can be drawn anew for an interval."""
+"""The metrics that come from values of jobs, and these values, from which intervals are resampled."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Statistic(NamedTuple):
     """The statistic by which a metric summarizes values of jobs.
 
     Attributes:
-        column: which values, of `Samples`.
+        column: the column of `Samples` with the values.
         name: `mean`, `total` or a percentile such as `p95`.
     """
 
@@ -48,16 +48,16 @@ class Statistic(NamedTuple):
 
 
 def is_of_jobs(measured: Measurement) -> bool:
-    """Whether a metric comes from values of jobs: of all of them, or of those that a scope names."""
+    """Returns True if a metric comes from values of jobs: of all jobs, or of those that a scope names."""
     if measured.scope.partition("=")[0] not in _OF_JOBS:
         return False
     return measured.metric == LOST or measured.metric.rpartition(".")[0] in _TIMES
 
 
 def statistic_of(measured: Measurement) -> Statistic | None:
-    """What a metric is of values of jobs; None if it does not come from them.
+    """The column and statistic behind a metric; None if it does not come from values of jobs.
 
-    The largest of some values is left out: drawing them anew says nothing of a still larger one.
+    The maximum is left out: resampling cannot show values above the largest one.
     """
     if not is_of_jobs(measured):
         return None
@@ -89,7 +89,7 @@ class Samples:
         yield from lost_by_jobs(self._run, self._window, only)
 
     def members(self, scope: str) -> pl.Series | None:
-        """Whether each of the jobs is in a scope such as `queue=prod`; None where all are.
+        """For each job, whether it is in a scope such as `queue=prod`; None if all jobs are.
 
         Raises:
             OptionError: there is no such kind of scope, or it is not one of jobs.
@@ -110,7 +110,7 @@ class Samples:
         return found[self._rows]
 
     def of(self, column: str) -> pl.Series:
-        """One value for each of the jobs, null where it has none."""
+        """One value for each of the jobs, null if it has none."""
         values = self._lost[column] if column.startswith("lost.") else self._times[column]
         return values[self._rows]
 
@@ -133,7 +133,7 @@ class Samples:
 
     @cached_property
     def _names(self) -> pl.DataFrame:
-        """For each job of the run what it is a job of, as text that any other compares with."""
+        """The queue, user and other scopes of each job of the run, as text, so that runs can be compared."""
         names = names_of_jobs(self._run).select(QUEUE, QUOTA).cast(pl.Categorical)
         priority = pl.col("priority").cast(pl.String).cast(pl.Categorical)
         return names.with_columns(self._run.scan("jobs").select(priority).collect())

@@ -1,8 +1,8 @@
-"""Figures over twins of the trace: every metric has a paired interval, those of runs as a whole too.
+"""Figures over twins of the trace: every metric has a paired interval, including metrics of whole runs.
 
-All runs are replayed on the same twins (`harness.trace.shake`). `comparison.paired` says how values
-are averaged and compared, also where some are missing. An interval is one of the mean paired difference over
-that jitter, of that trace. It says nothing of other months.
+All runs are replayed on the same twins (`harness.trace.shake`). `comparison.paired` averages and compares the
+values, also if some are missing. An interval is that of the mean paired difference over the jitter of this
+one trace. It says nothing about other months.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 
 class Shaken:
-    """What was measured of runs over several twins.
+    """The measurements of runs over several twins.
 
     Args:
         runs: the runs themselves, the baseline first.
-        shake: which twins.
+        shake: the jitter and the number of twins.
         twins: for each run, the baseline first, its twins in their order.
-        shared: whether twins of one number have equal arrivals: then they are measured over the windows that
+        shared: whether twins of one number have equal arrivals. If so, they are measured over windows that
             they share.
 
     Raises:
@@ -59,7 +59,7 @@ class Shaken:
         self._known: dict[Key, Paired] = {}
 
     def own(self, place: int) -> dict[Key, Measurement]:
-        """The means over the twins of a run, each over its own window, of what is of another one here."""
+        """The means over a run's twins, each over its own window, if the comparison uses another window."""
         tables, own = self._tables[place], self._own[place]
         differing = dict.fromkeys(
             key for table, other in zip(tables, own, strict=True) for key in other if table[key] != other[key]
@@ -73,7 +73,7 @@ class Shaken:
 
     @cached_property
     def measured(self) -> list[dict[Key, Measurement]]:
-        """What was measured of each run, with the means over its twins."""
+        """The measurements of each run, as means over its twins."""
         return [self._means(place) for place in range(len(self._tables))]
 
     def outcome(self, place: int) -> dict[Key, list[float | None]]:
@@ -90,7 +90,7 @@ class Shaken:
         return bool(measured.metric)
 
     def evidence(self, measured: Measurement, place: int) -> Evidence:
-        """What a run's difference from the baseline can be judged by."""
+        """The evidence for a run's difference from the baseline."""
         return self._values(key_of(measured)).evidence(place)
 
     def difference(self, measured: Measurement, place: int) -> Interval | None:
@@ -106,12 +106,12 @@ class Shaken:
         return self._values(key_of(measured)).level(place)
 
     def remarks(self, changes: Iterable[Change], tests: str) -> Iterator[str]:
-        """What must be known of these changes; `tests` says for how many tests p is corrected."""
+        """Notes on these changes; `tests` says for how many tests p is corrected."""
         several = list(changes)
         yield f"values: means over {self._shake.told()}; {GEOMETRIC}"
         coarse = why_coarse(self._first, self._shake)
         if coarse:
-            yield f"{coarse}: the twins are other traces, not this one with other luck; {SMALLER}"
+            yield f"{coarse}: the twins are different traces, not this one with different luck; {SMALLER}"
         if not self._shared and len(self._tables) > 1:
             yield "arrivals differ, so each twin is measured over its own window"
         if any(change.interval is not None and not change.exact for change in several):
@@ -121,7 +121,7 @@ class Shaken:
             )
             yield gates(tests)
         if any(change.ground is Ground.FEW and change.verdict is Verdict.OPEN for change in several):
-            yield "?: fewer than 2 twins have a value in both runs: nothing can be said"
+            yield "?: no verdict, because fewer than 2 twins have a value in both runs"
 
     def _means(self, place: int) -> dict[Key, Measurement]:
         tables = self._tables[place]
@@ -141,13 +141,13 @@ class Shaken:
 
 
 def _as_one(rows: Sequence[Measurement], mean: float | None) -> Measurement:
-    """What twins have, with their mean, which is the least that it can become where that is so of any."""
+    """Joins the twins' values into their mean; it is a lower bound if any of them is."""
     least = {row.at_least for row in rows}
     return rows[0]._replace(value=mean, at_least=None if None in least else True in least)
 
 
 def _over(twin: Run, own: dict[Key, Measurement], shared: Shared) -> dict[Key, Measurement]:
-    """What a twin's table has, with what was measured over other windows in place of its own."""
+    """A twin's measurements; those over other windows replace its own."""
     if shared.is_own(twin):
         return own
     rows = twin.windows.get(shared.key)

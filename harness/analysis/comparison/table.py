@@ -1,4 +1,4 @@
-"""How a comparison looks: a table for terminals and notebooks, and what must be known to read it right."""
+"""The layout of a comparison: a table for terminals and notebooks, and the notes below it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NARROWED = "too narrow for intervals: a wider terminal, a pipe and --format csv
 
 
 class Line(NamedTuple):
-    """One line of the table: what was measured, and for each run the value and how it changed."""
+    """One line of the table: the metric, and for each run the value and its change."""
 
     row: Row
     cells: list[tuple[str, str]]
@@ -46,13 +46,13 @@ class Line(NamedTuple):
 def lines(
     comparison: Comparison, metrics: Sequence[str], scope: str | None, *, brief: bool = False
 ) -> list[Line]:
-    """The table's lines; without metrics those of `SHOWN` that were measured, in that order.
+    """The table's lines; without metrics, those of `SHOWN` that were measured, in that order.
 
     Args:
         comparison: the runs.
-        metrics: which; all of `SHOWN` by default.
+        metrics: names or patterns; all of `SHOWN` by default.
         scope: as in `Comparison.to_polars`.
-        brief: of all of `SHOWN` only the most important ones, and what is alarming.
+        brief: True for only the most important lines of `SHOWN`, and the alarming ones.
     """
     found = _selected(comparison, metrics, scope)
     if brief:
@@ -63,7 +63,7 @@ def lines(
 def _selected(
     comparison: Comparison, metrics: Sequence[str], scope: str | None
 ) -> list[tuple[Measurement, list[float | None]]]:
-    """What a table is about."""
+    """The metrics and values of a table."""
     found = list(comparison.select(*metrics, scope=scope))
     if metrics:
         return found
@@ -75,14 +75,14 @@ def _selected(
 
 
 def _comes_first(comparison: Comparison, measured: Measurement, values: Sequence[float | None]) -> bool:
-    """Whether a line is among the most important ones."""
+    """Returns True if a line is among the most important ones."""
     if measured.metric in ALARMS:
         return any(values)
     return measured.metric in BRIEF and measured.resource in ("", comparison.fullest)
 
 
 def says_something_new(comparison: Comparison, measured: Measurement) -> bool:
-    """Whether a headline says something new: resource-hours do where capacities differ."""
+    """Returns True if a headline adds information; resource-hours do so only if capacities differ."""
     return not measured.metric.endswith(HOURS) or measured.resource in comparison.differing_capacities
 
 
@@ -95,11 +95,11 @@ def text(
     brief: bool = False,
     every_note: bool = False,
 ) -> str:
-    """For a terminal of this many columns; None for any number.
+    """The comparison for a terminal of this many columns; None for any number.
 
-    Where the table is too wide, it goes without intervals, then run by run beside the baseline, and then with
-    metrics above their values. A brief one begins with what to take, has the first notes or every note, and
-    ends with how to see the rest.
+    If the table is too wide, it drops the intervals. If that is not enough, it shows one run at a time beside
+    the baseline, and then puts metrics above their values. A brief text begins with the recommendation, has
+    the first notes or every note, and ends with the option that shows the rest.
     """
     shown = lines(comparison, metrics, scope, brief=brief)
     if not shown:
@@ -138,7 +138,7 @@ def _wrapped(sentences: Iterable[str], width: int | None) -> Iterator[str]:
 
 
 def _tables(names: Sequence[str], shown: Sequence[Line], width: int | None) -> tuple[list[str], bool]:
-    """One table, or one for each run, so that no line is too long; and whether they have all intervals."""
+    """One table, or one per run if lines would be too long; and whether all intervals are shown."""
     together = [range(len(names))]
     apart = [(0, place) for place in range(1, len(names))] or together
     for runs in (together, apart):
@@ -162,7 +162,7 @@ def _table(names: Sequence[str], shown: Sequence[Line], places: Sequence[int], *
 
 
 def _upright(names: Sequence[str], shown: Sequence[Line], places: Sequence[int], width: int) -> str:
-    """The same without intervals and with metrics above their values, so that it is as narrow as these."""
+    """The table without intervals and with metrics above their values, so that it is as narrow as these."""
     most = max(_SHORTEST_NAME, width // len(places) - 2)
     labels = told_apart(names, most)
     head = [labels[place] for place in places]
@@ -185,10 +185,10 @@ def _values(shown: Sequence[Line], places: Sequence[int], *, intervals: bool) ->
 def markdown(
     comparison: Comparison, metrics: Sequence[str], scope: str | None, *, brief: bool = False
 ) -> str:
-    """For a pull request.
+    """The comparison as Markdown, for a pull request.
 
-    A brief one has what to take, the most important lines, which runs were stopped, what differs, and the
-    legend.
+    A brief one has the recommendation, the most important lines, the runs that were stopped, the differences,
+    and the legend.
     """
     shown = lines(comparison, metrics, scope, brief=brief)
     if not shown:

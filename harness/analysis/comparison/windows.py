@@ -1,4 +1,4 @@
-"""Over what compared runs are measured: windows that they share, where their jobs arrive alike."""
+"""The windows that compared runs are measured over; runs share them if their jobs arrive alike."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.runs.run import Run
 
 
 def shares_of(runs: Sequence[Run], pairs: Pairs) -> list[Shared]:
-    """Over what each run is measured: where arrivals differ, over its own window.
+    """The window and jobs that each run is measured over; if arrivals differ, its own window.
 
     Args:
         runs: the runs.

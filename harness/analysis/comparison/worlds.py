@@ -1,4 +1,4 @@
-"""What differs between the worlds of two runs: plugin, options, settings, trace and cluster."""
+"""Lists the differences between the worlds of two runs: plugin, options, settings, trace and cluster."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ _SETTINGS = (
 
 
 def distinctions(base: Run, run: Run, runs: Sequence[Run]) -> list[Distinction]:
-    """What a run has otherwise than the baseline.
+    """Lists a run's differences from the baseline.
 
     Args:
         base: the baseline.
         run: the run.
-        runs: all that are compared: where runs of one plugin have different options, each of them tells its.
+        runs: all that are compared; if runs of one plugin have different options, the output names those of
+            each.
     """
     ours, theirs = base.info, run.info
     same_plugin = [
@@ -62,7 +63,7 @@ def _plugin(base: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[Disti
 def _options(
     ours: Mapping[str, Any], theirs: Mapping[str, Any], same_plugin: Sequence[Mapping[str, Any]]
 ) -> Iterator[Distinction]:
-    """Options that both plugins have; and of the others those in which runs of the plugin differ."""
+    """Differing options that both plugins have, and other options in which runs of the plugin differ."""
     base, other = ours["options"], theirs["options"]
     for name, value in other.items():
         text = _option(theirs, name)
@@ -77,7 +78,7 @@ def _option(policy: Mapping[str, Any], name: str) -> str:
 
 
 def _settings(base: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[Distinction]:
-    """What was chosen, called as on the command line."""
+    """Differing settings, with their names on the command line."""
     for key in _SETTINGS:
         drawn = key != "seed" or (key in base and key in other)
         if drawn and base.get(key) != other.get(key):
@@ -96,7 +97,7 @@ def _trace(base: Run, run: Run) -> Iterator[Distinction]:
 
 
 def _events(base: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[Distinction]:
-    """What changes while they are replayed."""
+    """Differing cluster events during the replay."""
     found = [each.get("events", []) for each in (base, other)]
     if found[0] != found[1]:
         yield Distinction(EVENTS, "", "", *(summary(each) or None for each in found))

@@ -1,1 +1,1 @@
-"""What happened to a job, a queue, or at an instant, in sentences that say only what a run recorded."""
+"""The history of a job, of a queue, or of an instant, in sentences that use only what a run recorded."""

@@ -1,8 +1,8 @@
-"""Times of a run as people read and write them, which are those of its tables.
+"""Times of a run as people read and write them, equal to those in its tables.
 
-They are timestamps in the time zone of the trace, or durations that count as those of the trace do. Within
-the program times count from the run's origin. In a trace of durations that is 0, or the first submission of
-the window that was chosen.
+They are timestamps in the time zone of the trace, or durations that count like those of the trace. Within the
+program, times count from the run's origin. In a trace of durations that is 0, or the first submission of the
+chosen window.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ class Clock:
 
     @property
     def is_utc(self) -> bool:
-        """Whether times are written in UTC, or in no time zone."""
+        """Returns True if times are written in UTC or without a time zone."""
         return self._zone is UTC
 
     @property
     def width(self) -> int:
-        """How many columns a whole second takes, as a rule."""
+        """The usual width of a time in whole seconds, in columns."""
         return (19 if self._zone is UTC else 25) if self._timestamps else 11
 
     def text(self, time: int) -> str:
         """A time, exactly: `2017-10-05 14:52:04`, or `1d 02:03:04` as the trace counts.
 
-        In another time zone than UTC it has its offset.
+        In a time zone other than UTC, the time has its offset.
 
         Args:
             time: microseconds since the run's origin.
@@ -66,10 +66,11 @@ class Clock:
         return f"{days}d {rest // 3600:02d}:{rest % 3600 // 60:02d}:{rest % 60:02d}{fraction}"
 
     def parse(self, text: str) -> int:
-        """Microseconds since the run's origin, of a time as `text` writes it or a duration such as `30d12h`.
+        """Parses a time as `text` writes it, or a duration such as `30d12h`.
 
-        A timestamp without an offset is in the trace's time zone. A duration counts from the run's origin
-        where the run has timestamps. Else it is a time as the trace has them, like what `text` writes.
+        Returns microseconds since the run's origin. A timestamp without an offset is in the trace's time
+        zone. If the run has timestamps, a duration counts from the run's origin. Otherwise it is a time as in
+        the trace, like what `text` writes.
 
         Raises:
             InputError: it is neither.

@@ -1,7 +1,7 @@
-"""What a policy hears and what it decides, cycle by cycle, while it replays.
+"""The calls and decisions of a policy, cycle by cycle, while it replays.
 
-An `Observer` stands between the engine and a policy and passes on every call and every decision as it is, so
-that nothing of a replay changes by it. Only replays that are observed have one.
+An `Observer` stands between the engine and a policy. It passes on every call and every decision unchanged, so
+the replay stays the same. Only replays that are observed have one.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Said(NamedTuple):
     """One call or one decision.
 
     Attributes:
-        told: whether the policy was told it; else it decided it.
+        told: True if it is a call to the policy, False if it is a decision of the policy.
         what: its kind, in a word.
-        text: all of it.
+        text: the whole sentence.
         jobs: the ids of the jobs that it concerns.
     """
 
@@ -52,13 +52,13 @@ class Said(NamedTuple):
 
 @dataclass(slots=True)
 class Cycle:
-    """All that was said since the cycle before.
+    """All calls and decisions since the previous cycle.
 
     Attributes:
-        number: how many cycles had begun with it; `cycle` in `decisions.parquet`.
+        number: the number of cycles up to this one; `cycle` in `decisions.parquet`.
         at: when, in microseconds as the observer counts.
-        said: in order.
-        over: whether the policy has decided all that it wants to.
+        said: the calls and decisions, in order.
+        over: whether the policy has made all its decisions.
     """
 
     number: int
@@ -67,14 +67,14 @@ class Cycle:
     over: bool = False
 
     def concerns(self, jobs: Collection[str]) -> bool:
-        """Whether something of it concerns one of these jobs."""
+        """Returns True if any part of it concerns one of these jobs."""
         return any(name in jobs for each in self.said for name in each.jobs)
 
     def text(self, jobs: Collection[str] = ()) -> str:
         """The cycle in lines.
 
         Args:
-            jobs: tell what concerns these, and count the rest; without any, tell everything.
+            jobs: write out what concerns these, and count the rest; without any, write out everything.
         """
         shown: list[Said] = []
         besides: Counter[str] = Counter()
@@ -100,19 +100,19 @@ class Cycle:
 
 
 def _time(at: int) -> str:
-    """A time at a glance, and to the microsecond where that is something else."""
+    """A time in short form, and to the microsecond if that differs."""
     short, exact = format_duration(at), exact_duration(at)
     return short if short == exact else f"{short} ({exact})"
 
 
 class Observer:
-    """A policy that does what another one does, and reports every cycle.
+    """A policy that acts like another one and reports every cycle.
 
     Args:
         policy: the other one.
-        report: is given each cycle when the policy has decided; what it raises ends the replay.
-        origin: when the clock of the policy is 0, as times are to be told, in microseconds.
-        leaps: whether cycles are only counted in which nothing happens, if the policy can skip them.
+        report: is given each cycle when the policy has decided; an exception from it ends the replay.
+        origin: the time in microseconds that texts give for 0 on the policy's clock.
+        leaps: whether cycles in which nothing happens are only counted, if the policy can skip them.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class Observer:
 
     @property
     def unfinished(self) -> Cycle | None:
-        """What was said since the last cycle that was reported; None where nothing was."""
+        """Calls and decisions since the last reported cycle; None if there are none."""
         return Cycle(self._cycles + 1, self._origin + self._now, self._said) if self._said else None
 
     def submit(self, job: Job, pods: range, now: int) -> None:
@@ -178,7 +178,7 @@ class Observer:
         yield from self._decided_at(now, self._tell_changed(change, now) or ())
 
     def _decided_at(self, now: int, decisions: Iterable[Decision]) -> Iterator[Decision]:
-        """What the policy decides outside of its cycles."""
+        """Passes on the decisions that the policy makes outside of its cycles."""
         self._now = now
         for decision in decisions:
             self._said.append(_decided(decision, self._origin))
@@ -201,7 +201,7 @@ class Observer:
         self._report(Cycle(self._cycles, self._origin + now, said, over=True))
 
     def _standing(self, now: int) -> Standing | None:
-        """Where the policy stands; the cycles are one more thing that is counted."""
+        """The policy's `Standing`, with the number of cycles as one more count."""
         inner: Standing | None = self._stand(now)
         return None if inner is None else Standing(inner.state, (*inner.counts, self._cycles))
 
@@ -217,7 +217,7 @@ class Observer:
 
 
 def _pods(job: Job, pods: range) -> str:
-    """Which pods of a job: their number, and which ones if they are not all."""
+    """A job's pods in words: how many, and which ones if they are not all."""
     count = f"{len(pods):,} pod{'s' if len(pods) != 1 else ''}"
     if len(pods) == job.pods:
         return count
@@ -230,7 +230,7 @@ def _amounts(job: Job, pods: range) -> str:
 
 
 def _decided(decision: Decision, origin: int) -> Said:
-    """A decision in words; what is no decision is shown as it is, and refused by the engine."""
+    """A decision in words; an object that is no decision is shown as it is, and the engine refuses it."""
     match decision:
         case Admit(job):
             flavors = "".join(

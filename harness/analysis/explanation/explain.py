@@ -22,22 +22,22 @@ def explain(
     queue: str | None = None,
     at: str | int | None = None,
 ) -> Story | Moment:
-    """What happened to a job, or in a queue, or at an instant.
+    """Explains what happened to a job, in a queue, or at an instant.
 
     Args:
         run: the run, or its folder.
         job: a job's name.
         queue: a queue's name; instead of a job.
-        at: an instant: as the run writes times, a duration (since the run's origin where it has timestamps,
-            else as the trace counts), or microseconds since the run's origin. Without any question about a
-            replay that was ended because it went nowhere: its last one.
+        at: an instant: a time as the run writes it, a duration, or microseconds since the run's origin. A
+            duration counts from the run's origin if the run has timestamps, else as in the trace. Without any
+            argument, a replay that was stopped because it made no progress is explained at its last instant.
 
     Returns:
         An answer with `text()` and `to_json()`.
 
     Raises:
-        RunError: there is no such run, job or queue, the instant is before the run's origin or after its end,
-            or neither job, queue nor instant is given.
+        RunError: there is no such run, job or queue. Or the instant is before the run's origin or after its
+            end. Or neither job, queue nor instant is given.
         InputError: `at` is no time.
     """
     run = run if isinstance(run, Run) else Run.open(run)
@@ -46,7 +46,7 @@ def explain(
     if time is not None and not 0 <= time <= run.window.end:
         asked = at if isinstance(at, str) else f"{at} us"
         start, end = (clock.text(each) for each in run.window)
-        raise RunError(f"nothing is known of the run at {printable(asked)}: it goes from {start} to {end}")
+        raise RunError(f"the run has no time {printable(asked)}: it lasts from {start} to {end}")
     if job is not None and queue is not None:
         raise RunError("explain a job or a queue, not both at once")
     if job is None:
@@ -63,7 +63,7 @@ def explain(
 
 
 def units_of(run: Run) -> Units:
-    """How amounts of a run are written."""
+    """The formatter for amounts of a run."""
     cluster = run.info["cluster"]
     nominal = (name for queue in cluster["queues"].values() for name in queue.get("nominal", {}))
     flavors = cluster.get("content", {}).get("objects", {}).get("ResourceFlavor")

@@ -1,4 +1,4 @@
-"""Reads the histories of jobs from what a run recorded."""
+"""Reads the histories of jobs from the tables of a run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Histories:
 
     Args:
         run: the run.
-        units: how labels are read.
+        units: formats amounts by their labels.
 
     Attributes:
         jobs: `jobs.parquet`, times in microseconds since the origin, with the number of each `row`.
@@ -39,7 +39,7 @@ class Histories:
         self._rows = {name: row for row, name in enumerate(self.jobs["job_id"])}
 
     def __contains__(self, name: object) -> bool:
-        """Whether the run has a job of this name."""
+        """Returns True if the run has a job of this name."""
         return name in self._rows
 
     @property
@@ -48,7 +48,7 @@ class Histories:
         return list(self._rows)
 
     def row(self, name: str) -> Mapping[str, Any]:
-        """What `jobs.parquet` says about a job."""
+        """The row of a job in `jobs.parquet`."""
         return self.jobs.row(self._rows[name], named=True)
 
     def of(self, names: Sequence[str]) -> Iterator[History]:
@@ -87,11 +87,11 @@ class Histories:
         return History(self.row(name), stretches, behind, self._run.window.end, stood)
 
     def events(self, rows: list[dict[str, Any]]) -> list[Event]:
-        """Decisions about one job as events, without what evictions cost."""
+        """Decisions about one job as events, without the costs of evictions."""
         return self._with_holders(self._with_figures(rows, self._events(rows, None)))
 
     def _with_figures(self, rows: list[dict[str, Any]], events: list[Event]) -> list[Event]:
-        """Events of one job whose figures were recorded earlier than any of them."""
+        """Events of one job, with the figures that were recorded earlier than any of them."""
         if not any(each.figures.again for each in events):
             return events
         with reading(self._run.path):
@@ -110,8 +110,8 @@ class Histories:
 
         Args:
             rows: the decisions.
-            progress: when it ended -> the spans in which the job progressed; None for not looked up.
-            before: how long it had run when the replay began, which the first eviction ends.
+            progress: end time -> the spans of the job's progress that ended then; None if they were not read.
+            before: the job's run time before the replay, which belongs to the first eviction.
         """
         groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
         for row in rows:
@@ -170,7 +170,7 @@ class Histories:
         )
 
     def _with_holders(self, events: list[Event]) -> list[Event]:
-        """Refusals, with who held most of what was short."""
+        """Events, whose refusals now name the queues that held most of what was short."""
         wanted = sorted(
             {(each.time, self._units.resource(label)) for each in events for label in _short(each)}
         )
@@ -193,7 +193,7 @@ class Histories:
         ]
 
     def _held(self, wanted: list[tuple[int, str]]) -> dict[tuple[int, str], tuple[tuple[str, int], ...]]:
-        """For times and resources the queues that held most, at the end of the instant."""
+        """For times and resources, the queues that held most at the end of that instant."""
         timeline = self._timeline
         found: dict[tuple[int, str], tuple[tuple[str, int], ...]] = {}
         queues = timeline.select("queue").unique().sort("queue")
@@ -219,9 +219,10 @@ class Histories:
         return self._run.micros("timeline").select(columns).collect().sort("time")
 
     def _refused_beside(self, name: str, first: Stretch) -> tuple[str, Event] | None:
-        """The last refusal of another job of the queue that waited as long as this one waited for a start.
+        """The last refusal of another job of the queue, for a job that waited as long for a start.
 
-        Else who comes first of those that were rejected: Kueue keeps them at the head of a StrictFIFO queue.
+        If there is none, the first rejected job of the queue: Kueue keeps those at the head of a StrictFIFO
+        queue.
         """
         queue = self.row(name)["queue"]
         since = first.events[0].time if first.since is None else first.since
@@ -249,7 +250,7 @@ class Histories:
 
 
 def _short(event: Event) -> list[str]:
-    """What a refusal says is short; where it does not say, what is asked for; nothing if it names holders."""
+    """The labels that a refusal calls short, else those requested; empty if it already names holders."""
     figures = event.figures
     if event.what != "refuse" or figures.holders:
         return []
@@ -257,7 +258,7 @@ def _short(event: Event) -> list[str]:
 
 
 def filled_in(events: Sequence[Event]) -> list[Event]:
-    """Refusals with holders that the record names, and with the figures that were recorded before."""
+    """Refusals with the holders that the record names, and with figures that were recorded earlier."""
     found: list[Event] = []
     for event in events:
         figures = event.figures
@@ -274,7 +275,7 @@ def filled_in(events: Sequence[Event]) -> list[Event]:
 
 
 def _is_first_of(earlier: Event, event: Event) -> bool:
-    """Whether an earlier refusal has the figures of the reason of one that came again."""
+    """Returns True if an earlier refusal has the figures for the reason of a repeated one."""
     mine, theirs = event.figures, earlier.figures
     return (
         earlier.what == "refuse"
@@ -298,7 +299,7 @@ def _by_label(holders: Table) -> dict[str, tuple[tuple[str, int], ...]]:
 
 
 def _figures(group: Sequence[Mapping[str, Any]]) -> Figures:
-    """What the decisions about all victims of a preemption say: from before the first to after the last."""
+    """Joins the details of a preemption's victims: values from before the first to after the last."""
     details = [read(text) for text in dict.fromkeys(row["detail"] for row in group)]
     first = details[0]
     if len(details) == 1:
@@ -322,7 +323,7 @@ def _figures(group: Sequence[Mapping[str, Any]]) -> Figures:
 
 
 def _lost_amounts(spans: Sequence[tuple[Mapping[str, Any], int]]) -> dict[str, int]:
-    """Resource -> amount x microseconds that spans lost, each with the time."""
+    """Resource -> amount x microseconds that spans lost; each span comes with its lost time."""
     lost: dict[str, int] = {}
     for span, time in spans:
         for column, amount in span.items():
@@ -350,5 +351,5 @@ def _stretches(events: Sequence[Event]) -> Iterator[Stretch]:
 
 
 def _return(events: Sequence[Event]) -> int | None:
-    """When a wait first began in these events."""
+    """The time at which a wait first began in these events."""
     return next((each.time for each in events if each.what in ("submit", "requeue")), None)

@@ -11,13 +11,13 @@ from harness.analysis.explanation.standing import Standing, waits
 from harness.analysis.explanation.vocabulary import Figures
 
 PREEMPTS = "preempts"
-"""What an event is called in the history of a preemptor; all others have the name of their action."""
+"""The name of a preemption in the history of the preemptor; other events have the name of their action."""
 
 EVICTIONS = ("preempt", "evict")
-"""The actions that take from a job what it has."""
+"""The actions that take quota or resources from a job."""
 
 STARTS = ("admit", "bind")
-"""The actions that give a job something."""
+"""The actions that give quota or nodes to a job."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class Other:
     """A job on the other side of a preemption: preemptor or victim.
 
     Attributes:
-        job, queue, priority: which one.
+        job, queue, priority: its name, queue and priority.
         pods: how many pods the victim lost.
-        shares: name -> weighted share before and after the victim goes, where several go.
+        shares: name -> weighted share before and after the victim goes, if several go.
     """
 
     job: str
@@ -39,24 +39,24 @@ class Other:
 
 @dataclass(frozen=True)
 class Event:
-    """What happened to a job at one instant; decisions about several of its pods are one event.
+    """One event of a job's history; decisions at one instant about several of its pods are one event.
 
     Attributes:
         time: microseconds since the trace's origin.
-        what: the action, or `preempts` where the job is the preemptor.
-        pods: how many of its pods; of `preempts` how many pods the victims lost.
+        what: the action, or `preempts` if the job is the preemptor.
+        pods: the number of its pods; for `preempts`, of pods that the victims lost.
         reason: the component's word for the rule, or "".
-        figures: what the policy recorded with it.
+        figures: the policy's record of it.
         others: preemptor or victims, in the order of their names.
         nodes: node -> pods.
         flavors: JSON of the flavors of an admission, or "".
         waits: whether it is an admission for which others still hold the resources: the job starts later.
-        ran: of an eviction, how long the job had progressed, microseconds; None where that was not looked up.
-        lost: the progress that the eviction threw away, summed over pods, microseconds.
-        lost_pods: how many pods lost progress with it: also those that stay of a gang.
-        lost_amounts: resource -> amount x microseconds of it.
-        holders: of a refusal, label -> the queues that held most of it then, with the amounts.
-        as_at: of a refusal for a reason that had been recorded before in this wait: when the figures are of.
+        ran: for an eviction, how long the job had progressed, in microseconds; None if that was not read.
+        lost: the progress that the eviction threw away, summed over pods, in microseconds.
+        lost_pods: how many pods lost progress with it, including pods of a gang that stay.
+        lost_amounts: resource -> amount x microseconds of the lost progress.
+        holders: for a refusal, label -> the queues that held most of it then, with the amounts.
+        as_at: for a refusal whose reason had been recorded before in this wait, the time of its figures.
     """
 
     time: int
@@ -78,15 +78,15 @@ class Event:
 
 @dataclass(frozen=True)
 class Stretch:
-    """A stretch of time: the job waits, may get what it asks for, and loses it again or comes to its end.
+    """A stretch of time: the job waits, may get what it asks for, and then loses it or finishes.
 
     Attributes:
-        events: in order; the last one is the eviction that ends the stretch, if it ends so.
-        since: when the wait began: the submission, or the return to the queue; None where another pod of
-            the job was evicted before anything returned.
+        events: in order; if an eviction ends the stretch, it is the last event.
+        since: when the wait began: the submission, or the return to the queue. None if another pod of the job
+            was evicted before any pod returned.
         start: when the job first got quota or nodes in this stretch; None if it did not.
-        returned: when it was back in its queue, if that was at the very instant of the eviction that ends the
-            stretch: the next wait began then.
+        returned: when it was back in its queue, if that was at the instant of the eviction that ends the
+            stretch. The next wait began then.
     """
 
     events: tuple[Event, ...]
@@ -96,18 +96,18 @@ class Stretch:
 
     @property
     def waited(self) -> int:
-        """How long the wait took until the job got something, 0 if it did not; microseconds."""
+        """The wait in microseconds until the job got quota or nodes; 0 if it did not."""
         return 0 if self.since is None or self.start is None else self.start - self.since
 
     @property
     def eviction(self) -> Event | None:
-        """The first eviction of the instant that ends the stretch."""
+        """The first eviction at the instant that ends the stretch."""
         last = self.events[-1].time
         return next((each for each in self.events if each.what in EVICTIONS and each.time == last), None)
 
     @property
     def ending(self) -> tuple[str, str]:
-        """What stretches with the same sentence have in common: the rule, and the queue that it served."""
+        """The key of stretches that share a sentence: the rule, and the queue that the eviction served."""
         eviction = self.eviction
         if eviction is None:
             return "", ""
@@ -115,21 +115,21 @@ class Stretch:
 
     @property
     def lost(self) -> int:
-        """Progress that its evictions threw away, summed over pods, microseconds."""
+        """Progress that the stretch's evictions threw away, summed over pods, in microseconds."""
         return sum(each.lost for each in self.events)
 
 
 @dataclass(frozen=True)
 class History:
-    """All that is known of a job.
+    """The recorded history of a job.
 
     Attributes:
         job: its row in `jobs.parquet`, times in microseconds since the origin.
         stretches: in order.
-        behind: for a job that waits first, without a refusal of its own then: the last refusal, else
-            rejection, of another job of its queue, with that job's name.
+        behind: set if the job waits first without a refusal of its own: the last refusal, else rejection, of
+            another job of its queue, with that job's name.
         end: the end of the measured span.
-        standings: how the job stood after each instant at which something was decided about it.
+        standings: the job's state after each instant with a decision about it.
     """
 
     job: Mapping[str, Any]
@@ -140,20 +140,20 @@ class History:
 
     @property
     def waited(self) -> int:
-        """How long the job held nothing, from submission to its end or the run's, microseconds."""
+        """The time without quota or resources, from submission to its end or the run's, in microseconds."""
         finish = self.job["finish_time"]
         spans = waits(self.standings, self.end if finish is None else finish)
         return sum(end - start for start, end in spans)
 
     def standing(self, time: int) -> Standing:
-        """How the job stood after an instant, from its submission until it has finished."""
+        """The job's state after an instant, from its submission until it has finished."""
         place = bisect_right(self.standings, time, key=lambda each: each[0])
         return self.standings[place - 1][1]
 
     def reason(self, time: int) -> Event | None:
-        """Why it waited at an instant: its latest refusal, or preemption for it, in that wait.
+        """The reason for its wait at an instant: its latest refusal, or preemption for it, in that wait.
 
-        None where it did not wait, or had not been tried itself.
+        None if it did not wait, or if the scheduler had not yet tried it.
         """
         if not self.job["submit_time"] <= time or self.standing(time) is not Standing.WAITING:
             return None
@@ -169,12 +169,12 @@ class History:
 
     @property
     def evictions(self) -> int:
-        """How often it was evicted without a preemptor."""
+        """The number of its evictions without a preemptor."""
         found = [stretch.eviction for stretch in self.stretches]
         return sum(each is not None and each.what == "evict" for each in found)
 
     @property
     def victims(self) -> int:
-        """How many preemptions were made for it."""
+        """The number of preemptions that were made for it."""
         return sum(len(event.others) for stretch in self.stretches for event in stretch.events
                    if event.what == PREEMPTS)  # fmt: skip

@@ -1,4 +1,4 @@
-"""A queue over a whole run, or how queues stood at an instant and what was decided then."""
+"""A queue over a whole run, or the state of queues at an instant with the decisions of that instant."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Moment:
 
     Args:
         run: the run.
-        clock: how times are written.
-        units: how amounts are written.
+        clock: formats times.
+        units: formats amounts.
         queue: only this queue; None means all.
         at: the state after this instant of the run, microseconds since its origin; None means the whole run.
 
@@ -50,7 +50,7 @@ class Moment:
             raise RunError(f"the run has no jobs of queue {queue!r}", hint=self._meant(queue, known))
 
     def _meant(self, name: str, known: list[str]) -> str:
-        """What a queue that no job names may be: a quota, or another name."""
+        """A hint on a name that no job uses as its queue: it is a quota, or resembles another name."""
         quota_of = self._run.info["cluster"]["quota_of"]
         queues = [queue for queue, quota in quota_of.items() if quota == name]
         if not queues:
@@ -76,7 +76,7 @@ class Moment:
         return "\n\n".join(part for part in (*parts, self._end()) if part)
 
     def to_json(self) -> dict[str, Any]:
-        """The same as plain values; times and durations are microseconds."""
+        """The answer as plain values; times and durations are in microseconds."""
         stopped = None if self._run.stopped is None else self._run.stopped.plain()
         events = [
             event
@@ -106,7 +106,7 @@ class Moment:
 
     @cached_property
     def _hit(self) -> str:
-        """What evictions of the queue's jobs are called: some may have been without a preemptor."""
+        """The word for evictions of the queue's jobs, since some may have had no preemptor."""
         with reading(self._run.path):
             evictions = (
                 self._run.micros("decisions")
@@ -119,7 +119,7 @@ class Moment:
 
     @cached_property
     def _jobs(self) -> pl.DataFrame:
-        """The queue's jobs, those that were hit most first."""
+        """The queue's jobs, those with the most evictions first."""
         jobs = self._lives.jobs.filter(pl.col("queue") == self.queue).with_columns(
             wait=pl.col("start_time").fill_null(self._run.window.end) - pl.col("submit_time")
         )
@@ -127,7 +127,7 @@ class Moment:
 
     @cached_property
     def _preemptions(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """How often, and by which rule, each queue preempted this one, and this one each queue."""
+        """Preemptions by queue and rule: those that hit this queue, and those that it made."""
         with reading(self._run.path):
             rows = (
                 self._run.micros("decisions")
@@ -205,7 +205,7 @@ class Moment:
 
     @cached_property
     def _levels(self) -> pl.DataFrame:
-        """What each queue held and waited for after the instant."""
+        """The amounts that each queue held and waited for after the instant."""
         rows = self._run.micros("timeline").filter(pl.col("time") <= self.at)
         if self.queue is not None:
             rows = rows.filter(pl.col("queue").is_in(self._in_timeline))
@@ -215,7 +215,7 @@ class Moment:
 
     @property
     def _in_timeline(self) -> list[str]:
-        """What the queue is called there: several names where its name stands for several quotas."""
+        """The names of the queue in the timeline: several if it counts against several quotas."""
         jobs = self._lives.jobs.filter(pl.col("queue") == self.queue)
         names = timeline_queues(jobs, self._run.info["cluster"]["quota_of"])
         return names.unique().to_list()
@@ -298,9 +298,9 @@ class Moment:
         return "\n".join(printable(line) for line in lines)
 
     def _behind(self, job: str) -> str:
-        """For a job that was not tried itself: the one of its queue that failed last."""
+        """The job of its queue that failed last, for a job that was not tried itself."""
         first = self._last_tried.get(self._lives.row(job)["queue"])
-        return "" if first is None else f": not tried itself; of its queue job {first} failed last"
+        return "" if first is None else f": not tried itself; the last job of its queue to fail was {first}"
 
     @cached_property
     def _last_tried(self) -> dict[str, str]:
@@ -309,7 +309,7 @@ class Moment:
 
     @cached_property
     def _instant(self) -> pl.DataFrame:
-        """The decisions of the last instant up to the one asked for."""
+        """The decisions of the last instant up to the given one."""
         rows = self._run.micros("decisions").filter(pl.col("time") <= self.at)
         if self.queue is not None:
             rows = rows.filter(pl.col("queue") == self.queue)
@@ -330,7 +330,7 @@ class Moment:
         return "\n".join(printable(line) for line in lines)
 
     def _changed(self, most: int) -> str:
-        """What changed of the cluster: in all of the run, or last up to the instant that was asked for."""
+        """The changes of the cluster: all of the run, or the last ones up to the given instant."""
         told = [
             (event["at_us"], f"  {self._clock.text(event['at_us'])}: {sentence(edit)}")
             for event in self._run.info["cluster"].get("events", ())

@@ -1,4 +1,4 @@
-"""What was recorded, as sentences: one renderer for all policies, over the vocabulary of their details."""
+"""Turns records into sentences: one renderer for all policies, over the vocabulary of their details."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Sentences:
     """Writes sentences.
 
     Args:
-        units: how labels and amounts are written.
+        units: formats labels and amounts.
         queue: of the job that the sentences are about.
         priority: that job's.
         pods: how many it has.
-        time: how times are written.
+        time: formats times.
     """
 
     def __init__(
@@ -36,14 +36,14 @@ class Sentences:
         self._priority = priority
 
     def about(self, event: Event) -> str:
-        """All that is known of an event."""
+        """The sentence about an event."""
         match event.what:
             case "submit":
                 return f"submitted to queue {self._queue}: {pods(event.pods)}, priority {self._priority}"
             case "admit":
                 return self._admitted(event)
             case "start":
-                return f"{pods(event.pods)} started: what the job was admitted for is free"
+                return f"{pods(event.pods)} started: the resources for its admission are free"
             case "bind":
                 return f"{pods(event.pods)} bound to {_nodes(event.nodes)}{_together(event.figures)}"
             case "nominate":
@@ -53,7 +53,7 @@ class Sentences:
             case "preempt" | "evict":
                 return self._evicted(event)
             case "gone":
-                return f"{pods(event.pods)} gone, what they held is free"
+                return f"{pods(event.pods)} gone, the resources are free"
             case "requeue":
                 return f"{pods(event.pods)} gone and back in the queue" if event.pods else "back in the queue"
             case "finish":
@@ -63,7 +63,7 @@ class Sentences:
             case "refuse":
                 return self.refused(event)
             case "mark":
-                return f"node {_nodes(event.nodes)} failed: its pods are to have other nodes"
+                return f"node {_nodes(event.nodes)} failed: its pods need other nodes"
             case "unmark":
                 return f"node {_nodes(event.nodes)} did not fail after all"
             case "replace":
@@ -105,7 +105,7 @@ class Sentences:
         return "; ".join([*parts, *(self._holders(event) if event.as_at is None else ())])
 
     def _holders(self, event: Event) -> Iterator[str]:
-        """Who holds most of what is short."""
+        """The queues that hold most of what is short."""
         for label, holders in event.holders.items():
             held = ", ".join(f"{queue} {self._units.amount(label, amount)}" for queue, amount in holders)
             yield f"most {self._units.kind(label)} held by {held}"
@@ -120,7 +120,7 @@ class Sentences:
             yield f"it waits for {_some(jobs)}"
 
     def _governed(self, figures: Figures) -> str:
-        """What would be borrowed, and the fields that forbid to preempt."""
+        """The borrowing that a preemption would need, and the fields that forbid it."""
         fields = ", ".join(f"{name} {value}" for name, value in figures.fields.items())
         over = [
             f"{self._units.kind(label)}: {figures.queue} would use {self._units.amount(label, used)} over "
@@ -132,7 +132,7 @@ class Sentences:
         return f" ({said})" if said else ""
 
     def _forbidden(self, figures: Figures) -> str:
-        """The shares that forbid to take a candidate, and the strategies that compare them."""
+        """The shares that forbid preempting a candidate, and the strategies that compare them."""
         (mine, (_, share)), (theirs, (initial, final)) = _sides(figures)
         against = "=" if share == initial else ">"
         tests = {
@@ -141,7 +141,7 @@ class Sentences:
         }
         said = [f"{tests[name]} ({name})" for name in figures.strategies if name in tests]
         tried = f", after {figures.tried:,} in vain" if figures.tried else ""
-        return f"next would be job {figures.candidate}{tried}: share of {mine} {' and '.join(said)}"
+        return f"the next candidate is job {figures.candidate}{tried}: share of {mine} {' and '.join(said)}"
 
     def _admitted(self, event: Event) -> str:
         figures = event.figures
@@ -163,7 +163,7 @@ class Sentences:
         if figures.checks:
             times = (f"{check} after {format_duration(time)}" for check, time in figures.checks.items())
             return f"{text}; it starts when its admission checks are ready ({', '.join(times)})"
-        return f"{text}; it starts when jobs that are leaving are gone" if event.waits else text
+        return f"{text}; it starts when the leaving jobs are gone" if event.waits else text
 
     def _evicted(self, event: Event) -> str:
         figures, lost = event.figures, event.reason == LOST_WITH_NODE
@@ -226,7 +226,7 @@ class Sentences:
             yield f"{figures.pdb_violations:,} victims break a disruption budget"
 
     def _states(self, figures: Figures, labels: Sequence[str]) -> Iterator[str]:
-        """What queues use of what they are guaranteed, and their pool."""
+        """The usage of queues and their guaranteed quota, and their pool."""
         for name in figures.usage:
             bounds = {"runtime": figures.runtime, "at most": figures.most}
             said = self._used(figures.usage[name], figures.quota, bounds, name, labels)
@@ -239,7 +239,7 @@ class Sentences:
                 yield f"all queues{f' of {name}' if name else ''} used {said}"
             kept = {label: kept[label] for label in labels if label in kept}
             if kept:
-                yield f"lending limits keep {self._listed(kept)} out of that for single queues"
+                yield f"lending limits keep another {self._listed(kept)} for single queues"
 
     def _used(
         self,
@@ -299,7 +299,7 @@ class Sentences:
         return ", ".join(self._units.named(label, amount) for label, amount in amounts.items())
 
     def _unit(self, resource: str) -> int:
-        """How much of a resource a resource-hour is of: a core, a GiB, or one."""
+        """The amount of a resource in one resource-hour: a core, a GiB, or one."""
         return {"cpu": 1000, "memory": 2**30, "ephemeral-storage": 2**30}.get(resource, 1)
 
 
@@ -313,12 +313,12 @@ def pods(count: int) -> str:
 
 
 def summed(pods: int) -> str:
-    """What stands behind time that is summed over this many pods."""
+    """The suffix of a time that is summed over this many pods."""
     return f", summed over {pods:,} pods" if pods > 1 else ""
 
 
 def _together(figures: Figures) -> str:
-    """Which pods were placed at once; of a pod group perhaps not all."""
+    """The number of pods that were placed together; of a pod group perhaps not all."""
     if figures.waiting:
         return f", {figures.gang} of its group together while {figures.waiting} more wait"
     return f", all {figures.gang} of its gang together" if figures.gang > 1 else ""
@@ -331,7 +331,7 @@ def _nodes(nodes: Mapping[str, int]) -> str:
 
 
 def _of_all(some: int, total: int) -> str:
-    """Some pods of a job, and where they were."""
+    """Some of a job's pods, and the number of all."""
     if total == 1:
         return "its pod was"
     if some == total:
@@ -350,7 +350,7 @@ def _some(named: Sequence[str]) -> str:
 
 
 def _sides(figures: Figures) -> list[tuple[str, tuple[str, str]]]:
-    """The two sides of shares that forbid a preemption: the one whose share grows first."""
+    """The two sides of shares that forbid a preemption; the side whose share grows comes first."""
     return sorted(figures.shares.items(), key=lambda side: _is_less(*side[1]), reverse=True)
 
 
@@ -359,7 +359,7 @@ def _is_less(before: str, after: str) -> bool:
 
 
 def _own_shares(figures: Figures, victims: Sequence[Other]) -> str:
-    """What the shares become victim by victim, where several go."""
+    """The shares after each victim, if there are several."""
     steps = [
         (share_of(before), f"{victim.job} {name} {before} → {after}")
         for victim in victims

@@ -1,7 +1,7 @@
-"""What jobs had of what they ask for, out of their decisions.
+"""The state of jobs over time, found from their decisions.
 
-A job has quota from its admission until it is evicted, and resources from the first binding or start until
-the last pod has finished or is gone. What was evicted is back in its queue when it is gone.
+A job has quota from its admission until it is evicted. It has resources from the first binding or start until
+the last pod has finished or is gone. An evicted pod is back in its queue when it is gone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _RETURNS = ("submit", "requeue")
 
 
 class Standing(Enum):
-    """How a job stood, in words."""
+    """The state of a job, in words."""
 
     WAITING = "it waited"
     ADMITTED = "it held quota"
@@ -30,7 +30,7 @@ class Standing(Enum):
 
 
 def standings(rows: Iterable[Mapping[str, Any]], *, on_nodes: bool) -> list[tuple[int, Standing]]:
-    """How a job stood after each instant at which something was decided about it.
+    """The state of a job after each instant with a decision about it.
 
     Args:
         rows: the decisions about the job, in order.
@@ -89,13 +89,13 @@ def waits(standings: Iterable[tuple[int, Standing]], end: int) -> Iterator[tuple
 def waiting(decisions: pl.LazyFrame) -> pl.LazyFrame:
     """The jobs that have neither quota nor resources after some decisions, and were not rejected.
 
-    Jobs that have finished are among them where their pods were bound one by one.
+    Finished jobs are among them if their pods were bound one by one.
 
     Args:
         decisions: the first ones of a run, times in microseconds.
 
     Returns:
-        `job, job_id, since` (when the job last came to have nothing).
+        `job, job_id, since` (when the job last began to have nothing).
     """
     action, pods = pl.col("action"), pl.col("pods").cast(pl.Int64)
     bound = pods.filter(action == "bind").sum() - pods.filter(action.is_in(_ENDS)).sum()

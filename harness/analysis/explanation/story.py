@@ -1,4 +1,4 @@
-"""The history of a job as a text: a summary, then what happened, with what repeats folded and counted."""
+"""The history of a job as a text: a summary, then the events, with repeated ones folded and counted."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ class Story:
     """One job of a run, explained.
 
     Args:
-        history: what is known of it.
-        clock: how times are written.
-        units: how amounts are written.
-        at: tell only the stretch of this instant of the run, microseconds since its origin; None tells all.
-        stopped: what ended the replay before its end, if anything did.
+        history: the history of the job.
+        clock: formats times.
+        units: formats amounts.
+        at: show only the stretch at this instant of the run, in microseconds since its origin; None shows
+            all.
+        stopped: why the replay was stopped before its end, if it was.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class Story:
         """The story, safe for a terminal.
 
         Args:
-            everything: tell every round of a loop, instead of how often it repeats.
+            everything: show every round of a loop, instead of how often it repeats.
         """
         lines = [*self._summary(), "", *self._told(everything=everything)]
         return "\n".join(printable(line) for line in lines)
@@ -64,7 +65,7 @@ class Story:
         return {**_plain(asdict(event)), "text": self._say.about(event)}
 
     def to_json(self) -> dict[str, Any]:
-        """The same as plain values, nothing folded; times and durations are microseconds."""
+        """The story as plain values, nothing folded; times and durations are in microseconds."""
         history = self.history
         reason = None if self.at is None else history.reason(self.at)
         return {
@@ -136,13 +137,13 @@ class Story:
             yield from self._why_then(self.at)
 
     def _why_then(self, at: int) -> Iterator[str]:
-        """Why it waited at an instant, as the latest attempt said that left a reason."""
+        """The reason for the wait at an instant, from the latest attempt that left one."""
         reason = self.history.reason(at)
         if reason is not None:
             yield f"  latest reason, of {self._clock.text(reason.time)}: {self._say.about(reason)}"
 
     def _state(self) -> str:
-        """How the job stood after an instant."""
+        """The job's state after an instant, as a sentence."""
         assert self.at is not None
         job = self.history.job
         if self.at < job["submit_time"]:
@@ -184,7 +185,7 @@ class Story:
                 why = f"{'is ' * (other.what == 'reject')}{self._say.about(other)}"
                 yield self._line(
                     other.time,
-                    f"the run did not record why this job itself waits; job {name} of the same queue {why}",
+                    f"the run recorded no reason for this job's own wait; job {name} of the same queue {why}",
                 )
         for (what, reason), count in told.items():
             if count > 1 and what in ("refuse", PREEMPTS):
@@ -192,7 +193,7 @@ class Story:
                 yield self._line(None, f"{again} {times(count - 1)} more in this time ({reason})")
 
     def _folded(self, fold: Sequence[Stretch]) -> Iterator[str]:
-        """Stretches that end as ones did that were told before."""
+        """A sentence for stretches that end like stretches already shown."""
         if len(fold) == 1:
             yield from self._stretch(fold[0], everything=False)
             return
@@ -205,7 +206,7 @@ class Story:
         over = summed(self.history.job["pods"]) if lost else ""
         yield self._line(
             first,
-            f"until {self._clock.text(last)} the like happens {times(len(fold))} more; in all it waits "
+            f"this repeats {times(len(fold))} until {self._clock.text(last)}; in all it waits "
             f"{format_duration(waited)}, runs {format_duration(ran)}, and loses "
             f"{format_duration(lost)} of work{over}",
         )
@@ -239,11 +240,11 @@ def _by_ending(stretches: Sequence[Stretch]) -> list[tuple[tuple[str, str], list
 
 
 def _returns(gone: Event, later: Sequence[Event]) -> bool:
-    """Whether what is gone is back in the queue at once; the story names the return instead."""
+    """Returns True if gone pods are back in the queue at once; the story then names only the return."""
     return any(each.what == "requeue" and each.time == gone.time for each in later)
 
 
 def _plain(event: dict[str, Any]) -> dict[str, Any]:
-    """An event without what it does not say."""
+    """An event without its empty fields."""
     event["figures"] = {name: value for name, value in event["figures"].items() if value}
     return {name: value for name, value in event.items() if value or name in ("time", "pods", "lost")}

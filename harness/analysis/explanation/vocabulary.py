@@ -1,7 +1,7 @@
 """The fields of a decision's `detail` that explanations understand, whichever policy wrote them.
 
-`docs/explain.md` describes them for authors of policies. A field that is missing says nothing. One of another
-form than expected here is passed over: a third party's policy may use the name for its own.
+`docs/explain.md` describes them for authors of policies. A missing field says nothing. A field of another
+form than expected here is skipped, because a third-party policy may use the name for its own purpose.
 """
 
 from __future__ import annotations
@@ -20,42 +20,43 @@ Table = Mapping[str, Mapping[str, int]]
 
 @dataclass(frozen=True)
 class Figures:
-    """What a detail says.
+    """The contents of a detail.
 
     Attributes:
         queue: the quota that asks: the preemptor's, or that of a job that waits.
         message: the component's own sentence.
-        request, short: label -> amount that is asked for, and that is missing of it.
+        request, short: label -> amount that is requested, and the part of it that is missing.
         usage, quota, most: name -> label -> amount used, guaranteed, and allowed at most.
-        runtime: name -> label -> amount allowed then, where that follows from what all ask for.
+        runtime: name -> label -> amount allowed at that time, if it depends on all requests.
         taken: name -> label -> amount that a preemption takes from a quota.
-        pool: what several queues share: its name, usage, quota, and what they keep for themselves beside it.
+        pool: the pool of several queues: its name, usage, quota, and what they keep for themselves beside it.
         shares: name -> weighted share before and after.
         local_queues: LocalQueue -> the usage that orders it among others.
         nodes: reason -> number of nodes that gave it; not_freed: why none of them could be freed.
         most_free: resource -> the most of it that any one node has free.
-        preemption: why nobody is preempted.
-        node, criterion, candidates: the node chosen for a preemption, why it, and among how many.
+        preemption: why no job is preempted.
+        node, criterion, candidates: the node chosen for a preemption, the criterion, and the number of
+            candidates.
         pdb_violations: victims that break a disruption budget.
         borrowing: how many levels up a quota comes from.
         lenders: label -> cohort that lends it.
-        counts: pod set -> pods, where fewer than asked for were admitted.
+        counts: pod set -> pods, if fewer than requested were admitted.
         checks: admission check -> microseconds from the reservation of quota until it is ready.
-        round: which eviction in a row this is without progress of either side.
+        round: the number of this eviction in a row without progress of either side.
         gang: how many pods are placed together; waiting: how many of a pod group still wait then.
         pod: the pod that it is about.
-        nominated: label -> amount that pods take which are nominated before it.
-        holders: queue -> label -> amount, of those that hold most of what is short.
+        nominated: label -> amount of pods that are nominated before it.
+        holders: queue -> label -> amount, for the queues that hold most of what is short.
         ahead: job -> label -> amount that is kept for jobs that were served before it.
-        waits_for: jobs that go, are to go, or come first -> the job that they go for, or "".
-        fields: fields of manifests that keep it from preempting -> their values.
-        borrows: labels of what it would borrow, where that matters.
-        tried: how many were taken in vain before shares forbid more.
-        candidate, strategies: who would be next, and what forbids it: `shares` are those with the job, and
-            without the candidate.
-        lacks: what alone is missing, where that is no quota.
+        waits_for: jobs that leave, will leave, or come first -> the job that they leave for, or "".
+        fields: fields of manifests that forbid it to preempt -> their values.
+        borrows: labels that it would borrow, if that matters.
+        tried: how many candidates were taken in vain before shares forbid more.
+        candidate, strategies: the next candidate, and the strategies that forbid it. `shares` are then those
+            with the job and without the candidate.
+        lacks: the only thing that is missing, if it is no quota.
         again: whether the same was recorded before in this wait, with all figures.
-        replaced_by: nodes that take the place of one that failed -> pods.
+        replaced_by: nodes that replace a failed one -> pods.
     """
 
     queue: str = ""
@@ -101,7 +102,7 @@ class Figures:
 
 
 def read(detail: str | None) -> Figures:
-    """What a detail says; nothing where there is none."""
+    """Reads a detail; the result is empty if there is none."""
     found = json.loads(detail) if detail else {}
     if not isinstance(found, dict):
         return Figures()
@@ -218,11 +219,11 @@ def share_of(text: str) -> float:
 
 
 class Units:
-    """Writes amounts by the label of their resource: a resource, or `flavor/resource`.
+    """Formats amounts by the label of their resource: a resource, or `flavor/resource`.
 
     Args:
-        resources: the resources that are known, since their names may contain a slash too.
-        flavors: whether flavors are to be named: there are several.
+        resources: the known resources, because their names may contain a slash too.
+        flavors: whether to name flavors, because there are several.
     """
 
     def __init__(self, resources: Iterable[str], *, flavors: bool = False) -> None:

@@ -1,7 +1,7 @@
-"""From when until when jobs and pods had something, and who was preempted for whom.
+"""The times for which jobs and pods held something, and the preemptions with their two sides.
 
-It is found out of the decisions in one pass. A job has something from the decision that gave it quota or
-resources until it has neither; a pod from its binding until it is gone or has finished.
+Both are found from the decisions in one pass. A job holds something from the decision that gave it quota or
+resources until it has neither. A pod does from its binding until it is gone or has finished.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class Stay:
 
     Attributes:
         job: its row in `jobs.parquet`.
-        pod: the pod's number and how often it had been recreated; None of a whole job.
+        pod: the pod's number and how often it had been recreated; None for a whole job.
         node: of a pod.
         start: microseconds since the trace's origin.
-        waited: how long the job had had nothing before, or the pod had been in its queue.
+        waited: how long the job had held nothing before, or the pod had been in its queue.
         held: when the job began to hold resources, if it did.
-        end: when it was over, or the end of the run.
+        end: when the span ended, or the end of the run.
         how: how it ended, in words.
-        hits: when pods of the job, or all of it, were preempted: numbers of a `Preemption` each.
+        hits: the numbers of each `Preemption` of pods of the job, or of all of it.
     """
 
     job: int
@@ -72,7 +72,7 @@ class Preemption:
     Attributes:
         number: its place among all preemptions of the run.
         time: microseconds since the trace's origin.
-        by: the preemptor's name, or "" where there is none on record.
+        by: the preemptor's name, or "" if none is recorded.
         by_job: its row in `jobs.parquet`, if it has one.
         victim: the row of the victim's job.
         pods: how many of its pods.
@@ -104,14 +104,14 @@ class Holding:
 
 
 def holding(run: Run, window: Window) -> Holding:
-    """What jobs and pods had within a window of a run, and the preemptions in it.
+    """The holdings of jobs and pods within a window of a run, and the preemptions in it.
 
     Raises:
-        RunError: a table is damaged, or the run is so old that it does not say when jobs hold resources.
+        RunError: a table is damaged, or the run is so old that it does not record when jobs hold resources.
     """
     if run.info["schema"] == "2":
         raise RunError(
-            f"run {run.info['run']} does not say when jobs hold resources: it has schema 2",
+            f"run {run.info['run']} does not record when jobs hold resources: it has schema 2",
             hint="replay it again",
         )
     with reading(run.path):
@@ -131,10 +131,10 @@ def holding(run: Run, window: Window) -> Holding:
 
 
 class _Ledger:
-    """Who has what, decision by decision.
+    """Follows the holdings of jobs and pods, decision by decision.
 
     Args:
-        over: when the last pod of each job had finished; None where that is not so.
+        over: when the last pod of each job had finished; None if it has not.
     """
 
     def __init__(self, over: Sequence[int | None]) -> None:
@@ -154,7 +154,7 @@ class _Ledger:
         self.preemptions: list[Preemption] = []
 
     def take(self, row: Mapping[str, Any]) -> None:
-        """One decision."""
+        """Takes one decision into account."""
         time, action, job = row["time"], row["action"], row["job"]
         if action in ("submit", "requeue"):
             if row["pod_number"] is None:
@@ -186,7 +186,7 @@ class _Ledger:
                 self._end(job, time, IN_PART if action == "finish" else self._evicted.get(job, action))
 
     def close(self, end: int) -> None:
-        """Whoever still has something keeps it until the end of the run."""
+        """Ends all remaining stays at the end of the run."""
         for stay in self._open.values():
             stay.end = end
             self.stays.append(stay)
@@ -239,7 +239,7 @@ class _Ledger:
 
     @staticmethod
     def _released(row: Mapping[str, Any], pods: Mapping[Any, Stay]) -> Iterator[tuple[int, int]]:
-        """The pods on nodes that a row is about: all of the job where it names none."""
+        """The pods on nodes that a row is about: all of the job if the row names none."""
         if row["pod_number"] is None:
             yield from list(pods)
         elif (row["pod_number"], row["successor"]) in pods:

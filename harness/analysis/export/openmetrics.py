@@ -1,7 +1,7 @@
 """A run's timeline as time series in OpenMetrics' text format, for Prometheus and Grafana.
 
-It is what a Prometheus would have seen that asked at regular times: levels between two of them are not in it.
-The format: https://prometheus.io/docs/specs/om/open_metrics_spec/
+It has what a Prometheus would have scraped at regular times; changes between two scrapes are missing. The
+format: https://prometheus.io/docs/specs/om/open_metrics_spec/
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _UNITS = {"cpu": "core", "memory": "byte", "ephemeral-storage": "byte"}
 
 
 def write_openmetrics(run: Run, window: Window, step: int, file: BinarySink) -> None:
-    """Write the levels of all queues, quotas and the cluster, and preemptions, at regular times.
+    """Writes the levels of all queues, quotas and the cluster, and preemptions, at regular times.
 
     Args:
         run: the run.
         window: the first time is its beginning, none is later than its end.
         step: from one time to the next, microseconds.
-        file: gets the text. Times of a trace without timestamps count from 1970-01-01.
+        file: receives the text. Times of a trace without timestamps count from 1970-01-01.
 
     Raises:
         OptionError: that would be more than `MOST` samples.
@@ -55,11 +55,11 @@ def write_openmetrics(run: Run, window: Window, step: int, file: BinarySink) -> 
 
 
 class _Series:
-    """Samples, of each series in order of time.
+    """Samples, for each series in order of time.
 
     Args:
         run: the run.
-        window: from when until when.
+        window: the begin and the end.
         step: from one time to the next, microseconds.
 
     Raises:
@@ -84,7 +84,7 @@ class _Series:
         self._stamps = [_seconds(origin + time) for time in times]
 
     def families(self) -> Iterator[str]:
-        """Metric by metric, what it is and its samples."""
+        """For each metric its description and its samples."""
         resources = self._run.resources
         for column, help_text in _LEVELS.items():
             name = f"harness_queue_{column}"
@@ -138,7 +138,7 @@ class _Series:
             yield self._lines(f"{name}_total", self._labels(queue=queue, reason=reason), totals)
 
     def _stepped(self, name: str, labels: str, levels: Sequence[Step], resource: str) -> str:
-        """An amount at each time; without a sample while there is none."""
+        """An amount at each time; there is no sample while the amount is not limited."""
         times = pl.Series([each.time for each in levels], dtype=pl.Int64)
         amounts = pl.Series([each.amount for each in levels], dtype=pl.Int64)
         reached = pl.DataFrame({"time": times, "amount": amounts})

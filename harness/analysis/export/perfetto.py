@@ -36,16 +36,17 @@ _ONE_SEQUENCE = integer(_SEQUENCE, 1)
 
 
 def write_perfetto(run: Run, window: Window, file: BinarySink) -> None:
-    """Write what happened within a window of a run.
+    """Writes what happened within a window of a run.
 
     Args:
         run: the run.
-        window: what overlaps it is written, cut at its ends.
-        file: gets the trace. Its times are in nanoseconds: where jobs have timestamps since the run's origin,
-            and the viewer can show the timestamps; else as durations in the run's tables count.
+        window: everything that overlaps it is written, cut at its ends.
+        file: receives the trace. Its times are in nanoseconds. If jobs have timestamps, they count from the
+            run's origin, and the viewer can show the timestamps; else they are durations as in the run's
+            tables.
 
     Raises:
-        RunError: a table is damaged, or of an old run that does not say when jobs hold resources.
+        RunError: a table is damaged, or the run is so old that it does not record when jobs hold resources.
     """
     file.write(_packet(_ONE_SEQUENCE + integer(_SEQUENCE_FLAGS, 1) + _clocks(run)))
     for packet in _Trace(run, window).packets():
@@ -57,7 +58,7 @@ def _packet(content: bytes) -> bytes:
 
 
 def _clocks(run: Run) -> bytes:
-    """What o'clock it is at time 0, where the trace knows."""
+    """The date and time of the clock's 0, if the trace has timestamps."""
     origin = run.info["trace"]["origin_us"] * 1000
     if run.info["trace"].get("times") != "timestamp" or origin < 0:
         return b""
@@ -67,7 +68,7 @@ def _clocks(run: Run) -> bytes:
 
 
 class _Trace:
-    """Packets, of each track in order of time.
+    """Packets, in order of time within each track.
 
     Args:
         run: the run.
@@ -89,7 +90,7 @@ class _Trace:
         self._lost = _lost_work(run)
 
     def packets(self) -> Iterator[bytes]:
-        """All of them; an event that begins a flow comes before the one that ends it."""
+        """All packets; an event that begins a flow comes before the event that ends it."""
         queues = sorted({job["shown queue"] for job in self._jobs})
         of_queues: dict[str, list[Stay]] = {queue: [] for queue in queues}
         for stay in self._holding.jobs:
@@ -143,7 +144,7 @@ class _Trace:
             yield from self._counter(what, "", track, next(rank), jobs.select("time", column))
 
     def _limits(self, cluster: _Track) -> Iterator[bytes]:
-        """Counters of what changes of the cluster: what there is of each resource, and what quotas have."""
+        """Counters of changing limits: the cluster's capacity of each resource, and the quotas."""
         run, quotas = self._run, self._track("quotas", rank=3)
         changing = [(each, run.capacity_steps(each)) for each in run.resources]
         for rank, (resource, levels) in enumerate(changing, 100):
@@ -167,7 +168,7 @@ class _Trace:
                 )
 
     def _limit(self, levels: Sequence[Step]) -> pl.DataFrame:
-        """Change points within the window, with the level at its beginning; none where there is no end."""
+        """Change points within the window, with the level at its beginning; no point if there is no limit."""
         window = self._window
         before = [each for each in levels if each.time <= window.start][-1:]
         within = [each for each in levels if window.start < each.time <= window.end]
@@ -190,7 +191,7 @@ class _Trace:
     # --- slices and flows -----------------------------------------------------------------------------------
 
     def _stays(self, stays: Sequence[Stay], name: str, parent: _Track) -> Iterator[bytes]:
-        """Slices that do not overlap share a track; tracks of one name are shown as one."""
+        """Slices of stays: those without overlap share a track; the viewer joins tracks of one name."""
         for lane in _lanes(stays):
             track = self._track(name, parent, rank=1)
             yield track.packet
@@ -210,7 +211,7 @@ class _Trace:
         yield self._event(min(stay.end, window.end), integer(_TYPE, _END) + of_track)
 
     def _told(self, stay: Stay, job: Mapping[str, object]) -> dict[str, str | int]:
-        """What is known of a slice."""
+        """The facts shown with a slice."""
         lost = 0 if stay.pod is not None else self._lost_in(stay)
         told: dict[str, str | int | None] = {
             "job": str(job["job_id"]),
@@ -234,7 +235,7 @@ class _Trace:
         return {key: value for key, value in told.items() if value is not None}
 
     def _lost_in(self, stay: Stay) -> int:
-        """The progress that evictions threw away within a stay, which may go on for a grace period."""
+        """The progress that evictions threw away within a stay, which may last through a grace period."""
         return sum(lost for end, lost in self._lost.get(stay.job, ()) if stay.start < end <= stay.end)
 
     def _hit(self, number: int, of_track: bytes) -> Iterator[bytes]:
@@ -247,7 +248,7 @@ class _Trace:
         yield self._event(found.time, event + fixed64(_FLOW_END, number + 1))
 
     def _preemptors(self, tracks: Mapping[str, _Track]) -> Iterator[bytes]:
-        """What each preemptor did at an instant: one event on a track of its queue, a flow for each."""
+        """The preemptions of each preemptor: an event per instant on its queue's track, and their flows."""
         groups: dict[tuple[str, str], dict[tuple[int, str], list[Preemption]]] = {}
         for each in self._holding.preemptions:
             where = "" if each.by_job is None else self._jobs[each.by_job]["shown queue"]
@@ -294,7 +295,7 @@ def _key(name: str) -> bytes:
 
 
 def _quota_only(stay: Stay) -> str | None:
-    """How long a job had quota without holding resources, if it did."""
+    """The time for which a job had quota without holding resources, if it did."""
     until = stay.end if stay.held is None else stay.held
     return format_duration(until - stay.start) if stay.pod is None and until > stay.start else None
 
@@ -309,14 +310,14 @@ def _number(value: object) -> int:
 
 
 def _pod_name(job: Mapping[str, object], pod: tuple[int, int]) -> str:
-    """What a pod is called in the decisions: after its job, with the number where it has several."""
+    """The name of a pod in the decisions: that of its job, with a number if the job has several pods."""
     number, successor = pod
     name = str(job["job_id"]) if job["pods"] == 1 else f"{job['job_id']}-{number}"
     return f"{name}-r{successor}" if successor else name
 
 
 def _lanes(stays: Iterable[Stay]) -> list[list[Stay]]:
-    """Stays in as few rows as hold them without an overlap; those that begin first are placed first."""
+    """Stays in as few rows as possible without overlaps; those that begin first are placed first."""
     lanes: list[list[Stay]] = []
     free: list[tuple[int, int]] = []
     for stay in stays:
@@ -352,7 +353,7 @@ def _levels(run: Run, window: Window, queue: str | None) -> pl.DataFrame:
 
 
 def _lost_work(run: Run) -> Mapping[int, Sequence[tuple[int, int]]]:
-    """Job -> when evictions hit it, and the progress that each threw away, pod by pod, microseconds."""
+    """Job -> the times of its evictions, and the progress that each threw away by pod, in microseconds."""
     with reading(run.path):
         rows = (
             run.micros("stints")

@@ -12,7 +12,7 @@ _VARINT, _FIXED64, _BYTES = 0, 1, 2
 
 
 def integer(field: int, value: int) -> bytes:
-    """A field of one of the integer types or an enumeration; negative ones in two's complement."""
+    """A field of one of the integer types or an enumeration; negative values in two's complement."""
     return _key(field, _VARINT) + varint(value & 0xFFFF_FFFF_FFFF_FFFF)
 
 
@@ -27,12 +27,12 @@ def double(field: int, value: float) -> bytes:
 
 
 def text(field: int, value: str) -> bytes:
-    """A field of type `string`; what cannot be encoded becomes a question mark."""
+    """A field of type `string`; characters that cannot be encoded become question marks."""
     return message(field, value.encode("utf-8", errors="replace"))
 
 
 def message(field: int, content: bytes) -> bytes:
-    """A field that is a message, written already."""
+    """A field with a message that is already encoded."""
     return _key(field, _BYTES) + varint(len(content)) + content
 
 

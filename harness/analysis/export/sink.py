@@ -1,4 +1,4 @@
-"""Where exports are written to: a file, standard output, or what packs them."""
+"""The target of an export: a file, standard output, or a packer."""
 
 from __future__ import annotations
 

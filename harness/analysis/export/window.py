@@ -1,4 +1,4 @@
-"""The part of a run that is asked for with times, such as `--from` and `--to`."""
+"""The part of a run between two given times, such as `--from` and `--to`."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def part_of(
     whole: Window | None = None,
     asked: str = "between --from and --to",
 ) -> Window:
-    """From one time of a run to another, at most the whole measured span.
+    """Parses the part of a run from one time to another, at most the whole measured span.
 
     Args:
         run: the run.
-        since: as the run writes times, or a duration as `Clock` reads it; None is its beginning.
+        since: a time as the run writes it, or a duration as `Clock` reads it; None is its beginning.
         until: the same; None is its end.
         whole: the measured span; the run's own by default.
-        asked: how messages call the part.
+        asked: the name of the part in messages.
 
     Raises:
         InputError: one is no time of the run.

@@ -15,28 +15,28 @@ if TYPE_CHECKING:
 
 
 def _utilization(run: Run, window: Window) -> Iterable[Measurement]:
-    """How much of the cluster was used, and for what; see `harness.analysis.metrics.utilization`."""
+    """The use of the cluster, and its purposes; see `harness.analysis.metrics.utilization`."""
     from harness.analysis.metrics.utilization import measure
 
     return measure(run, window)
 
 
 def _waiting(run: Run, window: Window) -> Iterable[Measurement]:
-    """How long jobs waited; see `harness.analysis.metrics.waiting`."""
+    """The waits of jobs; see `harness.analysis.metrics.waiting`."""
     from harness.analysis.metrics.waiting import measure
 
     return measure(run, window)
 
 
 def _starvation(run: Run, window: Window) -> Iterable[Measurement]:
-    """How many jobs waited far too long; see `harness.analysis.metrics.starvation`."""
+    """The number of jobs that waited far too long; see `harness.analysis.metrics.starvation`."""
     from harness.analysis.metrics.starvation import measure
 
     return measure(run, window)
 
 
 def _fairness(run: Run, window: Window) -> Iterable[Measurement]:
-    """How fairly queues shared; see `harness.analysis.metrics.fairness`."""
+    """The fairness of the queues' shares; see `harness.analysis.metrics.fairness`."""
     from harness.analysis.metrics.fairness import measure
 
     return measure(run, window)
@@ -50,35 +50,35 @@ def _fragmentation(run: Run, window: Window) -> Iterable[Measurement]:
 
 
 def _users(run: Run, window: Window) -> Iterable[Measurement]:
-    """How unequally users got what they asked for; see `harness.analysis.metrics.users`."""
+    """The inequality between users in what they got; see `harness.analysis.metrics.users`."""
     from harness.analysis.metrics.users import measure
 
     return measure(run, window)
 
 
 def _disruption(run: Run, window: Window) -> Iterable[Measurement]:
-    """How often and at what cost jobs were preempted; see `harness.analysis.metrics.disruption`."""
+    """The number and the cost of preemptions; see `harness.analysis.metrics.disruption`."""
     from harness.analysis.metrics.disruption import measure
 
     return measure(run, window)
 
 
 def _quota(run: Run, window: Window) -> Iterable[Measurement]:
-    """How far queues were over their quota; see `harness.analysis.metrics.quota`."""
+    """The amounts that queues held beyond their quota; see `harness.analysis.metrics.quota`."""
     from harness.analysis.metrics.quota import measure
 
     return measure(run, window)
 
 
 def _reclaim(run: Run, window: Window) -> Iterable[Measurement]:
-    """How long quotas waited for what is theirs; see `harness.analysis.metrics.reclaim`."""
+    """The times that quotas waited for resources of their own; see `harness.analysis.metrics.reclaim`."""
     from harness.analysis.metrics.reclaim import measure
 
     return measure(run, window)
 
 
 def _topology(run: Run, window: Window) -> Iterable[Measurement]:
-    """Over how many domains of a topology jobs are spread; see `harness.analysis.metrics.topology`."""
+    """The number of topology domains that jobs are spread over; see `harness.analysis.metrics.topology`."""
     from harness.analysis.metrics.topology import measure
 
     return measure(run, window)

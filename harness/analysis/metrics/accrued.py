@@ -1,9 +1,9 @@
-"""Statistics of times where some go on: these count with what has accrued so far, which is exact.
+"""Statistics of times, some of them still running: these count with what has accrued so far.
 
-Nothing is estimated. Which jobs go on when a window ends depends on how long they are, so that those which
-have ended say nothing of them. Each statistic comes with a mark that says whether it is the least that it can
-become. A mean is if any time goes on. A percentile lies between two order statistics; it is if a time goes on
-that is not above the larger of them.
+The values are exact; nothing is estimated. Long jobs are the ones that still run when a window ends, so jobs
+that have ended say nothing about them. Each statistic has a mark that says whether it is a lower bound. A
+mean is one if any time still runs. A percentile lies between two order statistics. It is a lower bound if a
+time still runs that is not above the larger of the two.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from harness.analysis.metrics.exact import exact_sum, whole_sum
 from harness.base.arrays import NEVER, Bools, Floats, Ints, between, quantile
 
 Figure: TypeAlias = tuple[float | None, bool]
-"""A statistic, and whether it is the least that it can become."""
+"""A statistic, and whether it is a lower bound that can still grow."""
 
 NOTHING: Figure = (None, False)
-"""That of no values."""
+"""The statistic of no values."""
 
 
 def statistics(values: Floats | Ints, going: Bools, names: Sequence[str]) -> list[Figure]:
-    """Statistics of values.
+    """Computes statistics of values.
 
     Args:
-        values: what each comes to, or comes to so far; `NEVER` where there is none.
-        going: which of them may grow yet.
+        values: each value, final or so far; `NEVER` if there is none.
+        going: which of the values can still grow.
         names: `mean`, `max` or percentiles such as `p95`.
     """
     there = values != NEVER
@@ -52,7 +52,7 @@ def statistics(values: Floats | Ints, going: Bools, names: Sequence[str]) -> lis
 
 
 def _sum(values: Floats | Ints) -> float:
-    """A sum that is rounded once."""
+    """A sum that is rounded only once."""
     if values.dtype == np.int64:
         return float(whole_sum(values.astype(np.int64, copy=False)))
     return exact_sum(values.astype(np.float64, copy=False))

@@ -1,7 +1,7 @@
-"""The jobs that arrived within a window, and which of them were refused for good.
+"""The jobs that arrived within a window, and those that were refused for good.
 
-Jobs that were refused as they arrived count nowhere but among the refused. One that is refused later has
-waited in vain until then, and goes on to wait.
+Jobs that were refused at arrival count only as refused. A job that is refused later has waited in vain until
+then, and keeps waiting.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ def rejected(run: Run, window: Window) -> pl.Series:
 
 @once
 def request_columns(run: Run) -> list[str]:
-    """The columns of `jobs.parquet` with what jobs ask for, one a resource; runs of schema 2 have none."""
+    """The columns of `jobs.parquet` with the jobs' requests, one per resource; runs of schema 2 have none."""
     there = run.scan("jobs").collect_schema()
     return [column for column in (f"request.{resource}" for resource in run.resources) if column in there]
 
 
 def counted(run: Run, only: pl.Series | None = None) -> pl.Series:
-    """Whether each job of a run counts: of those given, or of all, the ones not refused at their arrival."""
+    """For each job of a run, whether it counts: if it is among those given and was not refused at arrival."""
     mask = pl.repeat(True, run.columns("jobs", "submit_time").height, eager=True) if only is None else only
     refused = rejected_at_arrival(run)
     return mask if refused.is_empty() else mask.clone().scatter(refused, False)

@@ -1,7 +1,7 @@
-"""Why jobs lost what they held: the cause of each eviction, and what each cause cost.
+"""The causes of evictions, and the cost of each cause.
 
-One eviction is one (job, preemptor or cause, instant), however many pods it took. So those for preemption are
-the preemptions. A loss belongs to the first eviction that hit what progressed at its instant.
+One eviction is one (job, preemptor or cause, instant), however many pods it took. So evictions for preemption
+are the preemptions. A loss belongs to the first eviction that hit the progressing pods at that instant.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ PREEMPTION, FAILURE, DRAIN, QUOTA_STOP, TIME_OUT, OTHER = CAUSES = (
     "time-out",
     "other",
 )
-"""What an eviction comes of.
+"""The causes of evictions.
 
-Somebody takes the place; the node failed, or a taint empties it; the queue is stopped; something did not
-happen in time; or the component calls it otherwise.
+A preemptor takes the place; the node failed, or a taint drains it; the queue is stopped; something did not
+happen in time; or the component gives another reason.
 """
 
 _OF_REASONS = {
@@ -47,7 +47,7 @@ _FAILED = r"node\.kubernetes\.io/(not-ready|unreachable)="
 
 
 def evictions(run: Run, window: Window) -> pl.DataFrame:
-    """The decisions that took from a job what it had, in order: `seq, time, job, by, pod, cause`."""
+    """The decisions that took resources from jobs, in order: `seq, time, job, by, pod, cause`."""
     reason = pl.col("reason").replace_strict(_OF_REASONS, default=OTHER, return_dtype=pl.String)
     failed = (reason == DRAIN) & pl.col("detail").str.contains(_FAILED)
     cause = pl.when(failed).then(pl.lit(FAILURE)).otherwise(reason)
@@ -68,7 +68,7 @@ def evictions(run: Run, window: Window) -> pl.DataFrame:
 
 
 def with_causes(lost: pl.DataFrame, pods: pl.DataFrame) -> pl.DataFrame:
-    """Stints that lost anything, with the `cause`: of the first eviction that hit those pods when they ended.
+    """Stints that lost progress, with their `cause`: that of the first eviction of their pods at their end.
 
     Args:
         lost: with `job, pod_number, end`; without a number the pods progressed as one.
@@ -90,11 +90,11 @@ def with_causes(lost: pl.DataFrame, pods: pl.DataFrame) -> pl.DataFrame:
 def measure_causes(
     run: Run, window: Window, pods: pl.DataFrame, lost: pl.DataFrame, arrived: int
 ) -> Iterator[Measurement]:
-    """How many evictions there were, of how many jobs, and what they threw away, by cause.
+    """By cause: the evictions, the evicted jobs, and the work that was lost.
 
     Args:
         run: the run.
-        window: what is measured.
+        window: the measured time.
         pods: the rows of `evictions`.
         lost: of `with_causes`, with the amounts that were lost.
         arrived: how many jobs arrived.

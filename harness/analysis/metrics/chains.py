@@ -1,4 +1,4 @@
-"""What preemptions have to do with each other: cascades, holders that hit back, loops without progress."""
+"""Relations between preemptions: cascades, holders that hit back, loops without progress."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from harness.runs.run import Run
 
 
 class HitsBack(NamedTuple):
-    """How many preemptions hit back at whom had preempted shortly before, at an earlier instant.
+    """The number of preemptions whose victim's side had preempted the preemptor's side shortly before.
 
     Attributes:
-        thrash: of another holder that had preempted the preemptor's.
-        rework: of a job that had itself preempted a job of its holder, for another one of that holder.
+        thrash: the victim's holder is another one, and had preempted the preemptor's holder.
+        rework: the victim had itself preempted a job of its holder, for another job of that holder.
     """
 
     thrash: int
@@ -22,10 +22,11 @@ class HitsBack(NamedTuple):
 
 
 class Cascades(NamedTuple):
-    """What led to preemptions, in their order.
+    """The preemptions that led to other preemptions, one value per preemption in order.
 
     Attributes:
-        depth: 0 if the preemptor was not preempted shortly before, else one more than that preemption's.
+        depth: 0 if the preemptor was not preempted shortly before, else one more than that preemption's
+            depth.
         before: the number of the preemptor's own latest preemption, if it was shortly before.
     """
 
@@ -34,11 +35,11 @@ class Cascades(NamedTuple):
 
 
 def cascades(preemptions: pl.DataFrame, within: int) -> Cascades:
-    """What led to each preemption.
+    """For each preemption, the earlier preemption of its preemptor.
 
     Args:
         preemptions: in order.
-        within: how long before at most, microseconds.
+        within: the most time between the two, in microseconds.
     """
     latest: dict[int, tuple[int, int]] = {}  # job -> when it was preempted last, and the number of that
     depths: list[int] = []
@@ -57,11 +58,11 @@ def cascades(preemptions: pl.DataFrame, within: int) -> Cascades:
 
 
 def hits_back(preemptions: pl.DataFrame, within: int) -> HitsBack:
-    """Count preemptions that hit back.
+    """Counts preemptions that hit back.
 
     Args:
         preemptions: in order.
-        within: how long before at most, microseconds.
+        within: the most time between the two, in microseconds.
     """
     latest: dict[tuple[str, str] | int, int] = {}  # (victim, beneficiary), or who preempted within its holder
     thrash = rework = 0
@@ -83,13 +84,13 @@ def hits_back(preemptions: pl.DataFrame, within: int) -> HitsBack:
 
 
 def loops(run: Run, preemptions: pl.DataFrame) -> pl.DataFrame:
-    """The preemptions of jobs that the same holder had preempted before, to no avail for either side.
+    """The preemptions of jobs that the same holder had preempted before, without progress on either side.
 
-    The preemption before this one was for a job of the same holder. Since then neither the victim nor that
+    The victim's previous preemption was for a job of the same holder. Since then neither the victim nor that
     job has progressed. The victim was admitted again, or a pod of it that had been evicted was bound again.
-    The pods of a gang that is taken apart pod by pod are no loop.
+    The pods of a gang that is evicted pod by pod are no loop.
 
-    Columns: those of `preemptions`, and `since`, the time of the preemption before.
+    Columns: those of `preemptions`, and `since`, the time of the previous preemption.
     """
     if preemptions.is_empty():
         return preemptions.with_columns(since="time")
@@ -135,7 +136,7 @@ def loops(run: Run, preemptions: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_readmission(pairs: pl.DataFrame, run: Run) -> pl.DataFrame:
-    """The pairs of preemptions between which the victim was given anything again."""
+    """The pairs of preemptions between which the victim was admitted or bound again."""
     if pairs.is_empty():
         return pairs
     bound_again = (pl.col("action") == "bind") & (pl.col("successor") > 0)
@@ -155,7 +156,7 @@ def _with_readmission(pairs: pl.DataFrame, run: Run) -> pl.DataFrame:
 
 
 def held_in_loops(run: Run, pairs: pl.DataFrame) -> list[int]:
-    """What the victims of `loops` held from one preemption to the next: for each resource, resource-time."""
+    """The resource-time that victims of `loops` held from one preemption to the next, by resource."""
     amounts = [f"request.{resource}" for resource in run.resources]
     if pairs.is_empty():
         return [0] * len(amounts)

@@ -1,4 +1,4 @@
-"""Shares averaged over days: who is behind for hours and has it back by night is treated fairly.
+"""Shares averaged over days: a holder that is behind for hours and catches up by night is treated fairly.
 
 Days are spans of 24 h from the beginning of the window; the last one may be shorter.
 """
@@ -21,10 +21,10 @@ from harness.plugins.measurement import SHARE, Measurement, Window
 
 
 class Daily:
-    """Adds up shares, and ideal ones, day by day.
+    """Adds up actual and ideal shares day by day.
 
     Args:
-        window: what is measured.
+        window: the measured time.
     """
 
     def __init__(self, window: Window) -> None:
@@ -54,13 +54,13 @@ class Daily:
     def _areas(
         cells: Floats, spans: Floats, begins: Sequence[int], beyond: Sequence[tuple[int, int]]
     ) -> list[Floats]:
-        """Day by day what shares come to, for each holder.
+        """For each day, the time-weighted sum of each holder's shares.
 
         Args:
             cells: a row for each holder, a column for each instant.
-            spans: how long it is from each instant to the next.
+            spans: the time from each instant to the next.
             begins: the instants at which days begin, and the end.
-            beyond: of each day but the last, its last instant, and how much of it is of the next day.
+            beyond: for each day but the last, its last instant, and how much of that span is in the next day.
         """
         areas = cells * spans
         found = [areas[:, begin:until].sum(axis=1) for begin, until in pairwise(begins)]
@@ -72,7 +72,7 @@ class Daily:
         return found
 
     def measurements(self) -> Iterator[Measurement]:
-        """What has been added up."""
+        """The measurements of the sums."""
         off, ideal, even, uneven, compared = [], [], [], [], 0
         for day in sorted(self._sums):
             shares = [self._sums[day][holder] for holder in sorted(self._sums[day])]

@@ -1,4 +1,4 @@
-"""Disruption: how often jobs were preempted, whom it hit, what followed, and how much work it threw away."""
+"""Disruption: the number of preemptions, their victims and consequences, and the work that was lost."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from harness.runs.run import Run
 
 _POD = "pod_number"
 _SIDES = {QUEUE: "queue", QUOTA: "quota", BENEFICIARY: "by_queue"}
-"""What preemptions are counted by: the kind of scope and the column of `preempted_pods` that it goes by."""
+"""Kind of scope by which preemptions are counted -> its column in `preempted_pods`."""
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """The disruption metrics; preemptions, loops and what was lost also for those concerned."""
+    """The disruption metrics; preemptions, loops and losses also by the queues and quotas concerned."""
     pods = with_held(run, preempted_pods(run, window))
     each = preemptions(pods)
     yield from _counts(run, window, pods, each)
@@ -74,7 +74,7 @@ def _dominant_hours(run: Run, window: Window) -> float | None:
 
 
 def _lost(run: Run, window: Window, pods: pl.DataFrame) -> Iterator[Measurement]:
-    """Work thrown away; for queues and quotas what their own jobs lost, and what was lost for a queue's."""
+    """Lost work: by the queue and quota of the losing jobs, and by the queue that caused the loss."""
     parts = {resource: resource_time(run, window, resource) for resource in run.resources}
     for resource, became in parts.items():
         yield resource_hours("disruption.lost", became.lost, resource)
@@ -91,7 +91,7 @@ def _lost(run: Run, window: Window, pods: pl.DataFrame) -> Iterator[Measurement]
 
 
 def _lost_before(run: Run, stints: pl.DataFrame) -> Iterator[Measurement]:
-    """Work of before the replay that was thrown away in it, which no integral over the replay holds."""
+    """Work from before the replay that was lost in it; no integral over the replay contains it."""
     for resource in run.resources:
         amount = int(stints[f"request.{resource}"].sum())
         yield resource_hours("disruption.lost_before", amount, resource)
@@ -100,9 +100,9 @@ def _lost_before(run: Run, stints: pl.DataFrame) -> Iterator[Measurement]:
 
 
 def _thrown_away(run: Run, window: Window, which: str = "lost") -> pl.DataFrame:
-    """Stints that lost anything: `job`, its `queue` and `quota`, `start` and `end`, and how much of each.
+    """Stints that lost work: `job`, its `queue` and `quota`, `start`, `end`, and the loss of each resource.
 
-    Also `pod_number`, where the pod runs on its own; runs of before schema 4 do not tell those apart.
+    Also `pod_number`, if the pod runs on its own; runs from before schema 4 do not tell such pods apart.
     """
     amounts = [f"request.{each}" for each in run.resources]
     told = [_POD] if _POD in run.micros("stints").collect_schema() else []
@@ -121,7 +121,7 @@ def _thrown_away(run: Run, window: Window, which: str = "lost") -> pl.DataFrame:
 def _lost_by(
     kind: str, run: Run, lost: pl.DataFrame, metric: str = "disruption.lost"
 ) -> Iterator[Measurement]:
-    """What was lost, for each scope of a kind, which is a column."""
+    """The work that was lost, for each scope of a kind; the kind is a column."""
     if lost.is_empty():
         return
     amounts = [f"request.{resource}" for resource in run.resources]
@@ -132,11 +132,12 @@ def _lost_by(
 
 
 def _lost_for(run: Run, lost: pl.DataFrame, pods: pl.DataFrame) -> Iterator[Measurement]:
-    """What was lost for each queue.
+    """The work that was lost for each queue, the beneficiary.
 
-    Where several preemptors took pods of a job at one instant, its loss is divided among them by the
-    resource-time of the pods that each took. That counts from when these were bound, or from when the lost
-    progress began. What none of these pods asks for is divided by their time alone.
+    If several preemptors took pods of a job at one instant, its loss is divided among them. Their parts are
+    in proportion to the resource-time of the pods that each took. That counts from when these were bound, or
+    from when the lost progress began. A resource that none of these pods asks for is divided by their time
+    alone.
     """
     if lost.is_empty() or pods.is_empty():
         return
@@ -156,7 +157,7 @@ def _lost_for(run: Run, lost: pl.DataFrame, pods: pl.DataFrame) -> Iterator[Meas
 
 
 def _divided(run: Run, rows: pl.DataFrame) -> Mapping[str, Sequence[Fraction]]:
-    """By queue its part of each resource that a job lost, from the rows of its pods that were taken."""
+    """For each queue, its part of each resource that a job lost, from the rows of the job's taken pods."""
     job, pod, since, start, time, held = numbers(rows, "job", "pod", "since", "start", "time", "held")
     times = [a * b for a, b in zip(held.tolist(), (time - np.maximum(since, start)).tolist(), strict=True)]
     sizes = pod_sizes(run)
@@ -176,11 +177,11 @@ def _divided(run: Run, rows: pl.DataFrame) -> Mapping[str, Sequence[Fraction]]:
 
 
 def lost_by_jobs(run: Run, window: Window, only: pl.Series) -> Iterator[Measurement]:
-    """What some of the jobs lost, all together, by queue and by quota.
+    """The work that some of the jobs lost, in all, by queue and by quota.
 
     Args:
         run: the run.
-        window: what is measured.
+        window: the measured time.
         only: whether each job of the run counts.
     """
     lost = _thrown_away(run, window)
@@ -205,7 +206,7 @@ def _consequences(run: Run, each: pl.DataFrame) -> Iterator[Measurement]:
 
 
 def mean_duration(run: Run) -> int:
-    """The mean duration of the trace's jobs, arrived or not; older runs know those that arrived."""
+    """The mean duration of the trace's jobs, arrived or not; older runs only know the jobs that arrived."""
     known: int | None = run.info["trace"].get("mean_duration_us")
     if known is not None:
         return known
@@ -214,14 +215,14 @@ def mean_duration(run: Run) -> int:
 
 
 def measure_restarts(run: Run, window: Window, pods: pl.DataFrame | None = None) -> Iterator[Measurement]:
-    """How long it took to run again, or has taken so far; and after how many preemptions that did not happen.
+    """The time until preempted jobs ran again, final or so far; and how many preemptions none followed.
 
     Victims that were refused later do not wait, so they have no time.
 
     Args:
         run: the run.
-        window: what is measured.
-        pods: the rows of `preempted_pods`, where they are known.
+        window: the measured time.
+        pods: the rows of `preempted_pods`, if they are known.
     """
     pods = preempted_pods(run, window) if pods is None else pods
     each = preemptions(pods)
@@ -239,11 +240,12 @@ def measure_restarts(run: Run, window: Window, pods: pl.DataFrame | None = None)
 
 
 def _violations(pods: pl.DataFrame) -> int | None:
-    """How many victims broke a disruption budget, as the policy says of each of its decisions.
+    """The number of victims that broke a disruption budget, as the policy records it with each decision.
 
     A decision is recorded with each of its victims, so equal details of one preemptor and instant count once.
-    They also tell of victims that were leaving already, which count where they were evicted: a decision has
-    no more victims than it evicts. Where preemptions say nothing of budgets nothing is known.
+    The details include victims that were leaving already; these count with the decision that evicted them,
+    because a decision has no more victims than it evicts. If preemptions record no budgets, the number is
+    unknown.
     """
     if pods.is_empty():
         return 0
@@ -261,7 +263,7 @@ def _violations(pods: pl.DataFrame) -> int | None:
 
 
 def _by_scope(name: str, rows: pl.DataFrame, scopes: Mapping[str, str]) -> Iterator[Measurement]:
-    """How many rows there are, together and by the value of some columns."""
+    """The number of rows, in all and by the value of some columns."""
     yield _count(name, rows.height)
     if rows.is_empty():
         return
@@ -277,7 +279,7 @@ def _spread(name: str, values: pl.Series, *statistics: str) -> Iterator[Measurem
 
 
 def _statistic(values: pl.Series, name: str) -> float | None:
-    """A mean, maximum or percentile of integers; None of nothing."""
+    """A mean, maximum or percentile of integers; None if there are none."""
     values = values.drop_nulls()
     if values.is_empty():
         return None

@@ -1,6 +1,6 @@
-"""Sums that are exact: of floats until they are rounded once, of resource-time whatever its size.
+"""Exact sums: of floats, rounded only once at the end, and of resource-time of any size.
 
-No order of adding up shows in them.
+The result does not depend on the order of the summands.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ _BITS = 62  # of a sum that is added up in 64 bits
 
 
 def exact_sum(values: Floats) -> float:
-    """The sum of values below 2 to the power of 1,000, as `math.fsum` has it, which takes ten times as long.
+    """The sum of values below 2 to the power of 1,000. It equals that of `math.fsum`, at ten times the speed.
 
-    The leading digits of all values are added up first, then the next ones, until none are left: so many at a
-    time as add up without rounding.
+    The leading digits of all values are added up first, then the next ones, until none are left. Each step
+    takes as many digits as add up without rounding.
     """
     parts = []
     for start in range(0, len(values), _SLICE):
@@ -39,17 +39,17 @@ def whole_sum(values: Ints) -> int:
 
 
 def resource_time(amounts: Ints, spans: Ints) -> int:
-    """The sum of amounts of a resource times spans of microseconds, which does not fit 64 bits."""
+    """The sum of amounts of a resource times spans in microseconds; it may exceed 64 bits."""
     return resource_times(amounts, spans, np.zeros(min(1, len(amounts)), np.intp))[0] if len(amounts) else 0
 
 
 def resource_times(amounts: Ints, spans: Ints, begins: Ints) -> list[int]:
-    """The same of each group of neighbouring rows.
+    """The sum of amounts times spans, for each group of neighbouring rows.
 
     Args:
         amounts: what is held, ...
         spans: how long.
-        begins: the row at which each group begins, ascending from 0; none is empty.
+        begins: the row at which each group begins, ascending from 0; no group is empty.
     """
     found = [0] * len(begins)
     if not found:
@@ -65,12 +65,12 @@ def resource_times(amounts: Ints, spans: Ints, begins: Ints) -> list[int]:
 
 
 def _length(values: Ints) -> int:
-    """How many bits the largest of some values has, without its sign."""
+    """The number of bits of the largest absolute value."""
     return max(int(values.max()).bit_length(), int(values.min()).bit_length())
 
 
 def _digits(values: Ints, bits: int) -> list[tuple[int, Ints]]:
-    """Digits of values, and how far each stands to the left; the last one has the sign."""
+    """Groups of digits of the values, each with its shift to the left; the last group has the sign."""
     length, digits, shift = _length(values), [], 0
     while length - shift > bits:
         digits.append((shift, values >> shift & (1 << bits) - 1))

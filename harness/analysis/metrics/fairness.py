@@ -1,4 +1,4 @@
-"""Fairness over holders: how far shares are from ideal, what quotas were owed, how unequally jobs waited.
+"""Fairness over holders: the shares' distance from ideal, the quota owed, the inequality of waits.
 
 A holder's share is its dominant share: the largest part of any resource's capacity that it holds.
 """
@@ -38,13 +38,13 @@ _DEFICIT = "fairness.guarantee_deficit"
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """The fairness metrics over all holders, and what each of them was owed."""
+    """The fairness metrics over all holders, and the resource-time that each of them was owed."""
     yield from measure_shares(run, window)
     yield from measure_slowdowns(run, window)
 
 
 def measure_shares(run: Run, window: Window) -> Iterator[Measurement]:
-    """What is integrated over a window: how shares differ from ideal ones, and what holders were owed."""
+    """The metrics that are integrated over a window: the shares' distance from ideal, and what was owed."""
     users = holders(run)
     shares, owed = _Shares(window), _Owed(run, users)
     for piece, found in Sharing(run).of(pieces(run, window, changes=changes_at_once(users))):
@@ -56,7 +56,7 @@ def measure_shares(run: Run, window: Window) -> Iterator[Measurement]:
 
 
 class _Shares:
-    """Adds up how far shares are from ideal."""
+    """Adds up the distance of shares from ideal."""
 
     def __init__(self, window: Window) -> None:
         self._daily = Daily(window)
@@ -92,7 +92,7 @@ class _Shares:
         self._compared += int(span[several].sum()) + alike
 
     def measurements(self) -> Iterator[Measurement]:
-        """What has been added up."""
+        """The measurements of the sums."""
         ideal = fsum(self._ideal)
         deviation = fsum(self._off) / ideal if ideal else None
         yield Measurement("fairness.share_deviation", deviation, SHARE, "lower")
@@ -102,12 +102,12 @@ class _Shares:
 
 
 def _cut(length: int, step: int) -> Iterator[slice]:
-    """Pieces of this many places, one after the other."""
+    """Slices of this length, one after the other."""
     return (slice(start, start + step) for start in range(0, length, step))
 
 
 def _compared(share: Floats, ideal: Floats) -> tuple[Floats, ...]:
-    """At each instant: what differs, how many have an ideal share, and sums of parts and squares."""
+    """At each instant: the sum of differences, the number of ideal shares, and sums of parts and squares."""
     ratio = quotients(share, ideal)
     return (
         total(np.abs(share - ideal)),
@@ -118,7 +118,7 @@ def _compared(share: Floats, ideal: Floats) -> tuple[Floats, ...]:
 
 
 class _Owed:
-    """Adds up the resource-time that quotas did not get although jobs asked for it and it was theirs."""
+    """Adds up the resource-time of their own that quotas did not get although jobs asked for it."""
 
     def __init__(self, run: Run, users: Sequence[Holder]) -> None:
         self._resources = run.resources
@@ -139,7 +139,7 @@ class _Owed:
                 sums[holder] += owed
 
     def measurements(self, unused: Sequence[Holder]) -> Iterator[Measurement]:
-        """What has been added up: for all together, then for each holder; `unused` are owed nothing."""
+        """The measurements of the sums: for all together, then for each holder; `unused` are owed nothing."""
         every = sorted([*self._users, *unused])
         for resource, sums in zip(self._resources, self._sums, strict=True):
             owed = {user.name: amount for user, amount in zip(self._users, sums, strict=True)}
@@ -154,13 +154,13 @@ class _Owed:
 
 
 def measure_slowdowns(run: Run, window: Window, only: pl.Series | None = None) -> Iterator[Measurement]:
-    """How unequally jobs of holders are slowed down: over the holders' means of the bounded slowdown.
+    """The inequality of the jobs' slowdowns, over the holders' means of the bounded slowdown.
 
-    What jobs that go on come to may move both either way.
+    Jobs that are still running may move both figures up or down.
 
     Args:
         run: the run.
-        window: what is measured.
+        window: the measured time.
         only: whether each job of the run counts; all of them by default.
     """
     means = sorted(mean_slowdowns(run, window, codes(holder_of_jobs(run)), only))

@@ -1,7 +1,7 @@
 """Finish-time fairness: how much later jobs of a quota end than if they ran alone on that quota.
 
-Source: rho of Themis (Mahajan and others, NSDI 2020), for the jobs of a ClusterQueue or ElasticQuota in place
-of an app. A run does not show how a quota would do alone, so this is measured on request only, from further
+Source: rho of Themis (Mahajan and others, NSDI 2020), with the jobs of a ClusterQueue or ElasticQuota instead
+of an app. A run does not show how a quota would do alone. So this is measured only on request, from further
 replays (`harness.studies.isolated`).
 """
 
@@ -25,20 +25,21 @@ VIOLATIONS = "fairness.sharing_violations"
 LATER = "fairness.finish_time_above_1"
 
 FINISH_TIMES = (FINISH_TIME, VIOLATIONS, LATER)
-"""What is measured on request only."""
+"""The metrics that are measured only on request."""
 
 TOLERATED = 1.05
-"""Sharing is worth it for a quota whose jobs take at most this many times as long as alone."""
+"""Sharing pays off for a quota whose jobs take at most this many times as long as alone."""
 
 
 class Sharing(NamedTuple):
-    """How jobs of a quota fare together with others, against alone.
+    """The completion times of a quota's jobs in the shared run, compared with those alone.
 
     Attributes:
-        ratios: for each of its jobs that finished in both, together over alone, from submission to the end.
-        left_out: how many of those that finished together did not finish alone, or took no time there.
-        later: for each of its jobs whether it takes longer together; one that does not end counts with the
-            least that it can take.
+        ratios: for each of its jobs that finished in both runs, time in the shared run over time alone; both
+            times are from submission to the end.
+        left_out: how many that finished in the shared run did not finish alone, or took no time there.
+        later: for each of its jobs, whether it takes longer in the shared run. One that does not end counts
+            with the least time that it can take.
     """
 
     ratios: pl.Series
@@ -47,7 +48,7 @@ class Sharing(NamedTuple):
 
 
 def sharing(run: Run, alone: Mapping[str, Run]) -> dict[str, Sharing]:
-    """For each quota how its jobs fare.
+    """Compares each quota's jobs in the shared run and alone.
 
     Args:
         run: all quotas together.
@@ -71,11 +72,11 @@ def sharing(run: Run, alone: Mapping[str, Run]) -> dict[str, Sharing]:
 
 
 def measurements(found: Mapping[str, Sharing], holders: Sequence[Holder]) -> Iterator[Measurement]:
-    """The mean for each quota, how many are worse off than alone, and how many jobs are.
+    """The mean ratio of each quota, the number of quotas that are worse off than alone, and of such jobs.
 
     Args:
-        found: what `sharing` found.
-        holders: those of the run; jobs of a queue without a quota are alone on nothing.
+        found: the result of `sharing`.
+        holders: those of the run; jobs of a queue without a quota have no run alone.
     """
     means = {
         quota: exact_sum(each.ratios.to_numpy()) / len(each.ratios)
@@ -103,7 +104,7 @@ def _later(share: float | None, scope: str) -> Measurement:
 def _completions(run: Run) -> pl.DataFrame:
     """`job_id`, `completion` (microseconds, so far) and whether it has `finished`, of all jobs in order.
 
-    Both are null for those that were refused at their arrival, or whose run time nobody knows.
+    Both are null for jobs that were refused at arrival, or whose run time is unknown.
     """
     times = job_times(run, run.window, "job", "completion", "finished", only=counted(run))
     jobs = run.scan("jobs").select("job_id").with_row_index("job").collect()

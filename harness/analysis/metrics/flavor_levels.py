@@ -1,8 +1,8 @@
 """The quota that holders hold in each flavor, followed decision by decision: timelines sum over flavors.
 
-A job holds quota of the flavors that its admission names, until its pods have ended or are gone; without a
-bound pod until the quota is free, see `harness.analysis.metrics.quota_held`. Only runs in whose cluster a
-resource has several flavors need this.
+A job holds quota of the flavors that its admission names, until its pods have ended or are gone. Without a
+bound pod it holds quota until this is released, see `harness.analysis.metrics.quota_held`. This is needed
+only for runs in whose cluster a resource has several flavors.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def flavor_pieces(run: Run, window: Window, cells: Sequence[Cell], *, changes: i
 
 
 def _moves(run: Run, window: Window, cells: Sequence[Cell]) -> Iterator[Moves]:
-    """How far the levels move, piece by piece."""
+    """Yields the changes of the levels, piece by piece."""
     holder = codes(holder_of_jobs(run))
     places = {cell: place for place, cell in enumerate(cells)}
     following = _Following(run)
@@ -80,7 +80,7 @@ def _moved(found: Sequence[tuple[int, int, int, int]], places: Mapping[Cell, int
 
 
 class _Following:
-    """Who holds what quota.
+    """Follows the quota that each job holds.
 
     Args:
         run: the run.
@@ -96,7 +96,7 @@ class _Following:
     def take(
         self, action: str, job: int, pods: int, pod: int | None, flavors: str | None, detail: str | None
     ) -> dict[Cell, int]:
-        """How far a decision moves what its job holds of each cell."""
+        """The change of each cell that a decision makes in what its job holds."""
         sets = self._sizes.unequal.get(job) or [PodSet(job, "", int(self._sizes.pods[job]))]
         if action == "admit" and pod is None and flavors:
             if flavors not in self._chosen:
@@ -122,7 +122,7 @@ class _Following:
         return {cell: sign * amount for cell, amount in given.items()}
 
     def _asks(self, sets: Sequence[PodSet], counts: Sequence[int], chosen: Chosen) -> dict[Cell, int]:
-        """What this many pods of some pod sets ask for, by the flavors that these have."""
+        """The requests of this many pods of some pod sets, by the flavors of these sets."""
         found: dict[Cell, int] = {}
         for each, count in zip(sets, counts, strict=True):
             # Pods that all ask for the same are one here, whatever pod sets they come from.

@@ -1,8 +1,8 @@
-"""Fragmentation: what is free on nodes that no waiting pod fits on, by resources alone, while any pod waits.
+"""Fragmentation: what is free on nodes where no waiting pod fits, by resources alone, while any pod waits.
 
-Whether a node is of use depends on the smallest waiting pods alone: those that ask for no less of everything
-than another one are left out. Between two changes of these *needs*, what is of no use follows from what is
-free on each node.
+Whether a node is of use depends only on the smallest waiting pods. A pod is left out if another one asks for
+no more of anything. These smallest pods are the *needs*. Between two changes of the needs, the free resources
+of each node decide what is of no use.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from harness.runs.recording.actions import action_codes
 from harness.runs.run import Run
 
 Shape: TypeAlias = tuple[int, ...]
-"""What a pod asks for, or what is free on a node, of each resource."""
+"""The amounts of each resource that a pod asks for, or that are free on a node."""
 
 _KEY = ("job", "pod_number", "successor")
 
@@ -44,7 +44,7 @@ class _Decisions(NamedTuple):
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """The part of each resource's capacity that was of no use; null where no nodes are known."""
+    """The part of each resource's capacity that was of no use; null if no nodes are known."""
     pools = run.info["cluster"].get("allocatable", [])
     wasted = _wasted(run, window, pools) if pools and len(request_columns(run)) else None
     for place, resource in enumerate(run.resources):
@@ -84,7 +84,7 @@ def _decisions(run: Run, window: Window, pods: PodMoves, nodes: pl.Enum) -> Iter
 
 
 class _Changes(NamedTuple):
-    """How much more nodes have of each resource from some times on."""
+    """The amounts by which nodes grow, for each resource, with the times of these changes."""
 
     time: Ints
     node: Ints
@@ -96,7 +96,7 @@ def _nodes(
 ) -> tuple[list[str], list[Ints], Counter[Shape], _Changes]:
     """The nodes that pods were bound to or that change, and what is free there at first.
 
-    Also how many others have what, and how the nodes change.
+    Also the number of the other nodes by their resources, and the changes of nodes.
     """
     sizes = {name: pool["amounts"] for pool in pools for name in pool.get("nodes", [])}
     rest: Mapping[str, int] = next((pool["amounts"] for pool in pools if "nodes" not in pool), {})
@@ -134,10 +134,10 @@ def _shape(run: Run, amounts: Mapping[str, int]) -> Shape:
 
 
 class _Waiting:
-    """Follows which pods wait.
+    """Follows the pods that wait.
 
     Args:
-        shapes: what pods ask for.
+        shapes: the requests of pods.
     """
 
     def __init__(self, shapes: Sequence[Shape]) -> None:
@@ -147,7 +147,7 @@ class _Waiting:
         self._least: tuple[Shape, ...] = ()
 
     def needs(self, rows: _Decisions, shape_of: Ints) -> list[tuple[int, tuple[Shape, ...]]]:
-        """From when on which smallest pods wait; the first at the beginning, whatever its time says."""
+        """The smallest waiting pods, each set with its time; the first set holds from the beginning."""
         some = np.flatnonzero(rows.moves.waiting)
         groups = Groups(shape_of[rows.moves.size[some]])
         time = rows.time[rows.moves.row[some]][groups.order]
@@ -174,7 +174,7 @@ class _Waiting:
         return found
 
     def _turn(self, shape: Shape, *, waits: bool) -> None:
-        """A pod of this shape begins to wait, or the last one ceases to."""
+        """Notes that a pod of this shape begins to wait, or that the last one has ceased to."""
         if waits:
             self._present.add(shape)
             if not any(_fits(least, shape) for least in self._least):
@@ -205,12 +205,12 @@ class _Bound(NamedTuple):
 
 
 class _Free:
-    """Follows what is free on nodes.
+    """Follows the free resources of nodes.
 
     Args:
         free: of each resource, what is free on each node.
-        sizes: what pods ask for.
-        changes: how the nodes change, in order.
+        sizes: the requests of pods.
+        changes: the changes of nodes, in order.
     """
 
     def __init__(self, free: Sequence[Ints], sizes: PodSizes, changes: _Changes) -> None:
@@ -227,7 +227,7 @@ class _Free:
         unused: Mapping[Shape, int],
         sums: Sequence[int],
     ) -> list[int]:
-        """Add what was of no use from `begin` to `end` to some sums, and go on to the end."""
+        """Adds what was of no use from `begin` to `end` to some sums, and moves on to the end."""
         time, node, size, sign = self._moves(rows)
         changes = self._changes_until(end)
         every = np.arange(len(self._free[0]))
@@ -272,7 +272,7 @@ class _Free:
         return _Changes(time[:some], node[:some], [each[:some] for each in amounts])
 
     def _moves(self, rows: _Decisions) -> tuple[Ints, Ints, Ints, Ints]:
-        """Decisions that move what is free: when, on which node, the size of the pod, and 1 where it goes."""
+        """Decisions that change what is free: time, node, size of the pod, and 1 if the pod leaves."""
         binds = np.flatnonzero(rows.action == BIND)
         new = _Bound(*(each[binds] for each in (rows.time, rows.node, rows.job, rows.pod, rows.successor)))
         bound = _Bound(*map(np.append, self._bound, new))
@@ -298,12 +298,12 @@ class _Free:
 
 
 class _Parts:
-    """Spans of time by what is needed while they last, which is one and the same in most of them.
+    """Spans of time, grouped by the need during each; most spans have only one need.
 
     Args:
-        time, until: when each begins and ends.
-        starts: from when on something else is needed, in order; nothing begins before the first.
-        needs: what that is, as numbers.
+        time, until: the begin and end of each.
+        starts: the times at which needs change, in order; no span begins before the first.
+        needs: the numbers of these needs.
     """
 
     def __init__(self, time: Ints, until: Ints, starts: Sequence[int], needs: Sequence[int]) -> None:
@@ -315,20 +315,20 @@ class _Parts:
         self._of_one = {need: one[groups.order[rows]] for need, rows in groups}
 
     def of(self, need: int) -> Ints:
-        """The numbers of those in which this is needed, and of some others."""
+        """The numbers of the spans with this need, and of some others."""
         only = self._of_one.get(need)
         return self._others if only is None else np.append(only, self._others)
 
 
 def _found(keys: Ints, known: Ints, values: Ints) -> Ints:
-    """For each key its value, or `NEVER`; keys are jobs or come from `joint`, so that none is large."""
+    """The value of each key, or `NEVER`; keys are jobs or come from `joint`, so that none is large."""
     table = np.full(int(max(keys.max(initial=0), known.max(initial=0))) + 1, NEVER)
     table[known] = values
     return table[keys]
 
 
 def _useless(levels: Sequence[Ints], least: Sequence[Shape]) -> Ints:
-    """Where something is free, and none of the smallest pods fits."""
+    """The places that have something free, but no room for any of the smallest pods."""
     found: Bools = np.zeros(len(levels[0]), np.bool_)
     for level in levels:
         found |= level > 0
@@ -341,7 +341,7 @@ def _useless(levels: Sequence[Ints], least: Sequence[Shape]) -> Ints:
 
 
 def _passed(times: Ints, spans: Sequence[tuple[int, int]]) -> Ints:
-    """How much of some spans of time has passed."""
+    """The time of some spans that has passed at each of some times."""
     starts = np.array([since for since, _ in spans], np.int64)
     lengths = np.array([until - since for since, until in spans], np.int64)
     before = lengths.cumsum() - lengths

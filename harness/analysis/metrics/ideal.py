@@ -1,9 +1,9 @@
 """The ideal shares of holders: weighted max-min fairness over several resources, by progressive filling.
 
-All holders rise together in proportion to their weights; each consumes in the proportions of what it demands
-and stops when it has all of that. When a resource is full, the holders that demand it stop too, and the
-others go on. Many instants are computed at once: a *cell* is a holder at an instant. Cells are in a table
-with a row a holder and a column an instant.
+The levels of all holders rise together in proportion to their weights. Each consumes resources in the
+proportions of its demand and stops when it has all of that. When a resource is full, the holders that demand
+it stop too, and the others continue. Many instants are computed at once: a *cell* is a holder at an instant.
+Cells form a table with a row per holder and a column per instant.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ _STRIDE = 16
 
 
 class Wants(NamedTuple):
-    """What holders ask for, cell by cell.
+    """The demands of holders, cell by cell.
 
-    At the water level x a holder has the share `weight * x` and consumes `rate * x` of a resource, as a part
-    of all that there is of it. It has its `demand` at the level `limit` and stops there. Where a holder gets
-    nothing, all of these are 0.
+    At the water level x a holder has the share `weight * x`. It consumes `rate * x` of a resource, as a part
+    of its whole capacity. It has its `demand` at the level `limit` and stops there. If a holder gets nothing,
+    all of these are 0.
 
     Attributes:
         weight: how fast its share rises.
         demand: the share that it wants.
         limit: `demand / weight`.
-        rates: for each resource, how fast it consumes that.
+        rates: for each resource, how fast it consumes it.
     """
 
     weight: Floats
@@ -39,16 +39,16 @@ class Wants(NamedTuple):
     rates: Sequence[Floats]
 
     def where(self, mask: Bools) -> Wants:
-        """The same, but nothing where the mask is false."""
+        """The same demands, with nothing in cells where the mask is false."""
         return self._with([np.where(mask, column, 0.0) for column in self._columns])
 
     def at(self, instants: Ints) -> Wants:
-        """The same at some of the instants, by number."""
+        """The demands at some of the instants, by number."""
         return self._with([column[:, instants] for column in self._columns])
 
     @staticmethod
     def side_by_side(some: Sequence[Wants]) -> Wants:
-        """What the same holders ask for at the instants of all of some."""
+        """Joins tables of the same holders: all their instants side by side."""
         weight, demand, limit, rates = zip(*some, strict=True)
         columns = map(np.hstack, (weight, demand, limit, *zip(*rates, strict=True)))
         return Wants._with(list(columns))
@@ -82,7 +82,7 @@ def ideal_shares(some: Sequence[Wants]) -> list[Floats]:
 
 
 def _shares(wants: Wants, lengths: Sequence[int]) -> Floats:
-    """The same of tables side by side, which have this many instants."""
+    """The ideal shares of several tables side by side, with these numbers of instants."""
     share = np.zeros_like(wants.weight)
     base: Floats = np.zeros(share.shape[1])
     used = [base] * len(wants.rates)
@@ -108,9 +108,9 @@ def _shares(wants: Wants, lengths: Sequence[int]) -> Floats:
 
 
 def _guess(wants: Wants, lengths: Sequence[int]) -> Floats:
-    """Levels that are nearly right until the first resource is full: those of an instant close by.
+    """First guesses of the levels at which the first resource is full: those of an instant close by.
 
-    That is one of the same table, so that what is beside a table changes nothing of it.
+    That instant is in the same table, so that other tables do not change the result.
     """
     starts = list(accumulate([0, *lengths]))
     some = [np.arange(start, end, _STRIDE) for start, end in pairwise(starts)]
@@ -124,14 +124,14 @@ def _guess(wants: Wants, lengths: Sequence[int]) -> Floats:
 
 
 def _rise(wants: Wants, used: Sequence[Floats], base: Floats, guess: Floats) -> tuple[Floats, list[Bools]]:
-    """The level at which the next resource is full, and for each resource whether it is; infinite if none is.
+    """The level at which the next resource is full, and whether each resource is; infinite if none is.
 
-    Consumption is a concave function of the level. To go on from anywhere as if no holder stopped on the way
-    leads to a level that is not too high. Repeated, the level rises to the right one, and is exact once no
-    holder stops on the way.
+    Consumption is a concave function of the level. An extrapolation from any level, as if no holder stopped
+    on the way, gives a level that is not too high. Repeated steps raise it to the right level. It is exact
+    once no holder stops on the way.
 
     Args:
-        wants: what the holders that still rise ask for.
+        wants: the demands of the holders that still rise.
         used: what the others have of each resource.
         base: a level at which no resource is more than full.
         guess: where to begin, too high or too low.
@@ -162,9 +162,9 @@ def _rise(wants: Wants, used: Sequence[Floats], base: Floats, guess: Floats) -> 
 def _ends(
     wants: Wants, used: Sequence[Floats], most: Sequence[Floats], level: Floats
 ) -> tuple[list[Floats], Bools]:
-    """For each resource the level at which it is full if every holder that rises at `level` goes on for ever.
+    """For each resource, the level at which it is full if every holder that rises at `level` rises for ever.
 
-    Also, whether some resource is more than full although nothing that demands it rises any more.
+    Also whether some resource is more than full although no rising holder demands it.
     """
     rising = wants.limit > level
     ends, overfull = [], np.zeros(len(level), np.bool_)

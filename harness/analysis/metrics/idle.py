@@ -1,8 +1,8 @@
-"""Idle by cause: why capacity stands idle while jobs wait.
+"""Idle by cause: the reasons why capacity is idle while jobs wait.
 
-What is idle and what waits at each instant is exact. The smaller of both is split among the jobs that wait,
-in proportion to what they ask for. Each part has the cause of the job's last judgement. The rest is without
-demand. Why jobs wait is no part of a run: it is judged on request, while it is replayed once more
+The idle and the waiting amounts at each instant are exact. The smaller of the two is split among the waiting
+jobs, in proportion to their requests. Each part gets the cause of its job's last judgement. The rest is idle
+without demand. A run does not record why jobs wait. That is judged only on request, in a further replay
 (`harness.studies.waiting_causes`).
 """
 
@@ -24,23 +24,23 @@ from harness.plugins.measurement import SHARE, Measurement, Window
 from harness.runs.run import IDLE, Run
 
 RESERVED, QUOTA, FRAGMENTED, POLICY = range(4)
-"""Why a job waits; the first that is true."""
+"""The causes of a job's waiting; the first one that applies counts."""
 
 MINUTE = _MINUTE
-"""How far judgements are apart, microseconds."""
+"""The time between judgements, in microseconds."""
 
 CAUSES = ("reserved", "quota", "fragmented", "policy")
-"""What causes are called, by number."""
+"""The names of the causes, by number."""
 
 METRICS = ("idle.no_demand", *(f"idle.{name}" for name in CAUSES))
-"""What is measured on request only."""
+"""The metrics that are measured only on request."""
 
 
 class Judged(NamedTuple):
-    """Why jobs wait, as far as it changes from one judgement to the next.
+    """The causes of jobs' waiting, with one row for each change from one judgement to the next.
 
     Attributes:
-        minute: when, in whole minutes from the run's first arrival, ascending.
+        minute: the time, in whole minutes from the run's first arrival, ascending.
         job: the number of the job.
         cause: its cause from then on.
     """
@@ -51,11 +51,11 @@ class Judged(NamedTuple):
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """The part of each resource's capacity that is idle for each cause; null where that was not judged.
+    """The part of each resource's capacity that is idle for each cause; null if causes were not judged.
 
     Args:
         run: a run with judgements.
-        window: what is measured; it begins as the run does.
+        window: the measured time; it begins when the run does.
     """
     found = _idle(run, window) if has_causes(run) and pod_sizes(run).each else None
     for place, resource in enumerate(run.resources):
@@ -66,18 +66,18 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
 
 
 def has_causes(run: Run) -> bool:
-    """Whether it was judged why jobs of a run wait."""
+    """Returns True if the causes of the jobs' waiting were judged."""
     return IDLE in run.info and "causes" in run.info["tables"]
 
 
 class _Moved(NamedTuple):
-    """How far the pods of jobs move, in order of time.
+    """The changes in jobs' pods and requests, in order of time.
 
     Attributes:
         time: when.
-        job: whose they are.
+        job: the job of the pods.
         waiting: how many more of them wait.
-        asked, held: of each resource, how much more is asked for by those that wait, and held.
+        asked, held: for each resource, how much more waiting pods ask for, and how much more is held.
     """
 
     time: Ints
@@ -101,7 +101,7 @@ def _moved(run: Run) -> _Moved:
 
 
 def _idle(run: Run, window: Window) -> list[list[int]]:
-    """For each resource what is idle without demand and for each cause, in resource-microseconds."""
+    """For each resource, what is idle without demand and for each cause, in resource-microseconds."""
     moved = _moved(run)
     minute, job, cause = numbers(run.columns("causes", "minute", "job", "cause"), "minute", "job", "cause")
     at = run.window.start + minute * MINUTE
@@ -136,7 +136,7 @@ def _idle(run: Run, window: Window) -> list[list[int]]:
 
 
 def _waits(moved: _Moved, at: Ints, job: Ints) -> Bools:
-    """Whether pods of jobs wait at given times, at the end of the instant."""
+    """For each of some jobs and times, whether pods of the job wait at the end of that instant."""
     if not len(at):
         return np.zeros(0, np.bool_)
     order = np.lexsort((np.arange(len(moved.time)), moved.time, moved.job))
@@ -155,12 +155,12 @@ def _waits(moved: _Moved, at: Ints, job: Ints) -> Bools:
 
 
 class _Split:
-    """Adds up what is idle of a resource, by cause.
+    """Adds up the idle amount of a resource, by cause.
 
     Args:
-        capacity: of the resource, each from some time on.
-        causes: of each job, its cause at first.
-        begin: from when.
+        capacity: the capacities of the resource, each with the time from which it holds.
+        causes: the first cause of each job.
+        begin: the time to begin at.
 
     Attributes:
         sums: without demand, and for each cause.
@@ -180,7 +180,7 @@ class _Split:
         self._counts: dict[int, list[int]] = {}
 
     def reach(self, time: int) -> None:
-        """Levels stay as they are up to a time."""
+        """Adds up the current levels until a time."""
         while self._capacities and self._capacities[-1][0] < time:
             begin, capacity = self._capacities.pop()
             self._reach(begin)
@@ -188,7 +188,7 @@ class _Split:
         self._reach(time)
 
     def _reach(self, time: int) -> None:
-        """The same, while the capacity does, too."""
+        """Adds up the current levels until a time, while the capacity stays the same."""
         span = time - self._since
         if span <= 0:
             return
@@ -202,7 +202,7 @@ class _Split:
             self.sums[cause] += part * span
 
     def move(self, job: int, asks: int, holds: int) -> None:
-        """A job asks for so much more, and holds so much more."""
+        """Changes the requests and holdings of a job by these amounts."""
         self._held += holds
         if not asks:
             return
@@ -216,7 +216,7 @@ class _Split:
             self._count(job, after, 1)
 
     def judge(self, job: int, cause: int) -> None:
-        """A job has a cause from now on."""
+        """Sets the cause of a job from now on."""
         asks = self._asks.get(job, 0)
         if asks:
             self._count(job, asks, -1)
@@ -237,10 +237,10 @@ class _Split:
         self._counts.setdefault(asks, [0] * len(CAUSES))[cause] += sign
 
     def _parts(self, idle: int, asked: int) -> list[int]:
-        """What each cause has of what is idle: jobs have parts in proportion, by the largest remainder.
+        """Divides the idle amount among the causes: jobs have parts in proportion, by the largest remainder.
 
-        Jobs that ask for the same have the same part, but for the last ones that get one more: of those with
-        one remainder they are the first.
+        Jobs that ask for the same amount have the same part. The units that remain go one each to the jobs
+        with the largest remainders; among equal remainders, to the first jobs.
         """
         found, left = [0] * len(CAUSES), idle
         by_remainder: dict[int, list[int]] = {}

@@ -1,4 +1,4 @@
-"""How unequal some values are: Jain's index and Gini's coefficient."""
+"""The inequality of some values: Jain's index and Gini's coefficient."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from math import fsum
 
 
 def jain(values: Sequence[float]) -> float | None:
-    """(Σx)² / (n Σx²): 1 where all are equal, 1/n where one has everything; None where there is nothing.
+    """(Σx)² / (n Σx²): 1 if all are equal, 1/n if one has everything; None if there is nothing.
 
     Source: Jain, Chiu and Hawe, DEC-TR-301, 1984. It does not see who has more, nor how little all have.
     """
@@ -16,9 +16,10 @@ def jain(values: Sequence[float]) -> float | None:
 
 
 def gini(values: Sequence[float]) -> float | None:
-    """ΣΣ|x − y| / (2 n Σx): 0 where all are equal, (n − 1)/n where one has all; None where there is nothing.
+    """ΣΣ|x − y| / (2 n Σx): 0 if all are equal, (n − 1)/n if one has all; None if there is nothing.
 
-    Source: Gini, 1912. Few that have nothing and many that have a little less can come to the same.
+    Source: Gini, 1912. A few with nothing, or many with a little less than the others, can give the same
+    value.
     """
     whole, count = fsum(values), len(values)
     if not whole:

@@ -13,11 +13,11 @@ from harness.base.units import INT64_MAX
 from harness.plugins.measurement import Window
 
 _HELD, _WAITING, _BEYOND = range(3)
-"""What is added up of each owner: what pods hold, what they wait for, and what is beyond the limit."""
+"""The sums of each owner: what its pods hold, what they wait for, and what is beyond the limit."""
 
 
 class Held(NamedTuple):
-    """What an owner held and asked for of a resource over a window, in resource-microseconds.
+    """The resource-microseconds that an owner held and asked for, for a resource and a window.
 
     Attributes:
         allocated: held by pods.
@@ -31,16 +31,16 @@ class Held(NamedTuple):
 
 
 class Integrals:
-    """Adds up what owners hold and ask for of some resources.
+    """Adds up what owners hold and ask for, for some resources.
 
-    A level that moves by an amount has it from then on until the end: what is held and what waits needs no
-    more. Of what is asked for, what is beyond a limit is taken off again.
+    A change of a level counts from its time until the end; that is enough for held and waiting amounts. From
+    what is asked for, the part beyond a limit is subtracted again.
 
     Args:
         owners: how many there are.
-        limits: from some times on, of each resource, how much of what is asked for counts; None for all of
-            it. The first ones hold from the beginning.
-        window: from when until when; nothing is held or asked for at its beginning.
+        limits: for each resource the most that counts of what is asked for, with the time from which this
+            holds; None for no limit. The first ones hold from the beginning.
+        window: the begin and end; nothing is held or asked for at its beginning.
     """
 
     def __init__(
@@ -57,12 +57,12 @@ class Integrals:
         self._asked, self._beyond = [0 for _ in first[1]], [0 for _ in first[1]]
 
     def add(self, time: Ints, owner: Ints, moves: Sequence[tuple[Ints, Ints]]) -> None:
-        """Take into account that levels move.
+        """Takes changes of levels into account.
 
         Args:
             time: when, in order, and not before what was added earlier.
-            owner: the number of whose levels move.
-            moves: of each resource, how far what is held moves, and what is held or asked for.
+            owner: the number of the owner whose levels change.
+            moves: for each resource the changes in what is held, and in what is held or asked for.
         """
         while self._later and len(time) and self._later[0][0] <= time[-1]:
             begin, limits = self._later.pop(0)
@@ -75,7 +75,7 @@ class Integrals:
         self._add(time, owner, moves)
 
     def _add(self, time: Ints, owner: Ints, moves: Sequence[tuple[Ints, Ints]]) -> None:
-        """The same, while limits stay as they are."""
+        """Takes changes of levels into account, while limits stay as they are."""
         groups = Groups(owner)
         number, ranked, last = groups.keys, time[groups.order], groups.last
         spans = ranked - np.append(0, ranked[:-1])[: len(ranked)]
@@ -99,9 +99,9 @@ class Integrals:
             self._cut(place, number, after - by, spans)
 
     def sums(self) -> tuple[list[Held], list[list[Held]]]:
-        """What levels of every resource come to of all together, and of each owner.
+        """The sums for every resource, of all owners together and of each owner.
 
-        What they are now lasts until the end.
+        The present levels last until the end.
         """
         for begin, limits in self._later:
             self._reach(begin)
@@ -116,7 +116,7 @@ class Integrals:
         return of_all, [[_held(*of_resource) for of_resource in of_owner] for of_owner in owned]
 
     def _reach(self, time: int) -> None:
-        """Levels stay as they are up to a time."""
+        """Adds up the current levels until a time."""
         every = np.arange(len(self._since))
         spans = (time - self._since).clip(0)
         for place, level in enumerate(self._levels):
@@ -127,7 +127,7 @@ class Integrals:
             self._beyond[place] += max(0, together - limit) * span
 
     def _cut(self, place: int, owner: Ints, level: Ints, spans: Ints) -> None:
-        """Take note of what owners, in ascending order, ask for beyond the limit for some spans."""
+        """Subtracts the amounts beyond the limit for some spans, from owners in ascending order."""
         over = np.flatnonzero(level > self._limits[place])
         if len(over):
             some = owner[over]
@@ -137,7 +137,7 @@ class Integrals:
     def _integrate(
         self, place: int, kind: int, owner: Ints, begins: Ints, amounts: Ints, spans: Ints
     ) -> None:
-        """Add up what owners have for some spans; each one's rows are neighbours, from one of `begins` on."""
+        """Adds up the amounts of owners for some spans; the rows of an owner begin at one of `begins`."""
         of_resource = self._sums[place]
         sums = exact.resource_times(amounts, spans, begins)
         for number, amount in zip(owner[begins].tolist(), sums, strict=True):

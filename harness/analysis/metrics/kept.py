@@ -1,7 +1,8 @@
-"""What jobs that have not finished have kept of their progress: what nothing has thrown away so far.
+"""The progress that unfinished jobs have kept: the part that nothing has thrown away so far.
 
-A job that is being evicted has lost what the eviction throws away. Of pods that run on their own it is what
-the least advanced one has kept, 0 where one never started. What a dump says had run before the replay counts.
+A job that is being evicted has already lost what the eviction throws away. If a job's pods run on their own,
+the least advanced pod decides; it is 0 if one never started. Run time before the replay, as a dump records
+it, counts.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ _POD = "pod_number"
 
 @once
 def kept_progress(run: Run, window: Window) -> Ints:
-    """For each job, in order of arrival, what it has kept by the end of a window, microseconds.
+    """For each job, in order of arrival, its kept progress at the end of a window, in microseconds.
 
-    It is at most the job's duration. It is 0 for jobs that have finished by then, and for those whose run
-    time nobody knows.
+    It is at most the job's duration. It is 0 for jobs that have finished by then, and for jobs whose run time
+    is unknown.
     """
     there = run.micros("jobs").collect_schema()
     before = [RAN_BEFORE] if RAN_BEFORE in there else []
@@ -46,9 +47,9 @@ def kept_progress(run: Run, window: Window) -> Ints:
 
 
 def _progress(run: Run, window: Window, going: Bools, pods: Ints) -> tuple[Ints, Ints, Ints]:
-    """Of stints with progress of some jobs: the job, the pod if it runs on its own, and what is kept of it.
+    """Kept progress in stints of some jobs: the job, the pod if it runs on its own, and the amount.
 
-    Runs of before schema 4 do not tell pods that run on their own apart: nothing is known of these.
+    Runs from before schema 4 do not tell apart pods that run on their own, so nothing is known about these.
     """
     there = run.micros("stints").collect_schema()
     more = [name for name in (_POD, LOST_BEFORE) if name in there]
@@ -76,7 +77,7 @@ def _progress(run: Run, window: Window, going: Bools, pods: Ints) -> tuple[Ints,
 
 
 def _add_least(kept: Ints, run: Run, window: Window, pods: Ints, alone: tuple[Ints, Ints, Ints]) -> None:
-    """Add what the least advanced pod of each job has kept, of pods that run on their own."""
+    """Adds what the least advanced pod of each job has kept, for jobs whose pods run on their own."""
     job, pod, amount = alone
     wanted = _wanted(run, window, job, pods)
     groups = Groups(job * (int(pod.max()) + 1) + pod)
@@ -92,7 +93,7 @@ def _add_least(kept: Ints, run: Run, window: Window, pods: Ints, alone: tuple[In
 
 
 def _wanted(run: Run, window: Window, jobs: Ints, pods: Ints) -> Ints:
-    """How many pods of each job are to run: all, or those of its last admission and what ended before."""
+    """The number of pods of each job that should run: all, or its last admission's and those ended before."""
     wanted = pods.copy()
     action, whole = pl.col("action"), pl.col("pod_number").is_null()
     admissions = (

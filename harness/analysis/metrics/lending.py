@@ -1,8 +1,8 @@
-"""What quotas borrow, and which of the others in their tree of cohorts lent it.
+"""The amounts that quotas borrow, and the quotas in their tree of cohorts that lend them.
 
-A quota borrows what it holds beyond its nominal quota. All that a tree borrows comes first from the quota
-that cohorts have of their own. The rest comes from the quotas that hold less than is theirs, in proportion to
-what each of them has to lend then. Flavors are kept apart, and then summed.
+A quota borrows what it holds beyond its nominal quota. All borrowing in a tree comes first from the quota
+that cohorts have of their own. The rest comes from the quotas that hold less than their own, in proportion to
+what each of them can lend at the time. Flavors are computed apart and then summed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from harness.runs.run import Run
 _HALF = 32  # bits of an amount
 
 ANY = ""
-"""Stands for the flavor where a resource has no more than one."""
+"""The flavor's name if a resource has no more than one."""
 
 
 class Cell(NamedTuple):
@@ -32,12 +32,12 @@ class Cell(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """Quotas that lend each other of one resource and flavor.
+    """Quotas that lend each other one resource of one flavor.
 
     Attributes:
-        own: what no single one of them has: the quota of the cohorts themselves.
+        own: the quota of the cohorts themselves, which belongs to no single queue.
         nominal: each of them -> what is its own.
-        lendable: each of them -> how much of that it lends at most.
+        lendable: each of them -> the most that it lends.
         elastic: whether they are ElasticQuotas.
     """
 
@@ -48,11 +48,11 @@ class Pool(NamedTuple):
 
 
 def cells_of(run: Run, cluster: Mapping[str, Any]) -> list[Cell]:
-    """What is borrowed and lent in a run: resources, and flavors where ClusterQueues have several of any.
+    """The cells that a run borrows and lends: resources, with flavors if ClusterQueues have several of any.
 
     Args:
         run: the run.
-        cluster: what it says of the cluster for the while.
+        cluster: the cluster's entry for this epoch.
     """
     found: dict[Cell, None] = {}
     for spec in (*cluster["queues"].values(), *cluster["cohorts"].values()):
@@ -66,8 +66,8 @@ def pools(cluster: Mapping[str, Any], cell: Cell) -> list[Pool]:
     """The quotas that lend each other: those of each tree of cohorts, and all ElasticQuotas.
 
     Args:
-        cluster: what `run.json` says of the cluster.
-        cell: of what.
+        cluster: the cluster's entry in `run.json`.
+        cell: the resource and flavor.
     """
     cohorts = cluster["cohorts"]
     found: dict[tuple[str, str], Pool] = {}
@@ -97,7 +97,7 @@ def pools(cluster: Mapping[str, Any], cell: Cell) -> list[Pool]:
 
 
 def _own(spec: Mapping[str, Any], cell: Cell) -> tuple[int, int] | None:
-    """The quota of a cell that a queue or cohort has, and what of it is never lent; None of none."""
+    """A queue's or cohort's quota for a cell, and the part that it never lends; None if it has none."""
     if "flavors" in spec:
         of_cell = spec["flavors"].get(cell.flavor, {}).get(cell.resource)
         return None if of_cell is None else (of_cell["nominal"], of_cell["kept"])
@@ -111,7 +111,7 @@ class Lending:
 
     Args:
         some: the quotas that lend each other.
-        users: the names of those whose levels pieces have, by their numbers.
+        users: the names of the holders in pieces, by their numbers.
 
     Attributes:
         borrowed: quota -> resource-time.
@@ -147,10 +147,10 @@ class Lending:
         return {name: exact_sum(np.array(parts, np.float64)) for name, parts in self._lent.items()}
 
     def add(self, piece: Piece, held: Ints) -> None:
-        """Take into account how high levels are.
+        """Takes the levels of a piece into account.
 
         Args:
-            piece: when which quotas' levels change.
+            piece: the instants and quotas of the changes.
             held: what each of them holds from then on.
         """
         rows = np.flatnonzero(self._pool[piece.holder] >= 0)
@@ -167,10 +167,10 @@ class Lending:
             self._lend(piece, holder, at, more, spare)
 
     def _lend(self, piece: Piece, holder: Ints, at: Ints, more: Ints, spare: Ints) -> None:
-        """Divide what is borrowed among those who have something to spare.
+        """Divides what is borrowed among the quotas that have something to lend.
 
         Args:
-            piece: where the instants are.
+            piece: the piece with the instants.
             holder: the number of each level's quota, in ascending order.
             at: the number of the instant at which it begins.
             more: what the quota borrows from then on.
@@ -216,7 +216,7 @@ class Lending:
 
 
 def _steps(levels: Numbers, first: Bools) -> Numbers:
-    """How far levels go beyond those before of the same owner."""
+    """The difference of each level from the previous one of the same owner."""
     before = np.zeros_like(levels)
     before[1:] = levels[:-1]
     before[first] = 0

@@ -1,7 +1,7 @@
-"""What is held and asked for over time, piece by piece, so that memory does not follow the length of a run.
+"""The amounts held and asked for over time, in pieces, so that memory does not grow with the length of a run.
 
-Holders are kept apart, see `harness.plugins.scopes`: the ClusterQueue or ElasticQuota that jobs count
-against; the jobs of a queue that has none are a holder by themselves.
+Holders are kept apart, see `harness.plugins.scopes`: each ClusterQueue or ElasticQuota that jobs count
+against is one. The jobs of a queue without quota are a holder by themselves.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from harness.runs.run import Run
 from harness.runs.tenants import timeline_queues
 
 USED = ("allocated", "demand")
-"""What holders hold and ask for."""
+"""The kinds of levels: what holders hold, and what they hold and ask for."""
 
 _NAMED = ("namespace", "queue", TIMELINE_QUEUE)
-"""The columns of jobs that say whose they are."""
+"""The columns of jobs that name their owner."""
 
 _MOST_KEPT = 1 << 22
-"""This many rows of a timeline stay in memory while a run is asked much."""
+"""This many rows of a timeline stay in memory while a run is measured many times."""
 
 _COLUMNS: Mapping[str, list[str]] = {
     "allocated": ["allocated"],
@@ -40,13 +40,13 @@ _COLUMNS: Mapping[str, list[str]] = {
 
 
 class Holder(NamedTuple):
-    """What holds resources as one: a quota, or the jobs of a queue that has none.
+    """A holder of resources: a quota, or the jobs of a queue that has none.
 
     Attributes:
         name: the quota's, or the queue's as the timeline calls it.
         weight: its fair-sharing weight.
-        nominal: resource -> the quota that is its own; None of a queue without one.
-        limited: whether it is a ClusterQueue, whose cohort has limits, and no ElasticQuota.
+        nominal: resource -> the quota that is its own; None for a queue without one.
+        limited: whether it is a ClusterQueue, whose cohort has limits; False for an ElasticQuota.
     """
 
     name: str
@@ -56,17 +56,17 @@ class Holder(NamedTuple):
 
     @property
     def scope(self) -> str:
-        """The scope of what is measured of it."""
+        """The scope of the holder's measurements."""
         return Scope(QUEUE if self.nominal is None else QUOTA, self.name).text
 
 
 class Moves(NamedTuple):
-    """How far holders' levels move, in order of time.
+    """Changes of holders' levels, in order of time.
 
     Attributes:
         time: when.
-        holder: the number of whose levels move.
-        levels: such as `allocated<n>` for the n-th resource -> how far.
+        holder: the number of the holder whose levels change.
+        levels: such as `allocated<n>` for the n-th resource -> the changes.
     """
 
     time: Ints
@@ -79,14 +79,14 @@ class Moves(NamedTuple):
         return Moves(self.time[rows], self.holder[rows], levels)
 
     def then(self, later: Moves) -> Moves:
-        """These, and later ones after them."""
+        """These changes, followed by later ones."""
         levels = {name: np.concatenate((level, later.levels[name])) for name, level in self.levels.items()}
         times, holders = (self.time, later.time), (self.holder, later.holder)
         return Moves(np.concatenate(times), np.concatenate(holders), levels)
 
 
 class _Steps(NamedTuple):
-    """How far levels of queues of the timeline move, in order of time.
+    """Changes of the levels of the timeline's queues, in order of time.
 
     Attributes:
         time: when.
@@ -99,7 +99,7 @@ class _Steps(NamedTuple):
     levels: Mapping[str, Ints]
 
     def short(self) -> _Steps:
-        """The same in as few bytes as they need: what moves is far less than what there is."""
+        """The same changes in as few bytes as they need: changes are far smaller than levels."""
         levels = {name: short(level) for name, level in self.levels.items()}
         return _Steps(np.ascontiguousarray(self.time), short(self.tenant), levels)
 
@@ -109,11 +109,11 @@ class Piece(NamedTuple):
 
     Attributes:
         times: instants, ascending; between two of them nothing changes.
-        end: how long the levels at the last instant hold.
+        end: the time until which the levels of the last instant last.
         holder: the number of the holder that has a level, in ascending order.
-        at: the number of the instant at which it begins, ascending for each holder, from 0.
-        span: how long it holds.
-        levels: such as `allocated<n>` for the n-th resource -> how high it is.
+        at: the number of the instant at which the level begins, ascending for each holder, from 0.
+        span: how long the level lasts.
+        levels: such as `allocated<n>` for the n-th resource -> the levels.
     """
 
     times: Ints
@@ -125,7 +125,7 @@ class Piece(NamedTuple):
 
     @property
     def spans(self) -> Ints:
-        """How long it is from each instant to the next."""
+        """The time from each instant to the next."""
         return next_of(self.times, self.end) - self.times
 
 
@@ -142,7 +142,7 @@ def unused_quotas(run: Run) -> list[Holder]:
 
 @once
 def names_of_jobs(run: Run) -> pl.DataFrame:
-    """For each job, in order of arrival, what it belongs to: enumerations, in the order of names.
+    """For each job, in order of arrival, the names of its owners: enumerations, in the order of names.
 
     Columns: `queue`, which the job names; `quota`, which it counts against, or null; `holder`, that quota,
     else the queue.
@@ -190,13 +190,13 @@ def _tenants_of_jobs(run: Run) -> tuple[pl.Series, list[str | None]]:
 def pieces(run: Run, window: Window, *, changes: int, kinds: Sequence[str] = USED) -> Iterator[Piece]:
     """The levels of all holders from the beginning of a window to its end.
 
-    Pieces depend on what is in the timeline, not on how the file is cut.
+    The pieces depend only on the timeline's content, not on how its file is divided.
 
     Args:
         run: the run.
-        window: what is measured; nothing happens before it.
-        changes: how many a piece has, about.
-        kinds: which levels, see `moves`.
+        window: the measured time; nothing happens before it.
+        changes: the approximate number of changes in a piece.
+        kinds: the kinds of levels, see `moves`.
     """
     users, names = len(holders(run)), level_names(run, kinds)
     yield from cut(moves(run, window, kinds), users, names, window, changes=changes, turns=turns_of(run))
@@ -211,14 +211,14 @@ def cut(
     changes: int,
     turns: Sequence[int] = (),
 ) -> Iterator[Piece]:
-    """The levels that moves come to, from the beginning of a window to its end.
+    """The levels that result from changes, from the beginning of a window to its end.
 
     Args:
-        found: the moves, in order of time.
-        owners: how many there are whose levels move.
+        found: the changes, in order of time.
+        owners: the number of owners whose levels change.
         names: of the levels.
-        window: what is measured; nothing moves before it.
-        changes: how many a piece has, about.
+        window: the measured time; nothing changes before it.
+        changes: the approximate number of changes in a piece.
         turns: times at which a new piece begins, in order.
     """
     state: Mapping[str, Ints] = {name: np.zeros(owners, np.int64) for name in names}
@@ -278,16 +278,17 @@ def _piece(
 def moves(
     run: Run, window: Window, kinds: Sequence[str] = USED, *, owner_of: Mapping[str, int] | None = None
 ) -> Iterator[Moves]:
-    """How far levels move, in order of time.
+    """Yields the changes of levels, in order of time.
 
-    One row a change of a queue of the timeline; several of these may count against one quota. Kinds are
-    `allocated`, `demand` (allocated and pending) and `held` (quota).
+    There is one row per change of a queue of the timeline; several queues may count against one quota. Kinds
+    are `allocated`, `demand` (allocated and pending) and `held` (quota).
 
     Args:
         run: the run.
-        window: what is measured.
-        kinds: which levels.
-        owner_of: each queue of the timeline -> the number of whose levels move; by default its holder's.
+        window: the measured time.
+        kinds: the kinds of levels.
+        owner_of: each queue of the timeline -> the number of the owner of its levels; by default of its
+            holder.
     """
     behind = holder_behind(run)
     if owner_of is None:
@@ -304,14 +305,14 @@ def moves(
 
 @meanwhile
 def _kept_steps(run: Run) -> list[_Steps] | None:
-    """All steps of the timeline of a run that is asked much; None where these are too many to keep."""
+    """All changes in the timeline of a run that is measured often; None if there are too many to keep."""
     if run.memory is None or run.scan("timeline").select(pl.len()).collect().item() > _MOST_KEPT:
         return None
     return [each.short() for each in _steps(run, tuple(_COLUMNS))]
 
 
 def _steps(run: Run, kinds: Sequence[str]) -> Iterator[_Steps]:
-    """How far the levels of queues of the timeline move, in order of time."""
+    """Yields the changes in levels of the timeline's queues, in order of time."""
     columns = tuple(dict.fromkeys(column for kind in kinds for column in _COLUMNS[kind]))
     behind, width = holder_behind(run), len(run.resources)
     tenants = pl.Enum(list(behind))
@@ -336,7 +337,7 @@ def _steps(run: Run, kinds: Sequence[str]) -> Iterator[_Steps]:
 
 
 def _changes(level: Ints, groups: Groups, before: Ints) -> Ints:
-    """By how much levels differ from those before of the same tenant, which go on to the last ones here."""
+    """The changes of levels from the previous ones of the same queue; updates `before` to the last levels."""
     ranked = level[groups.order]
     changes = np.empty_like(ranked)
     changes[1:] = ranked[1:] - ranked[:-1]
@@ -348,7 +349,7 @@ def _changes(level: Ints, groups: Groups, before: Ints) -> Ints:
 
 
 def level_names(run: Run, kinds: Sequence[str] = USED) -> list[str]:
-    """The columns that hold levels: of each resource, every kind."""
+    """The names of the columns with levels: every kind, for each resource."""
     return [f"{kind}{number}" for number in range(len(run.resources)) for kind in kinds]
 
 
@@ -359,12 +360,12 @@ def holder_behind(run: Run) -> Mapping[str, str]:
 
 
 def turns_of(run: Run) -> list[int]:
-    """When the cluster changes: quotas, weights and capacity stay from one of these times to the next."""
+    """The times at which the cluster changes; between them quotas, weights and capacity stay the same."""
     return [begin for begin, _ in run.epochs[1:]]
 
 
 def holders_then(run: Run) -> list[list[Holder]]:
-    """Every holder as it is in each epoch of a run, see `Run.epochs`."""
+    """All holders as they are in each epoch of a run, see `Run.epochs`."""
     names = [each.name for each in holders(run)]
     return [[_holder(run, name, epoch.cluster) for name in names] for epoch in run.epochs]
 
@@ -378,7 +379,7 @@ def nominal_of(run: Run, users: Sequence[Holder]) -> list[Ints]:
 
 
 def quotas_named(run: Run) -> dict[str, set[str]]:
-    """Quota -> the resources that it is given for at some time."""
+    """Quota -> the resources that it covers at some time."""
     found: dict[str, set[str]] = {}
     for _, cluster in run.epochs:
         for name, quota in cluster["queues"].items():

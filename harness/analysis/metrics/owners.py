@@ -1,7 +1,7 @@
-"""The owners of jobs: the queues that they name and their users, each with what it requests.
+"""The owners of jobs: the queues that they name and their users, each with its requests.
 
-What is measured of queues and users adds up to what is measured of all. Only those with a job that counts
-have a value. There may be as many users as jobs: those who ask for most have a value each.
+Measurements of queues, and of users, add up to those of all jobs. Only owners with a job that counts have a
+value. There may be as many users as jobs: only those with the largest requests have a value each.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from harness.runs.known import once
 from harness.runs.run import Run
 
 MOST_USERS = 200
-"""How many users have a value of their own."""
+"""The number of users with a value of their own."""
 
 NOBODY = "(none)"
-"""Stands for the user of jobs without one."""
+"""The name for the user of jobs without one."""
 
 
 class Owners(NamedTuple):
@@ -31,10 +31,10 @@ class Owners(NamedTuple):
 
     Attributes:
         scopes: the scope of each, by name; its place is its number.
-        of_jobs: for each job of the run, in order of arrival, the number of its owner; one more than there
-            are numbers where its owner is not told apart.
-        asked: for each of them, what its jobs that count need in all, resource-microseconds of each resource;
-            of none in runs of schema 2.
+        of_jobs: for each job of the run, in order of arrival, the number of its owner. If its owner has no
+            value of its own, this is one more than the largest number.
+        asked: for each owner, what its jobs that count need in all, in resource-microseconds of each
+            resource; empty in runs of schema 2.
         several: whether there are several owners, so that one of them is not just all jobs.
     """
 
@@ -49,7 +49,7 @@ def owners(run: Run, window: Window, only: pl.Series | None = None) -> Mapping[s
 
     Args:
         run: the run.
-        window: what is measured.
+        window: the measured time.
         only: whether each job of the run counts; all of them by default.
     """
     names = {QUEUE: names_of_jobs(run)[QUEUE], USER: _users(run)}
@@ -58,7 +58,7 @@ def owners(run: Run, window: Window, only: pl.Series | None = None) -> Mapping[s
 
 
 def _told_apart(kind: str, names: pl.Series, demand: pl.DataFrame) -> Owners:
-    """Those with jobs that count; of users the ones who ask for the largest part of any resource."""
+    """The owners with jobs that count; of users, those who ask for the largest part of any resource."""
     amounts = [name for name in demand.columns if name not in (QUEUE, USER)]
     of_owners = demand.group_by(kind).agg(pl.col(amounts).sum()).sort(kind)
     several = of_owners.height > 1
@@ -97,7 +97,7 @@ def _users(run: Run) -> pl.Series:
 
 @once
 def names_users(run: Run) -> bool:
-    """Whether any job has a user."""
+    """Returns True if any job has a user."""
     return any((batch["user"].cast(pl.String).max() or "") != "" for batch in run.batches("jobs", ("user",)))
 
 

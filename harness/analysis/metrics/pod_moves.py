@@ -1,8 +1,8 @@
-"""How many pods wait and how many hold resources: how far each decision moves both.
+"""The numbers of pods that wait and that hold resources, and the changes that each decision makes.
 
-A decision says how many pods it is about, and nearly always that is all there is to know. A job that is
-admitted with fewer pods than it has gives up the others, which wait no longer. If the pods of a job do not
-all ask for the same, it matters which ones. Such jobs are followed decision by decision.
+A decision gives its number of pods, which is nearly always enough. A job that is admitted with fewer pods
+than it has gives up the others, which then no longer wait. If a job's pods do not all ask for the same, it
+matters which pods these are. Such jobs are followed decision by decision.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from harness.runs.recording.actions import ASKED, BOUND, action_codes
 from harness.runs.run import Run
 
 COLUMNS = ("seq", "action", "job", "pods", "holding")
-"""What `PodMoves.of` reads of decisions."""
+"""The columns of decisions that `PodMoves.of` reads."""
 
 
 class Moves(NamedTuple):
-    """How far decisions move numbers of pods, in the order of the decisions.
+    """Changes in numbers of pods, in the order of the decisions that make them.
 
     Attributes:
-        row: the place of the decision among those that were asked about; there may be several of one.
-        size: the number of what each of these pods asks for, see `PodSizes`.
-        waiting, holding: how many more of them wait, and hold resources.
+        row: the place of the decision among the given ones; a decision may make several changes.
+        size: the number of the request of each of these pods, see `PodSizes`.
+        waiting, holding: how many more of them wait, and how many more hold resources.
     """
 
     row: Ints
@@ -42,7 +42,7 @@ class Moves(NamedTuple):
 
 
 class PodMoves:
-    """How decisions move the pods of a run's jobs.
+    """The changes that decisions make to the pods of a run's jobs.
 
     Args:
         run: the run.
@@ -55,7 +55,7 @@ class PodMoves:
         self._followed = _followed(run) if self._sizes.unequal else None
 
     def of(self, decisions: pl.DataFrame) -> Moves:
-        """How far some of the run's decisions move them, the next ones in order, with `COLUMNS`."""
+        """The changes by the run's next decisions, which have `COLUMNS` and come in order."""
         seq, job, pods, holding = numbers(decisions, "seq", "job", "pods", "holding")
         action = action_codes(decisions["action"])
         # Of a job that is admitted with fewer pods than it has, some may have ended before, though.
@@ -81,11 +81,11 @@ class PodMoves:
 
 
 class _Followed(NamedTuple):
-    """What was found out of the jobs that were followed.
+    """The jobs that were followed, and their changes.
 
     Attributes:
-        jobs: whether each job was.
-        moves: how their decisions move their pods; `row` is the number `seq` of the decision.
+        jobs: whether each job was followed.
+        moves: the changes that their decisions make; `row` is the number `seq` of the decision.
     """
 
     jobs: Bools
@@ -94,7 +94,7 @@ class _Followed(NamedTuple):
 
 @once
 def _followed(run: Run) -> _Followed:
-    """Follow jobs that are admitted with fewer pods than they have, and those with unlike pods."""
+    """Follows jobs that are admitted with fewer pods than they have, and jobs with unequal pods."""
     sizes = pod_sizes(run)
     decisions = run.scan("decisions")
     admissions = decisions.filter((pl.col("action") == "admit") & pl.col("pod_number").is_null())
@@ -118,11 +118,11 @@ def _followed(run: Run) -> _Followed:
 
 
 def waiting_after(run: Run, decisions: pl.DataFrame) -> dict[int, list[int]]:
-    """What pods of a job wait for after a decision, of each resource, where not all ask for the same.
+    """The requests of a job's waiting pods after a decision, by resource, for jobs with unequal pods.
 
     Args:
         run: the run.
-        decisions: `seq` and `job` of some; answers are by their rows.
+        decisions: `seq` and `job` of some decisions; the answer is by their rows.
     """
     sizes = pod_sizes(run)
     rows = [
@@ -150,7 +150,7 @@ def waiting_after(run: Run, decisions: pl.DataFrame) -> dict[int, list[int]]:
 
 
 class _Pods:
-    """How many pods of each pod set of a job wait and hold resources.
+    """The numbers of pods that wait and hold resources, for each pod set of a job.
 
     Args:
         pod_sets: of the job.
@@ -164,14 +164,14 @@ class _Pods:
     def take(
         self, action: str, pods: int, pod: int | None, detail: str | None, *, starts: bool
     ) -> Iterator[tuple[int, int, int]]:
-        """How far a decision moves both, with the size, for each pod set that it moves.
+        """The changes by a decision, with the pods' size, for each pod set concerned.
 
         Args:
             action: what was decided.
-            pods: about how many pods.
+            pods: the number of pods.
             pod: the number of the only one, or None.
-            detail: what the policy says of it.
-            starts: whether all that wait hold resources from now on, as without nodes.
+            detail: the policy's detail of the decision.
+            starts: whether all that wait hold resources from now on, as happens without nodes.
         """
         waiting, holding = list(self._waiting), list(self._holding)
         one = None if pod is None else place_of(self._sets, pod)
@@ -200,7 +200,7 @@ class _Pods:
 
 
 def place_of(sets: Sequence[PodSet], pod: int) -> int:
-    """The place of the pod set that a pod belongs to; pods are numbered through all of them."""
+    """The place of the pod set that a pod belongs to; pods are numbered through all pod sets."""
     place = 0
     while pod >= sets[place].pods:
         pod -= sets[place].pods
@@ -209,9 +209,10 @@ def place_of(sets: Sequence[PodSet], pod: int) -> int:
 
 
 def admitted_of(sets: Sequence[PodSet], left: Sequence[int], pods: int, detail: str | None) -> list[int]:
-    """How many pods of each pod set are admitted when this many of all are, of those that have not ended.
+    """For each pod set, the number of admitted pods if this many of all are admitted; ended pods are out.
 
-    The detail has the pod sets that get fewer, and how many; else the last ones are left out.
+    The detail names the pod sets that get fewer pods, with their numbers; without it, the last pods are left
+    out.
     """
     admitted = left
     if len(sets) > 1 and pods < sum(left):
@@ -223,7 +224,7 @@ def admitted_of(sets: Sequence[PodSet], left: Sequence[int], pods: int, detail: 
 
 
 def counts_of(detail: str | None) -> dict[str, int]:
-    """Pod set -> how many of its pods run, as far as the detail of an admission says so."""
+    """Pod set -> the number of its running pods, as far as the detail of an admission gives it."""
     found = parse_json(detail or "{}").get("counts")
     counts = found.items() if isinstance(found, dict) else ()
     return {name: count for name, count in counts if type(count) is int}

@@ -1,6 +1,6 @@
-"""What pods ask for: an equal part of what their job asks for, or what their pod set does.
+"""The requests of pods: an equal part of the job's request, or that of the pod set.
 
-Runs of before their jobs told of pod sets have equal parts throughout.
+Runs from before jobs recorded pod sets have equal parts throughout.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class PodSet(NamedTuple):
     """Pods of a job that ask for the same.
 
     Attributes:
-        size: the number of what each of them asks for.
+        size: the number of the request of each.
         name: of the pod set, or "".
         pods: how many.
     """
@@ -35,14 +35,14 @@ class PodSet(NamedTuple):
 
 
 class PodSizes(NamedTuple):
-    """What pods ask for.
+    """The requests of a run's pods.
 
     Attributes:
-        each: of each resource, what a pod of each size asks for; of none in runs of schema 2. Sizes are
-            numbered: the first ones are the jobs, by their rows in `jobs.parquet`, the others pod sets of
-            jobs whose pods do not all ask for the same.
-        pods: how many pods each job has.
-        unequal: these jobs, with their pod sets in the order in which pods are numbered.
+        each: for each resource, the request of a pod of each size; empty in runs of schema 2. Sizes are
+            numbered: the first ones are the jobs, by their rows in `jobs.parquet`. The others are the pod
+            sets of jobs whose pods do not all ask for the same.
+        pods: the number of pods of each job.
+        unequal: the jobs with different pods, with their pod sets in the order in which pods are numbered.
         firsts: the first pod of each of these pod sets, in order, as `job * _PODS + pod`.
     """
 
@@ -62,7 +62,7 @@ class PodSizes(NamedTuple):
 
 @once
 def pod_sizes(run: Run) -> PodSizes:
-    """What the pods of a run ask for."""
+    """The requests of a run's pods."""
     columns = request_columns(run)
     pods, *totals = numbers(run.columns("jobs", "pods", *columns), "pods", *columns)
     unequal: dict[int, list[PodSet]] = {}
@@ -83,7 +83,7 @@ def pod_sizes(run: Run) -> PodSizes:
 
 
 def _texts(run: Run) -> list[tuple[int, str]]:
-    """Jobs whose pods do not all ask for the same, and what their rows say of it."""
+    """Jobs whose pods do not all ask for the same, and the text in their rows that describes the pod sets."""
     jobs = run.scan("jobs")
     if POD_SETS not in jobs.collect_schema():
         return []

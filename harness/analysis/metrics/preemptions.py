@@ -1,7 +1,7 @@
-"""The preemptions of a run: who was preempted for whom, and what followed from it.
+"""The preemptions of a run: victims, beneficiaries, and consequences.
 
-One preemption is one (job, preemptor, instant), however many pods it took, so that schedulers that preempt
-jobs and schedulers that preempt pods compare.
+One preemption is one (job, preemptor, instant), however many pods it took. So schedulers that preempt jobs
+can be compared with schedulers that preempt pods.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from harness.runs.run import Run
 
 
 def preempted_pods(run: Run, window: Window) -> pl.DataFrame:
-    """The decisions to preempt, in order, one row a pod; a job that goes as a whole is one row.
+    """The decisions to preempt, in order, one row per pod; a job that goes as a whole is one row.
 
     Columns: `time, job` and `by` (the rows of both in `jobs.parquet`), `queue` and `by_queue` (which both
-        name). `quota` (which the job counts against, or null), `victim` and `beneficiary` (the holders of
-        both). `pod` (its number, null where the job goes as a whole), `successor`, `seq, pods, reason,
-        detail`.
+    name). `quota` (which the job counts against, or null), `victim` and `beneficiary` (the holders of both).
+    `pod` (its number, null if the job goes as a whole), `successor`, `seq, pods, reason, detail`.
     """
     rows = (
         run.micros("decisions")
@@ -39,10 +38,11 @@ def preempted_pods(run: Run, window: Window) -> pl.DataFrame:
 
 
 def with_held(run: Run, pods: pl.DataFrame) -> pl.DataFrame:
-    """The rows of `preempted_pods` with `held`, how many pods held resources then, and `since`.
+    """The rows of `preempted_pods` with `held` (the number of pods that held resources then) and `since`.
 
-    Pods that go one by one are bound. A job that goes as a whole may have been admitted without having begun,
-    or have got a part of its pods bound. `since` is when the last of these pods began to hold resources.
+    Pods that are preempted one by one are bound. A job that is preempted as a whole may have been admitted
+    without having begun, or may have only a part of its pods bound. `since` is when the last of these pods
+    began to hold resources.
     """
     if pods.is_empty():
         return pods.with_columns(held=pl.lit(0, pl.Int64), since="time")
@@ -91,12 +91,12 @@ def with_held(run: Run, pods: pl.DataFrame) -> pl.DataFrame:
 
 
 def preemptions(pods: pl.DataFrame) -> pl.DataFrame:
-    """One row a preemption, in order, from `preempted_pods`."""
+    """One row per preemption, in order, from `preempted_pods`."""
     return pods.unique(["job", "by", "time"], keep="first", maintain_order=True)
 
 
 def restarts(run: Run, window: Window, pods: pl.DataFrame) -> pl.Series:
-    """For each preemption when its job ran again, microseconds, or null.
+    """For each preemption, the time at which its job ran again, in microseconds, or null.
 
     A job runs again when it progresses and every pod that the preemption took holds its resources again. A
     job that needs no time at all runs when it finishes.
@@ -140,9 +140,10 @@ def restarts(run: Run, window: Window, pods: pl.DataFrame) -> pl.Series:
 
 
 def _held_again(run: Run, window: Window, pods: pl.DataFrame) -> pl.DataFrame:
-    """The rows of `preempted_pods` with `back`: from when on the pod's successor holds its resources.
+    """The rows of `preempted_pods` with `back`: the time from which the pod's successor holds its resources.
 
-    Jobs that went as a whole stop as a whole: their next progress tells, wherever they hold resources again.
+    Jobs that were preempted as a whole also stop as a whole. For these the next progress gives the time, even
+    if they hold resources earlier.
     """
     single = pods.filter(pl.col("pod").is_not_null())
     if single.is_empty():

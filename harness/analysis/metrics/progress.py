@@ -1,4 +1,4 @@
-"""When jobs progressed, found piece by piece, so that memory holds a few bytes a job and not every stint."""
+"""The times at which jobs progressed, found in pieces, so that memory holds only a few bytes per job."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from harness.runs.run import Run
 
 @once
 def progress(run: Run, window: Window) -> pl.Series:
-    """For each job, in order of arrival, how long it progressed, microseconds.
+    """For each job, in order of arrival, the time for which it progressed, in microseconds.
 
-    Pods that do so side by side count once; stints that reach beyond the window are cut.
+    Time in which several pods progress side by side counts once. Stints that reach beyond the window are cut.
     """
     jobs = run.columns("jobs", "submit_time").height
     total, times = np.zeros(jobs, np.int64), np.zeros(jobs, np.int64)
@@ -42,7 +42,7 @@ def _spans(run: Run, window: Window) -> Iterator[pl.DataFrame]:
 
 
 def _side_by_side(spans: pl.DataFrame) -> pl.DataFrame:
-    """For each job how long any of its spans lasted."""
+    """For each job, the time covered by any of its spans."""
     before = pl.col("end").cum_max().shift(1).over("job")
     return (
         spans.sort("job", "start")

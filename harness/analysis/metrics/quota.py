@@ -1,4 +1,4 @@
-"""Quota: what was held beyond what was one's own or to be borrowed, borrowed and lent, or held for no pod.
+"""Quota: amounts held beyond what may be used, amounts borrowed and lent, and quota held without pods.
 
 Jobs that are leaving still hold quota, and so do admitted jobs that have not started.
 """
@@ -31,7 +31,7 @@ _CELLS = 1 << 20  # instants times queues that are looked at together
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """What was held beyond what might be used; null where no quota is known, or nothing was admitted."""
+    """The amounts beyond what might be used; null if no quota is known, or nothing was admitted."""
     users = holders(run)
     every = sorted([*users, *unused_quotas(run)])
     names = [user.name for user in users]
@@ -72,7 +72,7 @@ def _measurements(
     sums: Mapping[str, Mapping[str, float]],
     better: str,
 ) -> Iterator[Measurement]:
-    """Resource-time of all together and of each; null where nothing is known of it."""
+    """Resource-time of all holders together and of each; null if nothing is known about it."""
     for resource in run.resources:
         known = sums.get(resource, {})
         yield resource_hours(metric, sum(known.values()) if known else None, resource, better=better)
@@ -83,9 +83,9 @@ def _measurements(
 def _lending(
     run: Run, cluster: Mapping[str, Any], names: Sequence[str], *, admits: bool
 ) -> dict[Cell, Lending]:
-    """What adds up what is borrowed and lent of each resource and flavor that there is quota of.
+    """The sums of what is borrowed and lent, for each resource and flavor that has quota.
 
-    Pods count against an ElasticQuota whoever binds them, and against a ClusterQueue if they are admitted.
+    Pods count against an ElasticQuota whatever component binds them; against a ClusterQueue only if admitted.
     """
     if "cohorts" not in cluster:
         return {}
@@ -97,7 +97,7 @@ def _lending(
 
 
 def _quota_held(piece: Piece, resource: int, elastic: Bools) -> Ints:
-    """The quota that holders hold of a resource: of an ElasticQuota also what pods hold that nobody admitted.
+    """The quota that holders hold of a resource; for an ElasticQuota also of bound pods never admitted.
 
     Args:
         piece: the levels.
@@ -123,7 +123,7 @@ def _over_sums(over: Iterable[Iterable[_Over]]) -> dict[str, dict[str, float]]:
 
 
 def _sums(lending: Iterable[Mapping[Cell, Lending]]) -> dict[str, dict[str, dict[str, float]]]:
-    """What was borrowed and lent: metric -> resource -> quota -> resource-time, over flavors and epochs."""
+    """Amounts borrowed and lent: metric -> resource -> quota -> resource-time, over flavors and epochs."""
     found: dict[str, dict[str, dict[str, float]]] = {_BORROWED: {}, _LENT: {}}
     for cell, of_cell in (each for then in lending for each in then.items()):
         for metric, sums in ((_BORROWED, of_cell.borrowed), (_LENT, of_cell.lent)):
@@ -134,7 +134,7 @@ def _sums(lending: Iterable[Mapping[Cell, Lending]]) -> dict[str, dict[str, dict
 
 
 def _held_unbound(run: Run, window: Window, every: Sequence[Holder]) -> Iterator[Measurement]:
-    """Quota that was held by pods without a node; null without nodes, or where nothing was admitted."""
+    """Quota that pods without a node held; null without nodes, or if nothing was admitted."""
     known = run.info["cluster"]["nodes"] and _admits(run)
     sums = _quota_without_pods(run, window) if known else {}
     for resource in run.resources:
@@ -150,7 +150,7 @@ def _held_unbound(run: Run, window: Window, every: Sequence[Holder]) -> Iterator
 
 
 def _quota_without_pods(run: Run, window: Window) -> dict[tuple[str, str], int]:
-    """For each holder and resource the quota held less what bound pods ask for, as resource-time."""
+    """For each holder and resource, the quota held less the requests of bound pods, as resource-time."""
     names = [user.name for user in holders(run)]
     sums: dict[tuple[str, str], int] = {}
     for batch in held_moves(run, window, ("held", "allocated")):
@@ -168,7 +168,7 @@ def _quota_without_pods(run: Run, window: Window) -> dict[tuple[str, str], int]:
 
 @once
 def _admits(run: Run) -> bool:
-    """Whether any job was admitted, and the run says which quotas there are."""
+    """Returns True if any job was admitted and the run records its quotas."""
     if "cohorts" not in run.info["cluster"]:
         return False
     batches = run.batches("jobs", ("admitted_time",))
@@ -180,14 +180,14 @@ class _Over:
 
     Args:
         run: the run.
-        cluster: what it says of the cluster for the while.
+        cluster: the cluster's entry for this epoch.
         users: the holders that jobs use; a place among them is the holder's number in a piece.
         resource: the resource.
 
     Attributes:
         resource: the same.
         trees: the quotas that jobs use some of.
-        sums: ClusterQueue with a quota for the resource, be it 0 -> resource-time.
+        sums: ClusterQueue with a quota for the resource, even one of 0 -> resource-time.
     """
 
     def __init__(self, run: Run, cluster: Mapping[str, Any], users: Sequence[str], resource: str) -> None:
@@ -219,7 +219,7 @@ class _Over:
                 self._add(piece, tree, used, instants[start : start + step])
 
     def _suspicious(self, tree: QuotaTree, used: Mapping[int, _Level], instants: int) -> Ints:
-        """The instants at which some node may use more than it may: as a rule there are none."""
+        """The instants at which a cohort or queue may use more than it may; usually there are none."""
         found = np.zeros(instants, np.bool_)
         for place, node in enumerate(tree.nodes):
             if node.bound is None:
@@ -237,7 +237,7 @@ class _Over:
         return np.flatnonzero(found)
 
     def _add(self, piece: Piece, tree: QuotaTree, used: Mapping[int, _Level], instants: Ints) -> None:
-        """Add up what is over at some instants."""
+        """Adds up the excess at some instants."""
         held = pl.DataFrame(
             {
                 str(place): level.held[level.at.searchsorted(instants, side="right") - 1]
@@ -252,14 +252,14 @@ class _Over:
 
 
 class _Level(NamedTuple):
-    """What a queue holds from some instants on."""
+    """A queue's holdings, each from an instant on."""
 
     at: Ints
     held: Ints
 
 
 def _total(levels: Sequence[_Level], instants: int) -> Ints:
-    """What levels come to together, at every instant."""
+    """The sum of several levels at every instant."""
     changes = np.zeros(instants, np.int64)
     for each in levels:
         changes[each.at] += np.diff(each.held, prepend=0)

@@ -1,7 +1,7 @@
-"""The quota that holders hold: of admitted jobs, and of evicted ones while the scheduler thinks that they do.
+"""The quota that holders hold: that of admitted jobs, and of evicted ones until the scheduler releases it.
 
-An evicted job with a bound pod holds its quota until its last pod is gone, which timelines tell. One without
-a bound pod is gone at once; its quota is free when the policy's `evictionLatency` has passed.
+An evicted job with a bound pod holds its quota until its last pod is gone, as timelines record. A job without
+a bound pod is gone at once. Its quota is free when the policy's `evictionLatency` has passed.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _ENDS = ("preempt", "evict", "gone", "requeue")
 
 
 def held_moves(run: Run, window: Window, kinds: Sequence[str]) -> Iterator[Moves]:
-    """How far levels move, see `levels.moves`; `held` is with what is not free yet."""
+    """Changes of levels, see `levels.moves`; `held` includes quota that is not yet released."""
     yield from _merged(moves(run, window, kinds), _late(run, window, kinds))
 
 
 def latency_of(run: Run) -> int:
-    """How long the quota of an evicted job without a bound pod is not free yet, microseconds."""
+    """The time until the quota of an evicted job without a bound pod is released, in microseconds."""
     return int(run.info["policy"]["options"].get(_LATENCY) or 0)
 
 
 @once
 def unbound_evictions(run: Run) -> pl.DataFrame:
-    """The evictions of jobs without a bound pod: `seq`, `time`, `job`, and how many `pods` it had."""
+    """The evictions of jobs without a bound pod: `seq`, `time`, `job`, and its number of `pods`."""
     steps = run.micros("decisions").filter(pl.col("action").is_in(_ENDS))
     return (
         steps.with_columns(then=pl.col("action").shift(-1).over("job"))
@@ -47,7 +47,7 @@ def unbound_evictions(run: Run) -> pl.DataFrame:
 
 
 def _late(run: Run, window: Window, kinds: Sequence[str]) -> Moves:
-    """What such jobs go on to hold, and that it is free when the latency has passed."""
+    """The quota that such jobs hold after their eviction, and its release when the latency has passed."""
     latency, columns = latency_of(run), request_columns(run)
     names = level_names(run, kinds)
     nothing = np.zeros(0, np.int64)
@@ -71,7 +71,7 @@ def _late(run: Run, window: Window, kinds: Sequence[str]) -> Moves:
 
 
 def _merged(found: Iterable[Moves], others: Moves) -> Iterator[Moves]:
-    """Moves that come piece by piece with others among them, all in order of time."""
+    """Merges further changes into changes that come piece by piece, all in order of time."""
     done = 0
     for batch in found:
         until = int(others.time.searchsorted(batch.time[-1], side="right")) if len(batch.time) else done
@@ -84,7 +84,7 @@ def _merged(found: Iterable[Moves], others: Moves) -> Iterator[Moves]:
 
 
 def _in_order(some: Moves) -> Moves:
-    """The same in order of time."""
+    """Changes, sorted by time."""
     order = np.argsort(some.time, kind="stable")
     return Moves(
         some.time[order], some.holder[order], {name: level[order] for name, level in some.levels.items()}

@@ -1,6 +1,6 @@
-"""What queues may use, borrowing included, at many instants at once, by Kueue's arithmetic of quotas.
+"""The amounts that queues may use, borrowing included, at many instants at once, by Kueue's quota arithmetic.
 
-`harness.models.quota` answers that for one state which changes step by step; here states are the rows of a
+`harness.models.quota` answers that for one state that changes step by step. Here states are the rows of a
 table. Amounts are summed over flavors.
 """
 
@@ -17,14 +17,15 @@ _ENDLESS = 1 << 100
 
 
 class Node(NamedTuple):
-    """A ClusterQueue or a cohort, in one resource.
+    """A ClusterQueue or a cohort, for one resource.
 
     Attributes:
         queue: the ClusterQueue; None for a cohort.
         parent: the place of its cohort; None at the top.
         nominal: its own quota.
-        kept: what it never lends of its own quota and of what its children lend it; 0 at the top.
-        bound: the most that it may use, whatever nodes above it say; None where only they say it.
+        kept: the part of its own quota and of its children's loans that it never lends; 0 at the top.
+        bound: its own limit on what it may use, apart from those of nodes above it; None if only these limit
+            it.
     """
 
     queue: str | None
@@ -35,14 +36,14 @@ class Node(NamedTuple):
 
 
 class QuotaTree:
-    """The quotas of one resource in one tree of cohorts, or of a ClusterQueue that belongs to none.
+    """The quotas of one resource in one tree of cohorts, or of a ClusterQueue without a cohort.
 
     Args:
-        nodes: the one at the top first, each after the one that it belongs to; a place is a node's name.
+        nodes: the top first, each after its parent; a node's place is its name.
 
     Attributes:
         nodes: the same.
-        below: for each node the places of the ClusterQueues that it is, or that belong to it.
+        below: for each node the places of the ClusterQueues below it, or its own place if it is one.
     """
 
     def __init__(self, nodes: Sequence[Node]) -> None:
@@ -69,10 +70,11 @@ class QuotaTree:
                     self.below[node.parent] += self.below[place]
 
     def over(self, held: pl.DataFrame) -> pl.DataFrame:
-        """How much more queues hold than is theirs and than they might borrow.
+        """The amounts that queues hold beyond both their own quota and what they might borrow.
 
         Args:
-            held: one row an instant, a column for each queue that holds anything, called by its place.
+            held: one row per instant, with a column for each queue that holds anything; its name is the
+                queue's place.
 
         Returns:
             The same columns.
@@ -91,12 +93,12 @@ class QuotaTree:
         )
 
     def _passed_up(self, place: int) -> pl.Expr:
-        """What a cohort uses: what its children use beyond what they keep."""
+        """The usage of a cohort: what its children use beyond what they keep."""
         parts = [_above(pl.col(str(child)), self.nodes[child].kept) for child in self._children[place]]
         return pl.sum_horizontal([_amount(0), *parts])
 
     def _left(self, place: int) -> pl.Expr:
-        """What a node could still use; negative where it, or a node above it, uses more than it may."""
+        """The amount that a node could still use; negative if it or a node above it exceeds its limit."""
         node, used = self.nodes[place], pl.col(str(place))
         limits = [_amount(_ENDLESS)]
         if node.parent is not None:
@@ -110,7 +112,7 @@ def quota_trees(cluster: Mapping[str, Any], resource: str) -> list[QuotaTree]:
     """The quotas of a resource.
 
     Args:
-        cluster: what `run.json` says of the cluster.
+        cluster: the cluster's entry in `run.json`.
         resource: the resource.
     """
     specs: list[tuple[str | None, Mapping[str, Any]]] = []
@@ -149,7 +151,7 @@ def quota_trees(cluster: Mapping[str, Any], resource: str) -> list[QuotaTree]:
 
 
 def _top_down(cohorts: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The cohorts, each after the one that it belongs to."""
+    """The cohorts, each after its parent."""
     below: dict[str, list[str]] = {}
     for name, cohort in cohorts.items():
         below.setdefault(cohort["cohort"], []).append(name)
@@ -160,7 +162,7 @@ def _top_down(cohorts: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, M
 
 
 def _above(amount: pl.Expr | int, level: pl.Expr | int) -> pl.Expr:
-    """By how much an amount exceeds a level."""
+    """The excess of an amount over a level."""
     return pl.max_horizontal(_amount(amount) - _amount(level), _amount(0))
 
 

@@ -1,9 +1,9 @@
-"""Reclaim latency: how long quotas wait for what is theirs, from when they ask for it until they have it.
+"""Reclaim latency: the time from when quotas ask for resources of their own until they have them.
 
-An episode begins at the instant when a quota asks for more than it holds, and holds less than its own, of any
-resource. It ends with the instant after which that holds for no resource. What is served at the instant at
-which it was asked for is one episode, too, of no length, and most are. One that is served and begins again at
-the same instant goes on.
+An episode begins at the instant when a quota asks for more of a resource than it holds, and holds less than
+its own. It ends with the instant after which that is true of no resource. A request that is served at the
+instant of asking is also an episode, of length 0, and most are. An episode that ends and begins again at the
+same instant continues.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _LATENCY, _OWED = "reclaim_latency", "reclaim.owed"
 
 
 class _Episodes(NamedTuple):
-    """Times for which holders waited.
+    """The times for which holders waited.
 
     Attributes:
-        holder: the number of who waited.
+        holder: the number of the holder that waited.
         times: how long, or so far.
-        going: whether it goes on at the end of the window.
+        going: whether the episode lasts beyond the end of the window.
     """
 
     holder: Ints
@@ -61,7 +61,7 @@ class _Turns(NamedTuple):
 
 
 class _Moves(NamedTuple):
-    """How far decisions move what holders hold and ask for, of each resource."""
+    """Changes that decisions make in what holders hold and ask for, of each resource."""
 
     holder: Ints
     time: Ints
@@ -75,13 +75,13 @@ class _Moves(NamedTuple):
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """The latencies, and for how long quotas were owed anything."""
+    """The latencies, and the time for which quotas were owed anything."""
     yield from measure_latency(run, window)
     yield from measure_owed(run, window)
 
 
 def measure_latency(run: Run, window: Window) -> Iterator[Measurement]:
-    """The latencies of all quotas together and of each; null where nobody asked for anything of a quota."""
+    """The latencies of all quotas together and of each; null if no job asked for anything of a quota."""
     users = holders(run)
     found = _episodes(run, window)
     groups = Groups(found.holder)
@@ -106,7 +106,7 @@ def measure_owed(run: Run, window: Window) -> Iterator[Measurement]:
 
 
 def _known(run: Run) -> bool:
-    """Whether the run says what jobs ask for, and any of them counts against a quota."""
+    """Returns True if the run records the jobs' requests, and any of the jobs counts against a quota."""
     return bool(request_columns(run)) and any(quotas_named(run).get(user.name) for user in holders(run))
 
 
@@ -171,7 +171,7 @@ def _turns(run: Run, window: Window, users: Sequence[Holder]) -> Iterator[_Turns
 
 
 def _by_epochs(run: Run, window: Window, users: int) -> Iterator[tuple[_Moves, int]]:
-    """The moves, each with the number of its epoch; at the beginning of one all holders are looked at."""
+    """The changes, each with the number of its epoch; an epoch begins with a check of all holders."""
     epoch, ahead = 0, [begin for begin in turns_of(run) if begin < window.end]
     still: list[Ints] = [np.zeros(users, np.int64) for _ in run.resources]
     for moves in _moves(run, window):
@@ -188,7 +188,7 @@ def _by_epochs(run: Run, window: Window, users: int) -> Iterator[tuple[_Moves, i
 
 
 def _moves(run: Run, window: Window) -> Iterator[_Moves]:
-    """How far each decision moves what its job's holder holds and asks for."""
+    """Yields the changes that each decision makes in what its job's holder holds and asks for."""
     holder = codes(holder_of_jobs(run))
     pods, each = PodMoves(run), pod_sizes(run).each
     for batch in run.batches("decisions", ("time", *COLUMNS)):

@@ -1,12 +1,12 @@
-"""What became of each resource over a window: of all jobs, and of those of each queue and user.
+"""The use of each resource over a window: by all jobs, and by those of each queue and user.
 
-What was held and asked for is integrated over change points; what became of it is added up from stints. Both
-are exact, in integer resource-microseconds, so that of each owner
+Held and requested amounts are integrated over change points. The parts of what was held are added up from
+stints. Both are exact, in integer resource-microseconds, so that for each owner
 
     allocated = useful + lost + idle_held + unfinished
 
-Useful is what was made within the window by jobs that finish in the run's own window, however much earlier
-that which is measured ends.
+Useful is progress within the measured window, of jobs that finish in the run's own window. The run's own
+window may end later than the measured one.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from harness.runs.known import once
 from harness.runs.run import Run
 
 _PARTS = 5
-"""Stints are added up to what was useful, lost, idle_held, unfinished, and useful of jobs that count."""
+"""The sums of stints' parts: useful, lost, idle_held, unfinished, and useful of jobs that count."""
 
 
 class ResourceTime(NamedTuple):
-    """What became of a resource over a window, in resource-microseconds.
+    """The use of a resource over a window, in resource-microseconds.
 
     Attributes:
-        allocated: held by pods, whatever for.
+        allocated: held by pods for any purpose.
         useful: kept progress of jobs that finish in the run's own window.
         lost: progress that an eviction had thrown away by the end of the window.
         idle_held: held without progress: gangs that wait, termination grace, restoring.
-        unfinished: progress of jobs that do not finish, and what is thrown away after the window.
+        unfinished: progress of jobs that do not finish, and progress that is thrown away after the window.
         demanded: what was asked for, at most the capacity: what could have been used; None without capacity.
         pending: asked for by pods that waited.
-        needed: what the jobs that count need in all; None where that is not known.
-        needed_useful: what was useful of these jobs.
+        needed: what the jobs that count need in all; None if that is not known.
+        needed_useful: the useful part of these jobs.
     """
 
     allocated: int
@@ -61,13 +61,13 @@ class ResourceTime(NamedTuple):
 
 
 def resource_time(run: Run, window: Window, resource: str, until: int | None = None) -> ResourceTime:
-    """What became of one resource over a window; stints that reach beyond it are cut.
+    """The use of one resource over a window; stints that reach beyond it are cut.
 
     Args:
         run: the run.
-        window: what is measured.
+        window: the measured time.
         resource: the resource.
-        until: when the run's own window ends, if later than that.
+        until: the end of the run's own window, if it is later than that of `window`.
     """
     return resource_times(run, window, until)[ALL][run.resources.index(resource)]
 
@@ -75,12 +75,12 @@ def resource_time(run: Run, window: Window, resource: str, until: int | None = N
 def resource_times(
     run: Run, window: Window, until: int | None = None, only: pl.Series | None = None
 ) -> Mapping[str, Sequence[ResourceTime]]:
-    """What became of each resource, by scope: of all jobs, of each queue, and of the users told apart.
+    """The use of each resource, by scope: all jobs, each queue, and the users with a value of their own.
 
     Args:
         run: the run.
-        window: what is measured; stints that reach beyond it are cut.
-        until: when the run's own window ends, if later than that.
+        window: the measured time; stints that reach beyond it are cut.
+        until: the end of the run's own window, if it is later than that of `window`.
         only: whether each job of the run counts in what is asked for; all of them by default.
     """
     if only is None:
@@ -127,7 +127,7 @@ def _together(
     *,
     beyond: bool,
 ) -> list[ResourceTime]:
-    """What became of each resource of an owner; `beyond` if the window goes on after the run's own."""
+    """The use of each resource by an owner; `beyond` if the window lasts longer than the run's own."""
     found = []
     for place, resource in enumerate(run.resources):
         allocated, demanded, pending = held[place]
@@ -149,7 +149,7 @@ def _limits(run: Run) -> list[tuple[int, list[int | None]]]:
 
 
 def _from_timeline(run: Run, window: Window, queues: Owners) -> tuple[list[Held], list[list[Held]]]:
-    """Integrate over change points: of all and of each queue, what it held and asked for of each resource."""
+    """Integrates over change points: what all jobs, and those of each queue, held and asked for."""
     numbers_of = {scope: number for number, scope in enumerate(queues.scopes)}
     # Queues without a job that counts never hold or ask for anything.
     scopes = queue_behind(run)
@@ -165,7 +165,7 @@ def _from_timeline(run: Run, window: Window, queues: Owners) -> tuple[list[Held]
 
 
 def _from_decisions(run: Run, window: Window, those: Owners) -> list[list[Held]]:
-    """The same of owners that the timeline does not tell apart; nothing in runs of schema 2."""
+    """Integrates over decisions, for owners that the timeline does not separate; empty in schema 2."""
     found = Integrals(len(those.scopes) + 1, _limits(run), window)
     pods, each = PodMoves(run), pod_sizes(run).each
     for batch in run.batches("decisions", ("time", *COLUMNS)) if each else ():
@@ -212,7 +212,7 @@ def _from_stints(
 
 
 def _stints(run: Run, window: Window, until: int) -> Iterator[_Stints]:
-    """Stints, piece by piece, as far as they are within a window."""
+    """Stints in pieces, as far as they are within a window."""
     (finish,) = numbers(run.columns("jobs", "finish_time"), "finish_time")
     finished = (finish != NEVER) & (finish <= until)
     amounts = [f"request.{resource}" for resource in run.resources]
@@ -231,12 +231,12 @@ class _Stints(NamedTuple):
     """Stints within a window.
 
     Attributes:
-        job: whose each is.
+        job: the job of each.
         span: how long it progressed.
-        idle: how long it held what it has without progress.
-        lost: what an eviction had thrown away of it by the end of the window.
-        useful: what of it was kept, if the job finishes.
-        held: of each resource what it has.
+        idle: how long it held its resources without progress.
+        lost: the progress of it that an eviction had thrown away by the end of the window.
+        useful: the progress of it that was kept, if the job finishes.
+        held: for each resource the amount that it has.
     """
 
     job: Ints

@@ -1,9 +1,9 @@
-"""What is measured again where runs of equal arrivals are compared: over which windows, and for which jobs.
+"""The windows and jobs that are measured again if runs of equal arrivals are compared.
 
-Where all of them ended by themselves, sums over time end with the first of them. After the last arrival a run
-that takes longer has an emptier cluster, which says nothing of how it did before. What jobs come to ends with
-the last one: those that their run left unfinished go on to wait. Where any run was cut short, all is measured
-up to the first cut. A job that one of the runs refused at its arrival counts in none.
+If all runs ended by themselves, sums over time end with the first of them. After the last arrival a slower
+run has an emptier cluster, which says nothing about how it did before. Results of jobs end with the last run:
+jobs that their own run left unfinished keep waiting. If any run was cut short, everything is measured up to
+the first cut. A job that one of the runs refused at arrival counts in none.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _DIGITS = 16
 
 
 class Shared(NamedTuple):
-    """Over what a run is measured that is compared with others.
+    """The window and jobs over which a run is measured that is compared with others.
 
     Attributes:
-        integrals: when what is added up over time ends.
-        jobs: when what jobs come to ends.
-        refused: the rows of jobs that do not count although the run did not refuse them at their arrival.
+        integrals: the end of sums over time.
+        jobs: the end of results of jobs.
+        refused: the rows of jobs that do not count although the run did not refuse them at arrival.
     """
 
     integrals: int
@@ -51,27 +51,27 @@ class Shared(NamedTuple):
 
     @property
     def key(self) -> str:
-        """A text that tells it from others."""
+        """A text that identifies it among others."""
         rows = " ".join(map(str, self.refused))
         return f"{self.integrals} {self.jobs} {sha256(rows.encode()).hexdigest()[:_DIGITS] if rows else ''}"
 
     @property
     def cut(self) -> bool:
-        """Whether all is measured up to one time."""
+        """Returns True if everything is measured up to one time."""
         return self.integrals == self.jobs
 
     def is_own(self, run: Run) -> bool:
-        """Whether this is what the run's own metrics are of."""
+        """Returns True if the run's own metrics are measured over this window and these jobs."""
         return self == (run.window.end, run.window.end, ())
 
 
 def shared_by(runs: Sequence[Run], refused: Sequence[Sequence[int]] | None = None) -> list[Shared]:
-    """Over what each of several runs of equal arrivals is measured.
+    """The window and jobs over which each of several runs of equal arrivals is measured.
 
     Args:
         runs: the runs.
-        refused: for each of them the rows of jobs that some run refused at their arrival; by default rows
-            mean the same jobs in all of them.
+        refused: for each run, the rows of jobs that some run refused at arrival; by default equal rows are
+            the same jobs in all runs.
     """
     cuts = [run.cut_at for run in runs if run.cut_at is not None]
     ends = [min(cuts)] if cuts else [run.window.end for run in runs]
@@ -84,7 +84,7 @@ def shared_by(runs: Sequence[Run], refused: Sequence[Sequence[int]] | None = Non
 
 
 def measure_shared(run: Run, shared: Shared) -> Iterator[Measurement]:
-    """What of a run's metrics is to be replaced, since it is of other windows or jobs."""
+    """Yields the metrics of a run that must be replaced, because they are over other windows or jobs."""
     own = run.window
     integrals, jobs = (own._replace(end=end) for end in (shared.integrals, shared.jobs))
     until, only = min(own.end, shared.jobs), _only(run, shared)
@@ -115,7 +115,7 @@ def measure_shared(run: Run, shared: Shared) -> Iterator[Measurement]:
 
 
 def _only(run: Run, shared: Shared) -> pl.Series | None:
-    """Whether each job counts; None where all do that the run did not refuse at once."""
+    """For each job, whether it counts; None if all count that the run did not refuse at once."""
     if not shared.refused:
         return None
     rows = run.columns("jobs", "submit_time").height
@@ -123,6 +123,6 @@ def _only(run: Run, shared: Shared) -> pl.Series | None:
 
 
 def _leaves_unfinished(run: Run) -> bool:
-    """Whether a job did not finish."""
+    """Returns True if some job did not finish."""
     (finish,) = numbers(run.columns("jobs", "finish_time"), "finish_time")
     return bool((finish == NEVER).any())

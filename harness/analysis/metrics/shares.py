@@ -1,4 +1,4 @@
-"""What share of the cluster each holder has, and what share it ideally would have, over time.
+"""The share of the cluster that each holder has, and its ideal share, over time.
 
 A holder's share is its dominant share: the largest part of any resource's capacity that it holds.
 """
@@ -22,18 +22,18 @@ _MOST = 1 << 12  # tables of more instants than this leave the processor's cache
 _PIECES = 32  # that wait for their ideal shares
 _AT_ONCE = 1 << 15  # ideal shares that are worked out together stay near the processor
 _FULL = 1 - 1e-6
-"""How much of a resource may be asked for so that all get it, whatever rounding does to the sum."""
+"""The part of a resource that may be asked for so that all get it; it leaves room for rounding errors."""
 
 
 class Shares(NamedTuple):
     """The shares of holders over a piece of time.
 
     Attributes:
-        holders: the number of each holder; those that ask for nothing throughout the piece are not there.
+        holders: the number of each holder; those that ask for nothing throughout the piece are left out.
         share: a row for each of them, a column for each instant of the piece: what it holds, as a share.
-        ideal: likewise, what it would hold if all was shared ideally; the same array where all do throughout.
-        even: of each instant, whether it is known that all hold just what is ideal.
-        holding: at each instant, how many hold anything.
+        ideal: likewise, its ideal share; the same array as `share` if all hold their ideal share throughout.
+        even: for each instant, True if all are known to hold exactly their ideal share.
+        holding: at each instant, the number of holders that hold anything.
     """
 
     holders: Ints
@@ -44,7 +44,7 @@ class Shares(NamedTuple):
 
 
 def changes_at_once(users: Sequence[Holder]) -> int:
-    """How many changes of level are looked at together: memory does not follow the number of holders."""
+    """The number of level changes to process together, so that memory does not grow with the holders."""
     return min(_MOST, max(_LEAST, _CELLS // max(1, len(users))))
 
 
@@ -68,10 +68,10 @@ class Sharing:
         self._weights = [np.array([user.weight for user in users], np.float64) for users in holders_then(run)]
 
     def of(self, found: Iterable[Piece]) -> Iterator[tuple[Piece, Shares | None]]:
-        """Each piece with the shares over it; None where nobody asks for anything, or no capacity is known.
+        """Each piece with its shares; None if no holder asks for anything, or no capacity is known.
 
         Ideal shares take as long for a thousand contended instants as for ten. So those of neighbouring
-        pieces of the same holders are worked out together.
+        pieces of the same holders are computed together.
         """
         waiting: list[tuple[Piece, _Begun | None]] = []
         for piece in found:
@@ -129,16 +129,16 @@ class Sharing:
 
 
 class _Begun(NamedTuple):
-    """What is known of shares before the ideal ones at contended instants are.
+    """The shares of a piece before the ideal ones at contended instants are computed.
 
     Attributes:
-        epoch: the number of the time in which capacities and weights are what they are.
+        epoch: the number of the epoch, in which capacities and weights stay the same.
         holders, even, holding: see `Shares`.
-        share: of each level what its holder has from then on.
-        demand: what it would have if nothing was contended.
-        lasts: for how many instants.
-        contended: at which instants not all can have what they ask for.
-        wants: what holders ask for at these; None where there are none.
+        share: for each level, its holder's share from then on.
+        demand: the share that the holder would have without contention.
+        lasts: the number of instants for which the level lasts.
+        contended: the instants at which not all can have what they ask for.
+        wants: the demands of holders at these; None if there are none.
     """
 
     epoch: int
@@ -153,7 +153,7 @@ class _Begun(NamedTuple):
 
     @property
     def cells(self) -> int:
-        """How many ideal shares are still to be worked out."""
+        """The number of ideal shares still to be computed."""
         return 0 if self.wants is None else self.wants.weight.size
 
     def shares(self, of_contended: Floats) -> Shares:
@@ -172,14 +172,14 @@ class _Begun(NamedTuple):
 
 
 def _go_together(some: Sequence[_Begun], other: _Begun) -> bool:
-    """Whether ideal shares of pieces are worked out at once: of the same holders, and not too many."""
+    """Returns True if ideal shares of pieces can be computed at once: same holders, not too many cells."""
     first = some[0]
     same = first.epoch == other.epoch and np.array_equal(first.holders, other.holders)
     return same and sum(each.cells for each in some) + other.cells <= _AT_ONCE
 
 
 def _ended(waiting: Sequence[tuple[Piece, _Begun | None]]) -> Iterator[tuple[Piece, Shares | None]]:
-    """Pieces with their shares, of those that go together."""
+    """Pieces with their shares, for pieces that are computed together."""
     wanted = [each.wants for _, each in waiting if each is not None and each.wants is not None]
     parts = iter(ideal_shares(wanted) if wanted else ())
     for piece, begun in waiting:
@@ -190,9 +190,9 @@ def _ended(waiting: Sequence[tuple[Piece, _Begun | None]]) -> Iterator[tuple[Pie
 
 
 def _together(levels: Floats, groups: Groups, at: Ints, instants: int) -> Floats:
-    """What levels of all holders come to at each instant, nearly: by how far each goes beyond the one before.
+    """The approximate sum of all holders' levels at each instant, from the differences between levels.
 
-    It is exact where they are small whole numbers.
+    It is exact if the levels are small whole numbers.
 
     Args:
         levels: holder by holder.

@@ -1,4 +1,4 @@
-"""Starvation: jobs that were delayed for long, and many times as long as they run, or began very late."""
+"""Starvation: jobs that were delayed for long and for many times their run time, or that began very late."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from harness.plugins.scopes import ALL, QUEUE, Scope
 from harness.runs.run import Run
 
 _TIMES = 10
-"""How many times its own length a job has to be delayed, beside a day."""
+"""A starving job is delayed by more than this many times its own length, and by more than a day."""
 
 _LATEST = 7 * DAY
 """A job that first starts later than this after its submission starves, however long it runs."""
 
 
 def measure(run: Run, window: Window, only: pl.Series | None = None) -> Iterator[Measurement]:
-    """How many jobs starved, in all and of each queue; those that go on count with what has accrued.
+    """The number of jobs that starved, in all and by queue; unfinished jobs count with what has accrued.
 
     Args:
         run: the run.
-        window: what is measured.
+        window: the measured time.
         only: whether each job of the run counts; all of them by default.
     """
     times = job_times(run, window, "queue", "delay", "first_start", "length", only=counted(run, only))

@@ -1,7 +1,7 @@
-"""Over how many domains of a topology the pods of jobs are spread, from what admissions say of it.
+"""The number of topology domains that the pods of jobs are spread over, from the details of admissions.
 
-Jobs with several pods count that were placed in a topology, but for waits, which are those of all jobs. A run
-without any has none of these metrics.
+Only jobs with several pods that were placed in a topology count. The metrics of waits are an exception: they
+cover all jobs. A run without such jobs has none of these metrics.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from harness.runs.run import Run
 
 _HOSTNAME = "hostname"
 _SAYS = {"placed": '"spans":{', "unplaced": '"unplaced":true', "was": '"lacks":"place"', "is": '"short":{}'}
-"""What the details of a decision say, and by which words."""
+"""Fact in the details of a decision -> the text that states it."""
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """How many domains jobs are spread over, which part of them crosses domains, and waits for a place."""
+    """The number of domains that jobs are spread over, the part across domains, and waits for a place."""
     if not _any_answers(run, window):
         return
     answers = _answers(run, window)
@@ -48,7 +48,7 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
 
 
 def _any_answers(run: Run, window: Window) -> bool:
-    """Whether anything is said of a place in a topology: as a rule nothing is, and most details are null."""
+    """Returns True if any decision mentions a place in a topology; usually none does."""
     detail = pl.col("detail").cast(pl.String)
     says = [detail.str.contains(_SAYS[name], literal=True) for name in ("placed", "unplaced")]
     found = run.micros("decisions").filter(pl.any_horizontal(says) & _within(window)).select("job")
@@ -56,15 +56,16 @@ def _any_answers(run: Run, window: Window) -> bool:
 
 
 def _within(window: Window) -> pl.Expr:
-    """Whether a decision refuses or admits, within a window."""
+    """Selects refusals and admissions within a window."""
     return pl.col("action").is_in(["refuse", "admit"]) & (pl.col("time") <= window.end)
 
 
 def _answers(run: Run, window: Window) -> pl.DataFrame:
-    """Refusals and admissions: `time, job, action`, and what each says of a place in a topology.
+    """Refusals and admissions: `time, job, action`, and what each says about a place in a topology.
 
-    An admission says in which domains pods are `placed`; a refusal says that pods are `unplaced`. It is for a
-    place `alone` if there was quota for all when the head was looked at, or is after its cycle.
+    An admission gives the domains in which pods are `placed`; a refusal says that pods are `unplaced`. A
+    refusal is for a place `alone` if there was quota for all pods, when the head was considered or after its
+    cycle.
     """
     detail = pl.col("detail").cast(pl.String)
     said = {
@@ -78,11 +79,11 @@ def _answers(run: Run, window: Window) -> pl.DataFrame:
 
 
 def _waits(rows: pl.DataFrame, window: Window) -> Iterator[Measurement]:
-    """Of the jobs that were refused for a place alone: how many there are, and how long they went on waiting.
+    """The number of jobs that were refused only for a place, and the time that they then waited.
 
     Args:
         rows: refusals and admissions, see `_answers`.
-        window: what is measured.
+        window: the measured time.
     """
     admissions = (
         rows.filter(pl.col("action") == "admit")
@@ -106,9 +107,9 @@ def _waits(rows: pl.DataFrame, window: Window) -> Iterator[Measurement]:
 
 
 def _admissions(run: Run, window: Window) -> pl.DataFrame:
-    """The admissions of jobs with several pods to a topology, in order, with the number of domains of levels.
+    """The admissions of jobs with several pods to a topology, in order, with the number of domains per level.
 
-    Columns: `time, job, pods`, then one for each level, by its label without what stands before the `/`.
+    Columns: `time, job, pods`, then one for each level, by the part of its label after the `/`.
     """
     rows = (
         run.micros("decisions")
@@ -134,7 +135,7 @@ def _admissions(run: Run, window: Window) -> pl.DataFrame:
 
 
 def _spans(detail: Mapping[str, Any]) -> dict[str, int]:
-    """Level -> how many of its domains an admission is in; the most, where several labels end alike."""
+    """Level -> the number of its domains in an admission; the largest if several labels end alike."""
     found: dict[str, int] = {}
     for label, count in detail.get("spans", {}).items():
         level = label.rpartition("/")[2]

@@ -1,4 +1,4 @@
-"""What metrics do not see: a clause for each of those that tables show, to be read beside its values."""
+"""The blind spots of metrics: a clause for each metric in tables, to be read beside its values."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ UNSEEN: Mapping[str, str] = {
     "disruption.lost": "how many jobs lost it",
     "disruption.lost_before": "how many jobs lost it",
 }
-"""Metric -> what it does not see."""
+"""Metric -> its blind spot."""
 
 
 def unseen(metrics: Iterable[str]) -> list[str]:
-    """What metrics do not see, a sentence each; none of those that say so in their descriptions alone."""
+    """A sentence on the blind spot of each metric; metrics whose description alone covers it are left out."""
     return [
         f"{metric} does not see {UNSEEN[metric]}" for metric in dict.fromkeys(metrics) if metric in UNSEEN
     ]

@@ -1,7 +1,7 @@
-"""Fairness between users: how unequal the parts are that became useful of what each of them asked for.
+"""Fairness between users: the inequality of the parts of their requests that became useful.
 
-Users are those that the trace names; jobs of nobody do not count. A user who asked for little weighs as much
-as one who asked for much, and whether work was done early or late does not show.
+Users are those that the trace names; jobs without a user do not count. A user with small requests weighs as
+much as one with large ones. The measure does not see whether work was done early or late.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from harness.runs.run import Run
 def measure(
     run: Run, window: Window, *, until: int | None = None, only: pl.Series | None = None
 ) -> Iterator[Measurement]:
-    """Gini's coefficient and Jain's index over users, for each resource; null where no user is named.
+    """Gini's coefficient and Jain's index over users, for each resource; null if no user is named.
 
     Args:
         run: the run.
-        window: what is measured.
-        until: when the run's own window ends, if later than that.
+        window: the measured time.
+        until: the end of the run's own window, if it is later than that of `window`.
         only: whether each job of the run counts; all of them by default.
     """
     parts: list[list[float]] = [[] for _ in run.resources]
@@ -39,7 +39,7 @@ def measure(
 
 
 def _parts(run: Run, window: Window, until: int, users: pl.Series) -> list[list[float]]:
-    """For each resource useful over demanded resource-time, of every user who asked for any."""
+    """For each resource, useful over demanded resource-time of every user who asked for any."""
     columns = request_columns(run)
     useful = _useful(run, window, until, users)
     asked = (
@@ -58,7 +58,7 @@ def _parts(run: Run, window: Window, until: int, users: pl.Series) -> list[list[
 
 
 def _useful(run: Run, window: Window, until: int, users: pl.Series) -> pl.DataFrame:
-    """For each user the resource-time of progress that finished jobs kept."""
+    """For each user, the resource-time of progress that finished jobs kept."""
     finished = run.columns("jobs", "finish_time")["finish_time"]
     columns = request_columns(run)
     sums = []

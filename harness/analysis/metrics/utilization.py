@@ -1,7 +1,7 @@
-"""Utilization: what was allocated, what became of it, how much of that is of use, and how much waits.
+"""Utilization: the amounts allocated, their use, the useful part, and the amounts that wait.
 
-Of queues and users it is a part of what the whole cluster has, so that they add up to all; what they ask for
-is their own.
+The values of queues and users are parts of the whole cluster's capacity, so that they add up to all. Their
+values of demand refer to their own requests.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from harness.plugins.scopes import ALL
 from harness.runs.run import Run
 
 HOURS = ".hours"
-"""What the name of a part ends with where it is not a share of the capacity but resource-hours."""
+"""The end of a metric's name if it is in resource-hours instead of a share of the capacity."""
 
 _PARTS = {"allocated": "", "useful": "higher", "lost": "lower", "idle_held": "lower", "unfinished": ""}
-"""The parts of `ResourceTime`, and what is better of them; more may be allocated because more is lost."""
+"""The parts of `ResourceTime`, and their better direction; more may be allocated because more is lost."""
 
 
 def measure(
     run: Run, window: Window, *, until: int | None = None, only: pl.Series | None = None
 ) -> Iterator[Measurement]:
-    """The utilization metrics of every resource that jobs ask for, of all, each queue, and users.
+    """The utilization metrics of every resource that jobs ask for: of all, of each queue, and of users.
 
     Args:
         run: the run.
-        window: what is measured.
+        window: the measured time.
         until: when the run's own window ends, if later than that.
         only: whether each job of the run counts in what is asked for; all of them by default.
     """
@@ -47,7 +47,7 @@ def measure(
 
 
 def _of(time: ResourceTime, whole: int | None, scope: str, resource: str) -> Iterator[Measurement]:
-    """What became of a resource as shares of a capacity, in hours, and of what was asked for."""
+    """The use of a resource as shares of a capacity, in hours, and as shares of what was asked for."""
     for name, better in _PARTS.items():
         part: int = getattr(time, name)
         yield _share(f"utilization.{name}", part, whole, better, scope, resource)

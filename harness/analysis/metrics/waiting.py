@@ -34,11 +34,11 @@ SHORTEST = 10 * SECOND
 
 
 class _Shape(NamedTuple):
-    """How a column of `job_times` is summed up.
+    """The statistics of a column of `job_times`.
 
     Attributes:
-        metric: what it is called.
-        statistics: which there are of it.
+        metric: its name.
+        statistics: the statistics to compute.
         until: the column that says whether a job has come so far.
     """
 
@@ -59,16 +59,16 @@ _LATER: Mapping[str, _Shape] = {
 _SLOWDOWN = _Shape("slowdown.bounded", ("mean", "p50", "p95", "p99"))
 
 _WITHIN = {"1m": MINUTE, "10m": 10 * MINUTE, "1h": HOUR, "4h": 4 * HOUR}
-"""How a share of jobs that start soon is called, and how soon."""
+"""Name of a share of jobs that start soon -> the time within which they start."""
 
 _COLUMNS = (
     *("job", "queue", "priority", "submit", "started", "finished", "first_start", "total", "completion"),
     *("admission", "delay", "length", "weight", "slowdown"),
 )
-"""What `job_times` can tell."""
+"""The columns that `job_times` can give."""
 
 _KINDS = (QUEUE, PRIORITY)
-"""How waits are divided: kinds of scopes, and columns of `job_times`."""
+"""The divisions of waits: kinds of scopes, and columns of `job_times`."""
 
 _Figures: TypeAlias = list[Figure]
 """The statistics of a shape, in order."""
@@ -85,11 +85,11 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
 
 
 def measure_jobs(run: Run, window: Window, only: pl.Series | None = None) -> Iterator[Measurement]:
-    """Those of the waiting metrics that are statistics of jobs' times.
+    """The waiting metrics that are statistics of jobs' times.
 
     Args:
         run: the run.
-        window: what is measured.
+        window: the measured time.
         only: whether each job of the run counts; all of them by default.
     """
     jobs = _Jobs(run, window, only)
@@ -103,11 +103,11 @@ def measure_jobs(run: Run, window: Window, only: pl.Series | None = None) -> Ite
 
 
 class _Jobs:
-    """The jobs that are summed up: those that arrived and were not refused at once.
+    """The jobs that waiting metrics cover: those that arrived and were not refused at once.
 
     Args:
         run: the run.
-        window: what is measured.
+        window: the measured time.
         only: whether each job of the run counts; None for all.
     """
 
@@ -117,12 +117,12 @@ class _Jobs:
         self._only = counted(run, only) if self._refused else only
 
     def times(self, *columns: str) -> pl.DataFrame:
-        """Columns of `job_times`, a row a job that counts."""
+        """Columns of `job_times`, with one row per job that counts."""
         return job_times(self._run, self._window, *columns, only=self._only)
 
     @cached_property
     def kinds(self) -> dict[str, _Kind]:
-        """How waits are divided."""
+        """The divisions of waits, by kind."""
         queues = queue_names(self._run).categories
         counted = self.times(*_KINDS)
         every = job_times(self._run, self._window, *_KINDS, only=self._every) if self._refused else counted
@@ -137,11 +137,11 @@ class _Jobs:
 
 
 class _Kind(NamedTuple):
-    """How jobs are divided.
+    """A division of jobs.
 
     Attributes:
-        names: what there is of it, in order, also where every job was refused.
-        groups: the jobs that count by the number of what they belong to.
+        names: its members, in order, including those whose jobs were all refused.
+        groups: the jobs that count, by the number of their member.
     """
 
     names: list[Any]
@@ -149,20 +149,20 @@ class _Kind(NamedTuple):
 
 
 def job_times(run: Run, window: Window, *columns: str, only: pl.Series | None = None) -> pl.DataFrame:
-    """One row a job that arrived within the window; what happened later counts as not having happened.
+    """A table with one row per job that arrived within the window; later events are left out.
 
     Args:
         run: the run.
-        window: what is measured.
+        window: the measured time.
         only: whether each job of the run counts; all of them by default.
-        columns: which to answer, of: job, its row in `jobs.parquet`; queue (an enumeration, in the order of
-            names), priority; started and finished, whether it has; slowdown. In microseconds: submit,
-            first_start, total (without progress), completion, delay (completion less the duration) and
-            admission. Admission is from the first admission to first progress, which on nodes needs all pods
-            of a gang bound; it is null where the job was never admitted. Where a job has not come so far they
-            are what has accrued: as if it began now, and ran to its end from what it has kept. Also length,
-            its duration or `SHORTEST`; and weight, the largest part of any capacity that its pods ask for,
-            times its duration.
+        columns: the columns to give, from: job, its row in `jobs.parquet`; queue (an enumeration, in the
+            order of names), priority; started and finished, whether it has; slowdown. In microseconds:
+            submit, first_start, total (without progress), completion, delay (completion less the duration)
+            and admission. Admission is from the first admission to first progress, which on nodes needs all
+            pods of a gang bound; it is null if the job was never admitted. If a job has not come so far,
+            values are what has accrued: as if it began now, and ran to its end from what it has kept. Also
+            length, its duration or `SHORTEST`; and weight, the largest part of any capacity that its pods ask
+            for, times its duration.
     """
     every = _short_times(run, window)
     if every is None:
@@ -173,14 +173,14 @@ def job_times(run: Run, window: Window, *columns: str, only: pl.Series | None = 
 
 @meanwhile
 def _short_times(run: Run, window: Window) -> pl.DataFrame | None:
-    """All columns of `job_times`, of a run with few jobs that is asked much; else None."""
+    """All columns of `job_times`, for a run with few jobs that is measured often; else None."""
     if run.memory is None or run.info["outcome"]["jobs"] > _MANY:
         return None
     return _times(run, window, _COLUMNS, None)
 
 
 def _times(run: Run, window: Window, columns: Sequence[str], only: pl.Series | None) -> pl.DataFrame:
-    """What `job_times` answers, from the tables."""
+    """The columns of `job_times`, computed from the tables."""
     started, finished = (
         (pl.col(name) <= window.end).fill_null(value=False) for name in ("start_time", "finish_time")
     )
@@ -235,7 +235,7 @@ def _times(run: Run, window: Window, columns: Sequence[str], only: pl.Series | N
 
 
 def _parts_of_capacity(run: Run) -> list[pl.Expr]:
-    """What a job asks for of each resource whose capacity is known, as a part of it."""
+    """The parts of each known capacity that a job asks for."""
     amounts = {column.removeprefix("request."): pl.col(column) for column in request_columns(run)}
     return [
         amount / run.capacity[resource] for resource, amount in amounts.items() if run.capacity.get(resource)
@@ -278,14 +278,14 @@ def _starts(started: Bools, waited: Ints, scope: str) -> Iterator[Measurement]:
 def _figures(
     times: pl.DataFrame, name: str, shape: _Shape, jobs: _Jobs, kinds: Sequence[str] = _KINDS
 ) -> dict[str, list[_Figures]]:
-    """Every statistic of a column of `job_times`, null where no job has a value.
+    """Every statistic of a column of `job_times`, null if no job has a value.
 
     Args:
         times: the jobs' times.
         name: of the column.
-        shape: how it is summed up.
-        jobs: the jobs that it is of.
-        kinds: how they are divided.
+        shape: the statistics to compute.
+        jobs: the jobs that the metric covers.
+        kinds: the divisions.
 
     Returns:
         For `ALL` one row; for each kind a row for each of its names.
@@ -336,16 +336,16 @@ def _slowdowns(jobs: _Jobs) -> Iterator[Measurement]:
 
 
 def mean_slowdowns(run: Run, window: Window, groups: Ints, only: pl.Series | None = None) -> list[float]:
-    """The mean bounded slowdown of each group of jobs, as `slowdown.bounded.mean` is.
+    """The mean bounded slowdown of each group of jobs, computed like `slowdown.bounded.mean`.
 
     Args:
         run: the run.
-        window: what is measured.
+        window: the measured time.
         groups: the number of the group of each job of the run.
         only: whether each job of the run counts; all of them by default.
 
     Returns:
-        The means in the order of the groups, without groups where no job counts.
+        The means in the order of the groups; groups without a job that counts are left out.
     """
     times = _Jobs(run, window, only).times("job", "slowdown")
     slowdown = times["slowdown"].to_numpy()
@@ -355,7 +355,7 @@ def mean_slowdowns(run: Run, window: Window, groups: Ints, only: pl.Series | Non
 
 
 def _weighted(times: pl.DataFrame) -> float | None:
-    """The mean slowdown, weighted; None where nothing has a weight."""
+    """The weighted mean slowdown; None if nothing has a weight."""
     weight, slowdown = times["weight"].to_numpy(), times["slowdown"].to_numpy()
     whole = exact_sum(weight)
     return exact_sum(weight * slowdown) / whole if whole else None
@@ -368,7 +368,7 @@ def _factors(figures: _Figures, scope: str) -> Iterator[Measurement]:
 
 
 def measure_counts(run: Run, window: Window) -> Iterator[Measurement]:
-    """How many jobs finished and did not, and how fast."""
+    """The numbers of jobs that finished and did not, and the throughput."""
     times = job_times(run, window, "job", "submit", "completion", "finished")
     job, submit, completion = numbers(times, "job", "submit", "completion")
     ended = times["finished"].to_numpy()

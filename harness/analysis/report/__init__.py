@@ -1,6 +1,6 @@
 """Reports of runs, and their built-in sections, registered like any other plugin's.
 
-Authors of sections find here what a section is made of; see `harness.analysis.report.blocks`.
+Authors of sections find the blocks of a section here; see `harness.analysis.report.blocks`.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What sections are made of is imported when somebody makes one."""
+    """Imports the blocks of sections at first use."""
     if name not in __all__:
         raise AttributeError(f"module 'harness.analysis.report' has no attribute {name!r}")
     return getattr(import_module("harness.analysis.report.blocks"), name)
 
 
 _BUILT_IN = (
-    ("headlines", "Which one, and at what cost?", "what to take and on what condition, with its costs"),
+    ("headlines", "Which one, and at what cost?", "the recommended run, its condition and its costs"),
     ("frontier", "What is traded for what", "waits against lost work, and which runs no other beats"),
-    ("losses", "Who wins, who loses", "hours waited and work lost by queue, and for whom it was lost"),
+    ("losses", "Who wins, who loses", "hours waited and work lost by queue, and the queues it was lost for"),
     ("waiting", "Who waited, and how long", "waiting jobs over time, how long jobs waited, and which ones"),
-    ("allocation", "Who held what, when", "what queues held over time, beside what is their own"),
-    ("fairness", "How fairly it was shared", "how far shares were from ideal ones over time"),
+    ("allocation", "Who held what, when", "what queues held over time, and their own quota"),
+    ("fairness", "How fairly it was shared", "the distance of shares from ideal over time"),
     (
         "disruption",
         "What was preempted, and why",
@@ -75,7 +75,7 @@ def harness_register_sections(register: RegisterSection) -> None:
         "record",
         _section("record"),
         title="Against what happened",
-        help="simulations against the record of what happened, where one of the runs is a record",
+        help="simulations against the record of what happened, if one of the runs is a record",
         place=150,
     )
     register(
@@ -95,7 +95,7 @@ def harness_register_sections(register: RegisterSection) -> None:
 
 
 def _section(name: str) -> MakeSection:
-    """A section from the module of its name, which is imported when a report is made."""
+    """A section from the module of its name, imported when a report is made."""
 
     def make(material: Material) -> Iterable[Block]:
         return import_module(f"harness.analysis.report.sections.{name}").blocks(material)  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Amounts as charts and sentences show them: in cores, GiB, or as they are counted."""
+"""Amounts for charts and sentences: in cores, in GiB, or as counts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.base.units import DAY, HOUR, MINUTE, SECOND, Unit, unit_of
 
 
 def shown_in(resource: str) -> Unit:
-    """What sentences and charts tell amounts of a resource in: each counted one has its own name."""
+    """The unit for amounts of a resource in sentences and charts; a counted resource is its own unit."""
     unit = unit_of(resource)
     if resource in ("cpu", "memory"):
         return unit
@@ -32,10 +32,10 @@ def percent(value: float) -> str:
 
 
 class Scale(NamedTuple):
-    """How an axis shows values of a metric.
+    """The scale of an axis for values of a metric.
 
     Attributes:
-        unit: for its title; empty where numbers say it.
+        unit: for its title; empty if the numbers show it.
         size: how many of the metric's units one on the axis is.
         shown_as: the format of its numbers; empty for short ones such as 15k.
     """
@@ -45,12 +45,12 @@ class Scale(NamedTuple):
     shown_as: str = ""
 
     def of(self, values: Iterable[float]) -> list[float]:
-        """Values as the axis has them."""
+        """Values in units of the axis."""
         return [value / self.size for value in values]
 
 
 def scale_of(unit: str, values: Sequence[float]) -> Scale:
-    """How values in a metric's unit are shown: times in what fits the longest, parts in per cent."""
+    """The scale for values in a metric's unit: times in the unit that fits the longest, parts in per cent."""
     if unit == "s":
         most = max(map(abs, values), default=0.0)
         for name, size in (("days", DAY), ("hours", HOUR), ("minutes", MINUTE)):

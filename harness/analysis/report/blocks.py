@@ -1,7 +1,6 @@
-"""What a section of a report is made of: text, tables and charts, with no word yet of HTML or Markdown.
+"""The blocks of a report's section: text, tables and charts, independent of HTML and Markdown.
 
-All text is plain: whoever renders it escapes it, so that a name from a trace or a manifest may stand
-anywhere.
+All text is plain. The renderer escapes it, so that any block may contain names from a trace or a manifest.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from altair.typing import ChartType
 
 Verdict: TypeAlias = Literal["better", "worse", "same", "equal", "open", ""]
-"""What a change against the baseline means; empty where nothing can be said."""
+"""The verdict on a change against the baseline; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +21,8 @@ class Text:
     """A paragraph.
 
     Attributes:
-        text: what it says.
-        lead: whether it is what all else is there for, and stands out.
+        text: its words.
+        lead: whether it is the main message and stands out.
     """
 
     text: str
@@ -36,7 +35,7 @@ class Points:
 
     Attributes:
         items: one or more.
-        title: what they are about, if that needs saying.
+        title: their topic, if they need one.
     """
 
     items: Sequence[str]
@@ -45,20 +44,20 @@ class Points:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Something to copy, such as a command, as it stands."""
+    """Text to copy exactly, such as a command."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell of a table that says whether its figure is a good one.
+    """A cell of a table with a verdict on its figure.
 
     Attributes:
         text: the figure.
-        verdict: what it means.
-        sign: what stands for the verdict; it is read out as a word.
-        bar: how long a bar beside it is, from -1 (to the left) to 1 (to the right); None for no bar.
+        verdict: the verdict on it.
+        sign: the sign of the verdict; screen readers read it as a word.
+        bar: the length of a bar beside it, from -1 (to the left) to 1 (to the right); None for no bar.
     """
 
     text: str
@@ -69,10 +68,10 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table; the first cell of a row says what the others are of.
+    """A table; the first cell of a row names the row.
 
     Attributes:
-        caption: what it shows.
+        caption: the topic of the table.
         head: a name for each column.
         rows: as many cells in each as `head` has.
     """
@@ -89,7 +88,7 @@ class Score:
     Attributes:
         topic: what it is about, in a word.
         meaning: what is measured, and which direction is good.
-        values: for each run its name, the figure, and how that differs from the baseline's.
+        values: for each run its name, the figure, and its difference from the baseline's.
     """
 
     topic: str
@@ -106,7 +105,7 @@ class Scores:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What a colour of a chart stands for.
+    """The meaning of a colour in a chart.
 
     Attributes:
         name: a queue, a run, ...
@@ -126,12 +125,12 @@ class Figure:
     """A chart.
 
     Attributes:
-        title: what it shows.
-        words: the same in sentences with figures, for those who cannot see it, and for Markdown.
-        draw: makes the chart for a width in pixels, which is that of the whole chart, axes included. It is
-            asked for more than one width, and not at all for Markdown.
-        keys: what its colours stand for; the chart itself needs no legend.
-        note: how to read it, where that is not plain.
+        title: the topic of the chart.
+        words: the same content in sentences with figures, for readers who cannot see it, and for Markdown.
+        draw: makes the chart for a width in pixels, that of the whole chart with its axes. It is called for
+            several widths, and not at all for Markdown.
+        keys: the meanings of its colours; the chart itself needs no legend.
+        note: how to read it, if that is not obvious.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""Choices between two costs, and which of them no other beats: what a chart of a frontier shows."""
+"""Choices between two costs, and those that no other beats: the content of a frontier's chart."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from harness.analysis.comparison.statistics.frontier import undominated
 
 
 class Axis(NamedTuple):
-    """What an axis shows.
+    """An axis of the chart.
 
     Attributes:
         title: with its unit.
-        shown_as: how its numbers are written, as `axes.written` has it.
-        sign: 1 where less is better, -1 where more is.
+        shown_as: the format of its numbers, see `axes.written`.
+        sign: 1 if less is better, -1 if more is.
     """
 
     title: str
@@ -26,10 +26,10 @@ class Choice(NamedTuple):
     """A point.
 
     Attributes:
-        name: what stands beside it.
+        name: the label beside it.
         x: its place.
         y: its place.
-        told: what is shown under the pointer.
+        told: the text under the pointer.
         key: the number of its colour.
     """
 
@@ -41,5 +41,5 @@ class Choice(NamedTuple):
 
 
 def unbeaten(choices: Sequence[Choice], x: Axis, y: Axis) -> set[int]:
-    """The places of the choices that no other is as good as in both, and better than in one."""
+    """The places of the choices that no other one dominates: as good on both axes, and better on one."""
     return undominated([(x.sign * each.x, y.sign * each.y) for each in choices])

@@ -1,4 +1,4 @@
-"""Rows of tables that compare runs: the baseline's value, then each other one's beside how it differs."""
+"""Rows of tables that compare runs: the baseline's value, then each other run's value and difference."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def compared_head(material: Material, first: str) -> list[str]:
 
 
 def compared_row(name: str, pairs: Sequence[tuple[str, Cell]]) -> list[str | Cell]:
-    """A row: what it is of, and for each run a value and its change; the baseline's has none."""
+    """A row: its name, and a value and a change for each run; the baseline has no change."""
     (value, _), *others = pairs
     return [name, value, *(cell for pair in others for cell in pair)]
 
 
 def cells(line: Line) -> list[tuple[str, Cell]]:
-    """For each run the value, and how it differs from the baseline's."""
+    """For each run the value, and its difference from the baseline's."""
     values = [value for value, _ in line.cells]
     digits = digits_of(*line.row.values)
     changes = [_cell(change, line.measured, digits) for change in line.row.changes]
@@ -51,13 +51,13 @@ def _cell(change: Change, measured: Measurement, digits: int) -> Cell:
 
 
 def hours_waited(line: Line, jobs: Sequence[int]) -> list[float | None]:
-    """What a mean wait comes to, in hours of all jobs of each run; see `so_far`."""
+    """A mean wait as the sum over all jobs of each run, in hours; see `so_far`."""
     seconds = zip(line.row.values, jobs, strict=True)
     return [None if mean is None else mean * count * SECOND / HOUR for mean, count in seconds]
 
 
 def so_far(material: Material) -> str:
-    """What follows the name of such hours where some jobs had not started: they wait for longer."""
+    """The suffix of such hours if some jobs had not started: their waits still grow."""
     shares = (value for line in material.lines("wait.never_started") for value in line.row.values)
     return " (so far)" if any(shares) else ""
 
@@ -65,11 +65,11 @@ def so_far(material: Material) -> str:
 def hours_cells(
     hours: Sequence[float | None], judged: Line, *, widest: float | None = None
 ) -> list[tuple[str, Cell]]:
-    """The same as `cells` for hours that jobs waited in all.
+    """For each run the hours that jobs waited in all, and their difference from the baseline's.
 
     Args:
-        hours: one a run.
-        judged: the mean wait, which has the verdict of its sum.
+        hours: one per run.
+        judged: the mean wait; the sum has its verdict.
         widest: the difference whose bar is the longest; no bars by default.
     """
     base, *others = hours

@@ -1,4 +1,4 @@
-"""How far holders' shares were from ideal at every instant, and on which side each was on average."""
+"""The distance of holders' shares from ideal at every instant, and the side of each on average."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from harness.analysis.metrics.shares import Sharing, changes_at_once
 from harness.runs.run import Run
 
 ONE = 10**9
-"""A share of 1: shares are whole billionths here, so sums are the same on every machine."""
+"""A share of 1: shares are whole billionths here, so that sums are the same on every machine."""
 
 
 class Deviation(NamedTuple):
-    """What there is to say of a run's shares.
+    """The deviations of a run's shares.
 
     Attributes:
-        changes: `series` (always 0), `time` and `level`, half the sum of all differences between the shares
-            and the ideal ones. That is the part of the cluster with the wrong holders.
+        changes: `series` (always 0), `time` and `level`: half the sum of all differences between the shares
+            and the ideal ones. That is the part of the cluster that the wrong holders have.
         excess: holder -> its share minus its ideal share, on average over the run's window.
     """
 
@@ -32,7 +32,7 @@ class Deviation(NamedTuple):
 
 
 def deviation(run: Run) -> Deviation:
-    """How far a run's holders were from their ideal shares."""
+    """The distance of a run's holders from their ideal shares."""
     users = holders(run)
     levels: list[pl.DataFrame] = []
     sums = [0] * len(users)

@@ -1,4 +1,4 @@
-"""Turns altair's charts into SVG, or into specifications for the browser; says what to do without altair."""
+"""Turns altair's charts into SVG, or into specifications for the browser; without altair, says what to do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.analysis.report.blocks import Figure
 from harness.base.errors import InputError
 
 WIDE, NARROW = 900, 350
-"""The widths that figures are drawn in: for desks and paper, and for telephones."""
+"""The widths of drawn figures: for desks and paper, and for telephones."""
 
 _PATH = re.compile(r'(<path\b[^>]*?\bd=")([^"]*)')
 _DESCRIBED = re.compile(r'<(path|rect)\b([^>]*?) aria-label="([^"]*)"([^>]*?)(?:/>|></\1>)')
@@ -20,7 +20,7 @@ _OWN = re.compile(
     r'"(__proto__|__(?:define|lookup)[GS]etter__|constructor|hasOwnProperty|isPrototypeOf|'
     r'propertyIsEnumerable|to(?:Locale)?String|valueOf)"(?!:)'
 )
-"""Texts that are called like what every object of JavaScript has, in JSON."""
+"""Texts in JSON that equal the name of a property of every JavaScript object."""
 _NUMBER = re.compile(r"-?\d+\.\d+")
 
 _CONFIG: dict[str, Any] = {
@@ -79,11 +79,11 @@ def specification(figure: Figure, width: int) -> dict[str, Any]:
 
 
 def _drawable(spec: dict[str, Any]) -> dict[str, Any]:
-    """The specification with nothing in its texts that Vega stumbles over.
+    """The specification, with its texts changed so that Vega draws them right.
 
-    A sign stands for each character that JavaScript counts as two: Vega cuts texts that are too long between
-    any two of these, and half a character is none. A space without width follows what every object of
-    JavaScript has, such as `constructor`: Vega takes that for a text that it has seen before.
+    Characters that JavaScript counts as two are replaced by a sign. Vega may cut long texts between the two
+    halves, and half a character is invalid. A name that every object of JavaScript has, such as
+    `constructor`, gets a space without width. Otherwise Vega takes it for a text that it has seen before.
     """
     text = json.dumps(spec)
     replaced = _OWN.sub(r'"\1\\u200b"', _PAIR.sub(r"\\ufffd", text))
@@ -116,7 +116,7 @@ def live(figure: Figure) -> dict[str, Any]:
 
 
 def svg(figure: Figure, width: int) -> str:
-    """A figure as SVG; what marks are described as is shown under the pointer."""
+    """A figure as SVG; the descriptions of marks are shown under the pointer."""
     import vl_convert
 
     drawn: str = vl_convert.vegalite_to_svg(specification(figure, width))

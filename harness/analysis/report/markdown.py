@@ -1,4 +1,4 @@
-"""A report as Markdown, for a pull request: tables as tables, charts in words."""
+"""Writes a report as Markdown, for a pull request: tables as tables, charts in words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.plugins.section import named
 
 
 def markdown(report: Report) -> str:
-    """All chapters; what a name could mean in Markdown or HTML is taken from it.
+    """Writes all chapters; names lose any meaning that they would have in Markdown or HTML.
 
     Raises:
         PluginError: a plugin's section cannot be written.

@@ -1,4 +1,4 @@
-"""What sections of a report are made from: the runs, and what several sections need of them, read once."""
+"""The material of sections: the runs, and the data that several sections need, read once."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _FURTHER = (
 
 
 class Lane(NamedTuple):
-    """What a chart shows as one: a holder, or all those that are too small to be shown by themselves.
+    """One series of a chart: a holder, or all those that are too small to be shown by themselves.
 
     Attributes:
         name: for people, printable and short; no two lanes have the same.
         holders: by name.
         colour: the same in every chart.
-        nominal: for each run how much of the charts' resource is their own; None without quotas.
+        nominal: for each run the lane's own quota of the charts' resource; None without quotas.
     """
 
     name: str
@@ -56,23 +56,23 @@ class Material:
     Args:
         comparison: the runs.
         command: the command line that makes the report, if there was one.
-        part: the time that shows jobs one by one, as `FROM..TO`.
+        part: the time in which jobs are shown one by one, as `FROM..TO`.
 
     Raises:
-        InputError: a time of the part is none of the run.
-        OptionError: the part is not understood, or nothing lies in it.
+        InputError: a time of the part cannot be read.
+        OptionError: the part is no `FROM..TO`, or nothing of the run lies in it.
 
     Attributes:
         comparison: the runs, the baseline first.
         command: as given.
         runs: those of the comparison.
-        names: what each run is called, printable.
-        shifts: for each run what makes a time since its origin one on the axis of time, which begins at the
-            baseline's origin.
+        names: the name of each run, printable.
+        shifts: for each run, the time to add to a time since its origin to get one on the axis of time. The
+            axis begins at the baseline's origin.
         windows: for each run its own window, on the axis of time.
         window: from the first submission to the end of the run that ends last: the axis of time.
-        resource: what charts of amounts show: the resource that the baseline uses most of.
-        part: the time that shows jobs one by one; None if nobody asked.
+        resource: the resource in charts of amounts: the one that the baseline uses most.
+        part: the time in which jobs are shown one by one; None if none was given.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Material:
 
     @property
     def capacities(self) -> list[float | None]:
-        """For each run how much of `resource` there is, if that is known: the mean over its own window."""
+        """For each run the capacity of `resource`, if it is known: the mean over the run's own window."""
         found: list[float | None] = []
         for run in self.runs:
             window, first = run.window, run.capacity.get(self.resource)
@@ -111,14 +111,14 @@ class Material:
 
     @property
     def capacity_steps(self) -> list[list[Step]]:
-        """For each run since when there is how much of `resource`, on the axis of time; see `_drawn`."""
+        """For each run the capacities of `resource`, each with its time on the axis; see `_drawn`."""
         return [
             self._drawn(run.capacity_steps(self.resource), window, shift)
             for run, window, shift in zip(self.runs, self.windows, self.shifts, strict=True)
         ]
 
     def nominal_steps(self, lanes: Iterable[Lane]) -> list[list[Step]]:
-        """For each run since when how much of `resource` is the lanes' own together, on the axis of time."""
+        """For each run the lanes' own quota of `resource` together, each level with its time on the axis."""
         names = [name for lane in lanes for name in lane.holders]
 
         def own(cluster: Mapping[str, Any]) -> int | None:
@@ -136,7 +136,7 @@ class Material:
         return found
 
     def _drawn(self, levels: Sequence[Step], window: Window, shift: int) -> list[Step]:
-        """Steps within a window on the axis of time, the first at its beginning, without those of None."""
+        """Steps within a window on the axis of time, from its beginning; skips steps without a level."""
         on_axis = [Step(max(each.time + shift, self.window.start), each.amount) for each in levels]
         found = [each for each in on_axis if each.time < window.end] or on_axis[:1]
         return [
@@ -147,7 +147,7 @@ class Material:
 
     @cached_property
     def table(self) -> list[Line]:
-        """What a comparison shows and some further metrics over all jobs, judged as one table."""
+        """The metrics of a comparison's table and some further ones, over all jobs, judged as one table."""
         measured = {row.metric for row, _ in self.comparison.select()}
         wanted = [metric for metric in (*SHOWN, *_FURTHER) if metric in measured]
         every = lines(self.comparison, wanted, "all") if wanted else []
@@ -155,7 +155,7 @@ class Material:
         return sorted(found, key=lambda line: wanted.index(line.measured.metric))
 
     def lines(self, metric: str, scope: str = "all") -> list[Line]:
-        """A metric as comparisons show it, a line a scope and resource; nothing where it was not measured."""
+        """The lines of a metric in a comparison, one per scope and resource; empty if it was not measured."""
         return lines(self.comparison, [metric], scope) if (metric, scope) in self._measured else []
 
     @cached_property
@@ -165,10 +165,10 @@ class Material:
         return known | {(metric, scope.partition("=")[0]) for metric, scope in known}
 
     def of_runs(self, ask: Callable[[Run], T]) -> list[T]:
-        """What is asked of every run.
+        """Calls `ask` for every run and returns the answers.
 
         Raises:
-            RunError: a table of a run is damaged; names the run.
+            RunError: a table of a run is damaged; the message names the run.
         """
         answers = []
         for run in self.runs:
@@ -178,9 +178,9 @@ class Material:
 
     @property
     def own_jobs(self) -> str:
-        """A sentence, after a space, that says of what is shown of each run that it is of all its own jobs.
+        """A sentence, after a space, that says that figures of a run cover all its own jobs.
 
-        Nothing where all runs have the same jobs.
+        Empty if all runs have the same jobs.
         """
         pairs = self.comparison.pairs
         if pairs.whole:
@@ -190,13 +190,13 @@ class Material:
 
     @property
     def common_jobs(self) -> str:
-        """The jobs that waits, slowdowns and lost work are compared by, in words; see `own_jobs`."""
+        """The jobs whose waits, slowdowns and lost work are compared, in words; see `own_jobs`."""
         pairs = self.comparison.pairs
         return "" if pairs.whole else f"the {pairs.count:,} jobs that all runs have"
 
     @cached_property
     def jobs_of_queues(self) -> Sequence[Mapping[str, int]]:
-        """For each run queue -> how many of its jobs waits are of: those that all runs have and take."""
+        """For each run: queue -> the number of its jobs that all runs have and accept; waits cover these."""
         found, pairs = [], self.comparison.pairs
         ends = [each.jobs for each in self.comparison.shares] or [run.window.end for run in self.runs]
         for run, rows, refused, end in zip(self.runs, pairs.rows, pairs.refused, ends, strict=True):
@@ -230,7 +230,7 @@ class Material:
 
     @cached_property
     def holder(self) -> str:
-        """What lanes are, in a word: quotas, or queues where no run has any quota."""
+        """The word for lanes: quotas, or queues if no run has any quota."""
         known = any(holder.nominal is not None for run in self.runs for holder in holders(run))
         return QUOTA if known else QUEUE
 
@@ -241,7 +241,7 @@ class Material:
 
     @cached_property
     def held(self) -> list[list[float]]:
-        """For each run how much of `resource` each lane held, on average over the run's own window."""
+        """For each run the amount of `resource` that each lane held, on average over the run's own window."""
         found = []
         for window, changes in zip(self.windows, self._moves, strict=True):
             span = max(1, window.end - window.start)
@@ -251,7 +251,7 @@ class Material:
 
     @property
     def run_keys(self) -> list[Key]:
-        """The legend of charts that tell runs apart."""
+        """The legend of charts with a colour per run."""
         tones, dashes = palette.RUNS, palette.DASHES
         return [
             Key(name, tones[place % len(tones)].light, dashes[place % len(dashes)], line=True)
@@ -260,16 +260,16 @@ class Material:
 
     @property
     def lane_keys(self) -> list[Key]:
-        """The legend of charts that tell lanes apart."""
+        """The legend of charts with a colour per lane."""
         return [Key(lane.name, lane.colour) for lane in self.lanes]
 
     def per_pixel(self, level: str, pixels: int, *, together: bool = False) -> list[pl.DataFrame]:
-        """For each run what `reduction.per_pixel` says, on one axis, within its own window.
+        """For each run the result of `reduction.per_pixel`, on one axis, within its own window.
 
         Args:
             level: one of `harness.analysis.report.series.LEVELS`.
-            pixels: how many there are for `window`.
-            together: all lanes as one series, number 0; else one series a lane.
+            pixels: the number of pixels for `window`.
+            together: True for all lanes as one series, number 0; else one series per lane.
         """
         return self.reduced(
             [
@@ -280,14 +280,14 @@ class Material:
         )
 
     def reduced(self, steps: Iterable[pl.DataFrame], pixels: int) -> list[pl.DataFrame]:
-        """What `per_pixel` makes of a frame of each run, times on the axis, within the run's own window."""
+        """The result of `per_pixel` for a frame of each run, on the axis, within the run's own window."""
         return [
             per_pixel(frame, self.window, pixels).filter(pl.col("time").is_between(window.start, window.end))
             for frame, window in zip(steps, self.windows, strict=True)
         ]
 
     def over_all(self, level: str, *, together: bool = False) -> list[pl.DataFrame]:
-        """For each run the same over its own window as a whole: a row a series that ever had a level."""
+        """For each run its whole window as one pixel: a row per series that ever had a level."""
         several = self._together if together else self._apart
         return [
             per_pixel(levels.select("series", "time", level=level), window, 1)
@@ -307,18 +307,18 @@ class Material:
         return self.on_axis(self.of_runs(lambda run: series.moves(run, self.resource)))
 
     def on_axis(self, frames: Iterable[pl.DataFrame], *columns: str) -> list[pl.DataFrame]:
-        """A frame of each run with times on the axis of time.
+        """The frames of all runs with their times on the axis of time.
 
         Args:
             frames: with times since each run's own origin.
-            columns: which are times; `time` by default.
+            columns: the columns with times; `time` by default.
         """
         times = pl.col(columns or ("time",))
         return [frame.with_columns(times + shift) for frame, shift in zip(frames, self.shifts, strict=True)]
 
 
 def moved(window: Window, shift: int) -> Window:
-    """A window with its times so much later."""
+    """A window with its times shifted by this much."""
     return Window(window.start + shift, window.end + shift)
 
 
@@ -328,11 +328,11 @@ def distinct(names: Iterable[str]) -> list[str]:
 
 
 def others(count: int) -> str:
-    """What so many that are shown as one are called."""
+    """The name for this many lanes that are shown as one."""
     return "1 other" if count == 1 else f"{count:,} others"
 
 
 def total(amounts: Iterable[int | None]) -> int | None:
-    """The sum of what is known; None where nothing is."""
+    """The sum of the known amounts; None if none is known."""
     known = [amount for amount in amounts if amount is not None]
     return sum(known) if known else None

@@ -1,4 +1,4 @@
-"""What pods held of each domain of a topology over time, by the nodes that they ran on."""
+"""The amounts that pods held in each domain of a topology over time, by their nodes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Level(NamedTuple):
 
     Attributes:
         topology, name: of the topology, and the node label.
-        nodes: domain, the values of the labels of its level and all coarser ones -> the names of its nodes.
+        nodes: domain (the values of the labels of its level and all coarser ones) -> the names of its nodes.
     """
 
     topology: str
@@ -39,7 +39,7 @@ def levels_of(run: Run) -> list[Level]:
 
 
 def capacities(run: Run, level: Level, resource: str) -> Mapping[str, int]:
-    """Domain -> how much of a resource its nodes have."""
+    """Domain -> the amount of a resource that its nodes have."""
     pools = run.info["cluster"]["allocatable"]
     rest: Mapping[str, int] = next((pool["amounts"] for pool in pools if "nodes" not in pool), {})
     own = {name: pool["amounts"] for pool in pools for name in pool.get("nodes", ())}
@@ -50,10 +50,10 @@ def capacities(run: Run, level: Level, resource: str) -> Mapping[str, int]:
 
 
 def moves(run: Run, resource: str) -> pl.DataFrame:
-    """How far what is held of nodes moves: `time`, `node` and `amount`.
+    """The changes in what is held on nodes: `time`, `node` and `amount`.
 
     Raises:
-        RunError: a table is damaged, or the run is so old that it does not say when jobs hold resources.
+        RunError: a table is damaged, or the run is so old that it does not record when jobs hold resources.
     """
     stays = holding(run, run.window).pods
     sizes = pod_sizes(run)
@@ -77,7 +77,7 @@ def moves(run: Run, resource: str) -> pl.DataFrame:
 def levels(
     changes: pl.DataFrame, nodes: Mapping[str, Sequence[str]], places: Mapping[str, int]
 ) -> pl.DataFrame:
-    """What each domain's pods hold: `series`, `time` and `level`, as `per_pixel` takes them.
+    """The amounts that pods hold in each domain: `series`, `time` and `level`, the input of `per_pixel`.
 
     Args:
         changes: from `moves`.

@@ -1,7 +1,7 @@
-"""A report as one HTML page that needs nothing else: no network, and no script unless it is asked for.
+"""Writes a report as one HTML page that needs no network, and has a script only on request.
 
-Whatever text there is passes `harness.base.text.printable` and is escaped here; the page's own security
-policy forbids everything that is not in it.
+All text passes `harness.base.text.printable` and is escaped here. The page's own security policy forbids
+everything that is not part of the page.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _WORDS = {
     "open": "not judged",
 }
 _BAR = 80
-"""How wide the bars of a table are, pixels."""
+"""The width of a table's bars, in pixels."""
 
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
 def page(report: Report, *, interactive: bool = False) -> str:
-    """The page.
+    """Writes the page.
 
     Raises:
-        InputError: what charts are drawn with is not installed.
+        InputError: the packages that draw charts are not installed.
         PluginError: a plugin's section cannot be written.
     """
     if any(isinstance(block, Figure) for chapter in report.chapters for block in chapter.blocks):
@@ -117,12 +117,12 @@ def _text(text: str) -> str:
 
 
 def _prose(text: str) -> str:
-    """Text where pieces between backticks are code."""
+    """The text with pieces between backticks as code."""
     return re.sub("`([^`]+)`", r"<code>\1</code>", _text(text))
 
 
 def _slug(name: str) -> str:
-    """A section's name as an address within the page."""
+    """The address of a section within the page, from its name."""
     return escape("-".join(printable(name).split()))
 
 
@@ -201,12 +201,12 @@ def _swatch(key: Key) -> str:
 
 
 def _hidden(svg: str) -> str:
-    """A chart whose parts are not read out one by one: what is around it says it all."""
+    """A chart whose parts screen readers skip, because the text around it says it all."""
     return svg.replace("<svg ", '<svg aria-hidden="true" focusable="false" ', 1)
 
 
 def _tones() -> str:
-    """The tones of all colours of the palette, for light and for dark pages, and where they apply."""
+    """The tones of all colours of the palette, for light and for dark pages, as a style sheet."""
 
     def variables(dark: bool) -> str:
         return "".join(
@@ -223,7 +223,7 @@ def _tones() -> str:
 
 
 def _script(figures: Sequence[Figure]) -> tuple[str, str]:
-    """The script that puts live charts in the place of drawn ones, and what the policy is to allow."""
+    """The script that replaces drawn charts by live ones, and the permissions that it needs."""
     import vl_convert
 
     code = vl_convert.javascript_bundle(_resource("page.js")).replace("</script", "<\\/script")

@@ -1,8 +1,8 @@
 """The colours of charts: colour-blind readers can tell them apart, and each has a tone for dark pages.
 
-Lines of runs have Okabe and Ito's palette, and differ in their dashes too. Areas of queues have Paul Tol's
-"muted" one. All else has his "medium contrast" one. Charts are drawn in the light tones, and the page's style
-sheet puts the dark ones in their place.
+Lines of runs use Okabe and Ito's palette, and have different dashes too. Areas of queues use Paul Tol's
+"muted" palette, and everything else his "medium contrast" one. Charts are drawn in the light tones, and the
+page's style sheet replaces them by the dark ones.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Makes long series short enough to draw: for every pixel the lowest, the mean and the highest level.
+"""Makes long series short enough to draw: the lowest, the mean and the highest level of every pixel.
 
-What a series does within a pixel cannot be drawn, but no peak is lost: it is the highest level of its pixel.
+Changes within a pixel cannot be drawn, but no peak is lost: it is the highest level of its pixel.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from harness.plugins.measurement import Window
 
 
 def per_pixel(changes: pl.DataFrame, window: Window, pixels: int) -> pl.DataFrame:
-    """What step functions come to in equal parts of a window.
+    """Summarizes step functions over equal parts of a window.
 
     Args:
-        changes: `series`, `time` in microseconds and `level`, an integer that holds from then until the next
-            row of the series, or the end of the window. Rows are in order of time, and of two rows of one
-            instant the second counts. Before its first row a level is 0.
+        changes: `series`, `time` in microseconds and `level`. The level is an integer that lasts until the
+            next row of the series, or the end of the window. Rows are in order of time, and of two rows of
+            one instant the second counts. Before its first row a level is 0.
         window: what is drawn.
-        pixels: how many parts; fewer where the window has not as many microseconds.
+        pixels: how many parts; fewer if the window has fewer microseconds.
 
     Returns:
         `series`, `pixel` (from 0), `time` (its middle), `low`, `mean` (over time) and `high`; sorted by

@@ -1,4 +1,4 @@
-"""How to repeat a report: the commands that made the runs, and the one that made the report."""
+"""The commands that repeat a report: those that made the runs, and the one that made the report."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from harness.base.text import printable
 from harness.runs.run import Run
 
 _SELDOM = ("at_start", "unfinished", "seed", "twin", "alone")
-"""Settings that runs say only where they mean something."""
+"""Settings that runs record only if they have a meaning there."""
 
 
 def repeat(material: Material) -> Iterator[str]:
     """Lines for a shell; for runs made in Python, the calls that make them.
 
-    A line is printable: what a trace's name could do to a terminal is taken out of it.
+    Lines are printable: characters of a trace's name that could act on a terminal are removed.
     """
     lines: dict[str, None] = {}
     for run in material.runs:
@@ -31,7 +31,8 @@ def repeat(material: Material) -> Iterator[str]:
 def _calls(run: Run) -> Iterator[str]:
     """The call of `harness.replay` that makes a run, with what it needs before it.
 
-    What no file has, a cluster that was changed in memory or a policy class, it names, and says what that is.
+    No file may have the cluster or the policy: a cluster changed in memory, a policy class. The call then has
+    a name for it, and a comment says what it is.
     """
     info = run.info
     provenance, policy, settings = info["provenance"], info["policy"], info["settings"]
@@ -65,7 +66,7 @@ def _calls(run: Run) -> Iterator[str]:
 
 
 def _cluster(info: Mapping[str, Any]) -> tuple[list[str], str]:
-    """Lines before the call, and what to give it for the cluster: "" for what it finds by itself."""
+    """The lines before the call, and its argument for the cluster; "" if the call finds it itself."""
     source, files = info["provenance"].get("cluster"), info["provenance"].get("cluster_files")
     if not source or (info["cluster"].get("assumed") and files in (None, [], [""])):
         return [], ""

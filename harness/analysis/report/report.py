@@ -1,4 +1,4 @@
-"""A report: what all registered sections say of some runs, to be written as a page or as Markdown."""
+"""A report: the output of all registered sections for some runs, to be written as a page or as Markdown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.plugins.section import named
 
 
 class Chapter(NamedTuple):
-    """A section with what stands in it; `owner` is the plugin that it is of."""
+    """A section with its blocks; `owner` is the plugin that registered it."""
 
     name: str
     owner: str
@@ -24,7 +24,7 @@ class Chapter(NamedTuple):
 
 @dataclass(frozen=True)
 class Report:
-    """What is to be written, chapter by chapter.
+    """A report before it is written.
 
     Attributes:
         title: of the whole.
@@ -37,13 +37,13 @@ class Report:
     chapters: Sequence[Chapter]
 
     def html(self, *, interactive: bool = False) -> str:
-        """One page that needs nothing else.
+        """Writes one page that needs nothing else.
 
         Args:
-            interactive: adds a script that lets charts be zoomed and asked for values.
+            interactive: True to add a script, so that readers can zoom charts and see values.
 
         Raises:
-            InputError: what charts are drawn with is not installed.
+            InputError: the packages that draw charts are not installed.
             PluginError: a chart of a plugin's section cannot be drawn.
         """
         from harness.analysis.report.page import page
@@ -60,18 +60,18 @@ class Report:
 def compose(
     comparison: Comparison, plugins: Plugins, *, command: str | None = None, gantt: str | None = None
 ) -> Report:
-    """Ask every section what it has to say of some runs.
+    """Collects the blocks of every section for some runs.
 
     Args:
         comparison: the runs.
-        plugins: who registered sections.
+        plugins: with the registered sections.
         command: the command line that makes the report.
-        gantt: the time that shows jobs one by one, as `FROM..TO`; all of small runs by default.
+        gantt: the time in which jobs are shown one by one, as `FROM..TO`; all of small runs by default.
 
     Raises:
         PluginError: a section failed.
-        InputError: a time of `gantt` is none of the run.
-        OptionError: it is not understood, or nothing lies in it.
+        InputError: a time of `gantt` cannot be read.
+        OptionError: `gantt` is no `FROM..TO`, or nothing of the run lies in it.
     """
     material = Material(comparison, command=command, part=gantt)
     chapters = []

@@ -1,4 +1,4 @@
-"""What each holder holds and how many of its jobs wait, over time: the step functions that charts draw."""
+"""The amounts that each holder holds and the number of its waiting jobs over time, as step functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LEVELS = ("allocated", "pending_jobs")
 
 
 def moves(run: Run, resource: str) -> pl.DataFrame:
-    """How far the levels of holders move: `time, holder` (its name) and a column for each of `LEVELS`."""
+    """The changes of holders' levels: `time, holder` (its name) and a column for each of `LEVELS`."""
     behind = holder_behind(run)
     return (
         run.micros("timeline")
@@ -38,7 +38,7 @@ def used(changes: pl.DataFrame, window: Window) -> Mapping[str, int]:
 
 
 def levels(changes: pl.DataFrame, places: Mapping[str, int]) -> pl.DataFrame:
-    """Add up holders that are drawn as one: `series`, `time` and `LEVELS`, as `per_pixel` takes them.
+    """Adds up holders that are drawn as one: `series`, `time` and `LEVELS`, the input of `per_pixel`.
 
     Args:
         changes: from `moves`.

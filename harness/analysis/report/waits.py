@@ -1,4 +1,4 @@
-"""How long jobs waited for their first progress, and how long they took, as distributions show it."""
+"""The distributions of jobs' waits until first progress, and of their slowdowns."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Waited(NamedTuple):
     sorted: pl.Series
 
     def within(self, value: float) -> float:
-        """The part of the jobs that waited at most so long, or have at most that slowdown."""
+        """The part of the jobs that waited at most this long, or have at most this slowdown."""
         return self.sorted.search_sorted(value, side="right") / self.jobs if self.jobs else 0.0
 
     def quantile(self, percent: int) -> float | None:
-        """What this many of 100 jobs do not exceed; None where fewer started or finished."""
+        """The value that this many of 100 jobs do not exceed; None if fewer started or finished."""
         place = -(-self.jobs * percent // 100)
         return float(self.sorted[place - 1]) if 0 < place <= len(self.sorted) else None
 
@@ -50,12 +50,12 @@ class Waits(NamedTuple):
 
     @property
     def longest(self) -> float:
-        """The longest of all; 0 where there is none."""
+        """The longest of all; 0 if there is none."""
         return max((each.sorted[-1] for run in self.of_runs for each in run if len(each.sorted)), default=0.0)
 
 
 def waits(material: Material) -> Waits:
-    """How long jobs of each lane waited; first of all of them together, where there are several."""
+    """The waits of each lane's jobs; if there are several lanes, those of all jobs come first."""
     names = [lane.name for lane in material.lanes]
 
     def of_lanes(run: Run) -> list[Waited]:
@@ -72,7 +72,7 @@ def waits(material: Material) -> Waits:
 
 
 def _first_starts(run: Run) -> pl.DataFrame:
-    """`job` and `first_start` of all jobs, null where one had not started."""
+    """`job` and `first_start` of all jobs, null if a job had not started."""
     times = job_times(run, run.window, "job", "first_start", "started")
     return times.select("job", pl.when("started").then("first_start"))
 
@@ -82,7 +82,7 @@ def _waited(waits: pl.Series) -> Waited:
 
 
 def slowdowns(material: Material) -> Waits:
-    """How many times longer than its work each job took, bounded as `slowdown.bounded` is."""
+    """The slowdown of each job: time taken as a multiple of its work, bounded like `slowdown.bounded`."""
 
     def of_all(run: Run) -> list[Waited]:
         times = job_times(run, run.window, "slowdown", "finished")
@@ -92,10 +92,10 @@ def slowdowns(material: Material) -> Waits:
 
 
 def waits_by_size(material: Material) -> Waits:
-    """How long jobs waited by how much of the charts' resource they ask for, doubling from group to group.
+    """The waits of jobs by their request of the charts' resource, which doubles from group to group.
 
-    Groups are those that some run has jobs of, the smallest first; nothing for runs that do not say what jobs
-    ask for.
+    Groups are those that some run has jobs of, the smallest first. Runs that do not record requests have
+    none.
     """
     column, unit = f"request.{material.resource}", shown_in(material.resource)
 

@@ -1,4 +1,4 @@
-"""What a simulation is worth: a record of what happened against a replay of the same jobs, job by job."""
+"""Validates a simulation: compares a record of what happened with a replay of the same jobs, job by job."""
 
 from harness.analysis.validation.validation import Validation
 

@@ -23,24 +23,25 @@ if TYPE_CHECKING:
     from harness.runs.run import Run
 
 CAPACITIES = (Fraction(1), Fraction(19, 20), Fraction(9, 10), Fraction(17, 20), Fraction(4, 5))
-"""Parts of the cluster's capacity that are tried."""
+"""The parts of the cluster's capacity to try."""
 
 LATENCY = "evictionLatency"
-"""The option of policies for how long a victim takes until it is heard that it is to leave."""
+"""The policies' option for the time until a victim hears of its eviction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What was fitted, and what it is worth.
+    """The fitted settings, and the errors with and without them.
 
     Attributes:
-        startup: how long pods take until they are ready, microseconds.
-        eviction_latency: of the policy, microseconds; None where it has no such option, or nothing tells.
+        startup: how long pods take until they are ready, in microseconds.
+        eviction_latency: of the policy, in microseconds; None if it has no such option, or the record does
+            not show it.
         capacity: the part of the cluster that seems to be there.
-        split: up to when jobs were submitted whose starts were used, microseconds since the origin.
-        before: errors of the jobs submitted later, without what was fitted.
-        after: the same with it.
-        told: the same in sentences.
+        split: jobs submitted before this time were used for the fit, in microseconds since the origin.
+        before: errors of the jobs submitted later, without the fitted settings.
+        after: the same with them.
+        told: the result in sentences.
     """
 
     startup: int
@@ -52,7 +53,7 @@ class Fit:
 
     @property
     def told(self) -> Iterator[str]:
-        """What was fitted and what it is worth, in sentences."""
+        """The fitted settings and their effect, in sentences."""
         fitted = [f"--startup {format_duration(self.startup)}"] if self.startup else []
         if self.eviction_latency:
             fitted.append(f"--set {LATENCY}={format_duration(self.eviction_latency)}")
@@ -64,7 +65,7 @@ class Fit:
                 yield f"the rest {name} it: {errors.told}"
 
     def to_json(self) -> dict[str, Any]:
-        """The same as plain values."""
+        """The fit as plain values."""
         return {
             "startup": self.startup,
             "eviction_latency": self.eviction_latency,
@@ -78,10 +79,10 @@ class Fit:
 def calibrate(
     validation: Validation, request: Request, plugins: Plugins, run: Callable[[Request], Run] | None = None
 ) -> Fit:
-    """Fit start-up, eviction latency and capacity to the jobs that arrive first, and judge by the others.
+    """Fits start-up, eviction latency and capacity to the jobs that arrive first, and judges by the others.
 
     Args:
-        validation: without any of that.
+        validation: of the simulation without these settings.
         request: the simulation, to be changed.
         plugins: carry it out.
         run: carries a request out; by default here.
@@ -129,7 +130,7 @@ def calibrate(
 
 
 def _latency(validation: Validation, startup: int, split: int) -> int | None:
-    """How much later than by the start-up alone those start for whom others are preempted; the median."""
+    """The median time by which preemptors start later than their start-up explains."""
     simulated = validation.simulated
     preempting = (
         simulated.scan("decisions")

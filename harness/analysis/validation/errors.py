@@ -1,4 +1,4 @@
-"""How far simulated starts are from recorded ones: over all jobs, and by queue, size, priority and hour."""
+"""The errors of simulated starts against recorded ones: in all, by queue, size, priority and hour."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from harness.plugins.measurement import Window
 
 GROUPS = ("queue", "size", "priority", "hour")
-"""How jobs are divided."""
+"""The columns by which jobs are divided."""
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -23,13 +23,13 @@ _SHORT = 100 * MINUTE
 
 
 def is_short(window: Window) -> bool:
-    """Whether a record of such a window is too short for shares of starts within ten minutes."""
+    """Returns True if a record of such a window is too short for shares of starts within ten minutes."""
     return window.end - window.start < _SHORT
 
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """The errors of some jobs; times in microseconds, positive where the simulation starts a job later.
+    """The errors of some jobs; times in microseconds, positive if the simulation starts a job later.
 
     Attributes:
         jobs: how many started in the record.
@@ -37,10 +37,10 @@ class Errors:
         quantiles: of the error, see `QUANTILES`.
         absolute: median of the error's size.
         absolute_p90: its 90th percentile.
-        within_minute, within_ten_minutes: share of all jobs with at most such an error; the second is None
-            where the record is short.
+        within_minute, within_ten_minutes: share of all jobs with at most such an error; the second is None if
+            the record is short.
         within_tenth: share of all jobs with an error of at most a tenth of their recorded wait, or a second.
-        rank: Spearman's correlation of waits; None where all are equal in one of both.
+        rank: Spearman's correlation of waits; None if all are equal in either run.
         recorded_wait, simulated_wait: summed.
         recorded_evictions, simulated_evictions: summed.
     """
@@ -61,7 +61,7 @@ class Errors:
 
     @property
     def told(self) -> str:
-        """How near starts are to those of the record, in words; "" where no job starts in the simulation."""
+        """The errors of starts, in words; "" if no job starts in the simulation."""
         if self.absolute is None:
             return ""
         middle, share = format_duration(round(self.absolute)), self.within_ten_minutes
@@ -74,7 +74,7 @@ class Errors:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The same as plain values; `quantiles` by name."""
+        """The errors as plain values; `quantiles` by name."""
         names = [f"p{round(100 * each):02}" for each in QUANTILES]
         return {**asdict(self), "quantiles": dict(zip(names, self.quantiles, strict=True))}
 
@@ -118,7 +118,7 @@ def errors_of(pairs: pl.DataFrame, *, short: bool = False) -> Errors:
 
 
 def by_group(pairs: pl.DataFrame, group: str, *, short: bool = False) -> Iterator[tuple[str, Errors]]:
-    """The errors of each part of the jobs that a column tells apart; the largest parts come first.
+    """The errors of each group of jobs by a column; the largest groups come first.
 
     Hours, priorities and sizes are in their own order.
     """

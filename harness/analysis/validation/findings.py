@@ -1,10 +1,10 @@
-"""Why a record differs from a simulation: capacity that was not there, or was there beside it; late starts.
+"""Reasons why a record differs from a simulation: less or more capacity than assumed, or late starts.
 
-The ground of the first is what a scheduler that leaves nothing idle would have done. If a job waits all
-through a span of time although all that it asks for is free, it was not free in truth. At most as much was
-missing as was free at the moment of largest use. Over a period that is close to the truth, as jobs fill what
-there is. A scheduler that holds jobs back for another reason (a strict order, reservations, fragmentation)
-shows the same in the simulation: what is not beyond that is no finding.
+The capacity is judged against a scheduler that leaves nothing idle. If a job waits all through a span
+although everything that it asks for seems free, it was not free in truth. The missing amount is at most what
+seemed free at the moment of largest use. Over a period that bound is close to the truth, because jobs fill
+what there is. A scheduler may hold jobs back for another reason (a strict order, reservations,
+fragmentation). The simulation then shows the same effect, and only what exceeds it is a finding.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ _SLACK = 5 * MINUTE
 _LEAST = 0.015
 """A missing part of a capacity below this is no finding: smaller ones come out in pieces."""
 _CONTRADICTS = 0.6
-"""Within a period that part of what is missing must be free all the time."""
+"""Within a period, this part of the missing amount must be free all the time."""
 _EVIDENCE = 6
 """A finding needs at least this many spans of evidence."""
 _MINE = 0.9
-"""A queue with this part of the evidence has lost quota; otherwise the whole has."""
+"""If a queue has this part of the evidence, it has lost quota; otherwise the whole object has."""
 _EVERYWHERE = 0.6
 """Periods that span this part of the time, several of them, are one load that varies."""
 _LEAST_LATE = 2 * SECOND
-"""Later starts are no matter of whole seconds, in which records are."""
+"""Starts that are later than this are not explained by records in whole seconds."""
 _SURE = 20
-"""So many jobs that start at once in the simulation tell whether they are all equally late in the record."""
+"""With this many jobs that start at once in the simulation, the record can show that all are equally late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +62,15 @@ class Finding:
     """One reason for differences.
 
     Attributes:
-        kind: `less` or `more` capacity than the manifests say, or `late` starts.
-        object: the kind of what has the capacity: `queue`, `nodes`, `whole`; "" for late starts.
+        kind: `less` or `more` capacity than the manifests give, or `late` starts.
+        object: the kind of object with the capacity: `queue`, `nodes`, `whole`; "" for late starts.
         name: its name.
         resource: what is missing; "" for late starts.
-        amount: how much less or more, in the resource's unit; for late starts microseconds.
-        capacity: what the manifests say; 0 for late starts.
-        start, end: the period, microseconds since the origin.
+        amount: how much less or more, in the resource's unit; for late starts in microseconds.
+        capacity: the capacity in the manifests; 0 for late starts.
+        start, end: the period, in microseconds since the origin.
         evidence: how many spans of time, or jobs, show it.
-        told: the same as a sentence; times are in `{start}` and `{end}`.
+        told: the finding as a sentence; times are in `{start}` and `{end}`.
     """
 
     kind: str
@@ -85,23 +85,23 @@ class Finding:
     told: str
 
     def to_json(self) -> dict[str, Any]:
-        """The same as plain values."""
+        """The finding as plain values."""
         return asdict(self)
 
     def covers(self, start: int, end: int) -> bool:
-        """Whether it may have to do with something that happened in a time."""
+        """Returns True if the finding's period overlaps this time, so that it may be the cause."""
         return self.start < end and start < self.end
 
     @property
     def weight(self) -> float:
-        """How much it is, in shares of a capacity times microseconds."""
+        """The size of the finding, in shares of a capacity times microseconds."""
         return self.amount / max(1, self.capacity) * (self.end - self.start)
 
 
 def findings_of(
     trace: Trace, cluster: Cluster, recorded: Run, simulated: Run, pairs: pl.DataFrame
 ) -> list[Finding]:
-    """All that can be said, the most important first: late starts, then capacity by how much it is."""
+    """All findings, the most important first: late starts, then capacity by its weight."""
     late = list(_late(pairs, recorded))
     resources = tuple(name for name in recorded.resources if name in recorded.capacity)
     if not resources:
@@ -119,9 +119,9 @@ def findings_of(
 
 
 def _late(pairs: pl.DataFrame, run: Run) -> Iterator[Finding]:
-    """A finding if jobs that start at once in the simulation start equally late in the record.
+    """Yields a finding if jobs that start at once in the simulation start equally late in the record.
 
-    The shortest span that holds half of their waits is where they are densest, whatever the others are.
+    The shortest span that holds half of their waits is the densest one, whatever the other waits are.
     """
     import polars as pl
 
@@ -135,14 +135,14 @@ def _late(pairs: pl.DataFrame, run: Run) -> Iterator[Finding]:
         return
     sentence = (
         f"starts are {format_duration(late)} late: the {len(ordered):,} jobs that start at once in the "
-        "simulation start so long after their submission in the record. Pods may take it to be ready, or "
-        "victims to leave"
+        "simulation start that long after their submission in the record. Pods may take that long to be "
+        "ready, or victims to leave"
     )
     yield Finding(LATE, "", "", "", late, 0, *run.window, len(ordered), sentence)
 
 
 class _World:
-    """One run: what was used of every object, and who waited although there was room."""
+    """One run: the use of every object, and the jobs that waited although there was room."""
 
     def __init__(
         self, run: Run, objects: Objects, resources: tuple[str, ...], bins: Bins, slack: int
@@ -197,7 +197,7 @@ class _World:
                 self.shown[place].pop(number, None)
 
     def free(self, place: int, number: int) -> Amounts:
-        """What was free of an object all through a span."""
+        """The amount of an object that was free all through a span."""
         most = self.levels[place][number].most
         return tuple(limit - level for limit, level in zip(self.limits[place], most, strict=True))
 
@@ -213,7 +213,7 @@ class _World:
         )
 
     def _guaranteed(self, amounts: Amounts, queue: str, place: int, number: int) -> bool:
-        """Whether the request is within the queue's own quota, so that no other queue may hold it."""
+        """Returns True if the request is within the queue's own quota, so that no other queue may hold it."""
         nominal = self.objects.several[place].queues.get(queue)
         if nominal is None:
             return False
@@ -222,7 +222,7 @@ class _World:
         return all(asked + held <= limit for asked, held, limit in zip(amounts, used, limits, strict=True))
 
     def saturated(self, place: int) -> list[int]:
-        """The spans in which somebody waits for an object all the time."""
+        """The spans in which some job waits for an object all the time."""
         return [
             number
             for number, asked in enumerate(self.waiting)
@@ -248,7 +248,7 @@ class _Look:
         self._limits = recorded.limits[place]
 
     def missing(self) -> Iterator[Finding]:
-        """Periods in which less than the capacity was there."""
+        """Periods in which less than the capacity was available."""
         place = self._place
         usual = self._simulated.shown[place]
         shown = [number for number in self._recorded.shown[place] if number not in usual]
@@ -298,7 +298,7 @@ class _Look:
         return before, end if after - end > most else after
 
     def _varying(self, periods: list[list[int]], at: int, resource: str) -> Finding:
-        """One load all through the time: how much less was used than in the simulation where jobs wait."""
+        """A varying load: how much less was used than in the simulation, in spans where jobs wait."""
         used = [self._recorded.levels[self._place][n].mean[at] for n in self._recorded.saturated(self._place)]
         usual = [
             self._simulated.levels[self._place][n].mean[at] for n in self._simulated.saturated(self._place)
@@ -318,18 +318,18 @@ class _Look:
             kind, name, limit = QUEUE, queue, self._object.queues[queue].get(resource, limit)
         why = {
             QUEUE: "its quota was lower then, or others held that much of it",
-            NODES: "so many were not there then (an outage, or drained), or others held them",
-            WHOLE: "load that is not in the trace held them, or they were not there",
+            NODES: "that much was missing then (an outage, or drained nodes), or others held it",
+            WHOLE: "load outside of the trace held it, or it was missing",
         }[kind]
         missing, has = short_amount(resource, amount), short_amount(resource, limit)
         sentence = (
             f"from {{start}} to {{end}} {missing} of the {has} {resource} of {told(kind, name)} "
-            f"({amount / limit:.0%}) are held by no job of the trace while jobs wait that would fit: {why}"
+            f"({amount / limit:.0%}) are held by no job of the trace, although waiting jobs would fit: {why}"
         )
         return Finding(LESS, kind, name, resource, amount, limit, *time, len(shown), sentence)
 
     def _queue_of(self, shown: Sequence[int]) -> str:
-        """The queue whose own quota jobs wait for, if it is one."""
+        """The queue whose own quota the waiting jobs need, if it has most of the evidence."""
         spans: Counter[str] = Counter()
         for number in shown:
             spans.update(name for name in self._recorded.shown[self._place][number] if name)
@@ -366,7 +366,7 @@ class _Look:
         return min(parts)[1]
 
     def _periods(self, shown: list[int], at: int) -> Iterator[list[int]]:
-        """Spans of evidence put together where nothing between them says that all was there."""
+        """Joins spans of evidence to periods, if nothing between them shows the full capacity."""
         period: list[int] = []
         for number in shown:
             if period:
@@ -382,7 +382,7 @@ class _Look:
 
 
 def _together(numbers: list[int]) -> Iterator[list[int]]:
-    """Spans that are a day of spans or less apart."""
+    """Groups of spans that are at most a day apart."""
     period: list[int] = []
     for number in numbers:
         if period and number - period[-1] > _GAP:
@@ -419,6 +419,6 @@ def _attributed(found: list[Finding], alone: Collection[str]) -> list[Finding]:
 
 
 def _overlap(one: Finding, other: Finding) -> float:
-    """Which part of the shorter period lies in the other one."""
+    """The part of the shorter period that lies in the other one."""
     both = min(one.end, other.end) - max(one.start, other.start)
     return both / max(1, min(one.end - one.start, other.end - other.start))

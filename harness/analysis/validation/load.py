@@ -1,4 +1,4 @@
-"""What was used, and what waited, in spans of equal length: the ground on which causes are looked for."""
+"""The use and the waiting jobs in spans of equal length, from which the causes are found."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from harness.base.units import HOUR, MINUTE, SECOND
 from harness.plugins.measurement import Window
 
 Amounts: TypeAlias = tuple[int, ...]
-"""What is asked for or held, one number a resource."""
+"""The amounts that a job asks for or holds, one number per resource."""
 
 Tag: TypeAlias = tuple[str, tuple[int, ...]]
-"""A ClusterQueue, and the places of the objects that a job uses something of."""
+"""A ClusterQueue, and the places of the objects that a job uses."""
 
 _MOST = 10_000
 _FEWEST = 60
@@ -24,7 +24,7 @@ _WIDTHS = tuple(MINUTE * each for each in (10, 20, 30)) + tuple(
 
 
 class Held(NamedTuple):
-    """A span in which a job held something, microseconds since the origin."""
+    """A span in which a job held something, in microseconds since the origin."""
 
     start: int
     end: int
@@ -45,7 +45,7 @@ class Bins:
 
     Attributes:
         start: when the first one begins.
-        width: how long each is, microseconds.
+        width: how long each is, in microseconds.
         count: how many there are.
     """
 
@@ -55,7 +55,7 @@ class Bins:
 
     @classmethod
     def of(cls, window: Window) -> Bins:
-        """Spans over a window: of ten minutes to a week; shorter ones only where it is short itself."""
+        """Spans over a window: of ten minutes for up to a week; shorter ones only for a short window."""
         span = max(1, window.end - window.start)
         if span < _FEWEST * _WIDTHS[0]:
             return cls(window.start, -(-span // (_FEWEST * SECOND)) * SECOND, _FEWEST)
@@ -68,18 +68,18 @@ class Bins:
 
 
 class Level(NamedTuple):
-    """What was held in one span, by resource."""
+    """The amounts held in one span, by resource."""
 
     most: Amounts
     mean: tuple[float, ...]
 
 
 def levels(bins: Bins, held: Iterable[Held], width: int) -> list[Level]:
-    """What was held in each span at most and on average.
+    """The largest and the mean amount held in each span.
 
     Args:
         bins: the spans.
-        held: what was held when.
+        held: the amounts with their times.
         width: how many resources there are.
     """
     moves: dict[int, list[int]] = {}
@@ -137,12 +137,12 @@ def above(held: Iterable[Held], resource: int, limit: int) -> list[tuple[int, in
 def waiting(
     bins: Bins, waited: Iterable[tuple[Waited, Tag]], slack: int
 ) -> Iterator[Sequence[tuple[Amounts, Tag]]]:
-    """For each span what jobs ask for that waited all through it, and `slack` before it.
+    """For each span, the requests of jobs that waited all through it, and for `slack` before it.
 
     Args:
         bins: the spans.
-        waited: who waited, with whatever tells jobs apart that ask for the same; each pair is answered once.
-        slack: how long jobs may wait anyhow, microseconds.
+        waited: the waits, with a tag that separates jobs with equal requests; each pair is answered once.
+        slack: how long jobs may wait in any case, in microseconds.
     """
     begins: dict[int, list[tuple[Amounts, Tag]]] = {}
     ends: dict[int, list[tuple[Amounts, Tag]]] = {}

@@ -1,4 +1,4 @@
-"""What may have had another capacity than manifests say: trees of queues, groups of nodes, the cluster."""
+"""The objects whose capacity may differ from the manifests: trees of queues, groups of nodes, the cluster."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 QUEUE, NODES, WHOLE = "queue", "nodes", "whole"
 
 UNLIMITED = 1 << 62
-"""Stands for no limit."""
+"""The amount that means no limit."""
 
 
 class Object(NamedTuple):
-    """Something with a capacity that jobs use, and use nothing else in its place.
+    """An object with a capacity; jobs that use it have no alternative to it.
 
     Attributes:
         kind: `queue` (in no cohort), `nodes` or `whole`.
@@ -43,7 +43,7 @@ class Object(NamedTuple):
 
 
 class Objects(NamedTuple):
-    """The objects of a cluster, and which of them each job uses.
+    """The objects of a cluster, and those that each job uses.
 
     Attributes:
         several: the objects.
@@ -66,7 +66,7 @@ def told(kind: str, name: str) -> str:
 
 
 def objects_of(trace: Trace, cluster: Cluster, run: Run) -> Objects:
-    """The trees of ClusterQueues and the groups of nodes that jobs ask for by labels, else the cluster."""
+    """The trees of ClusterQueues and the groups of nodes that jobs select by labels, else the cluster."""
     names = run.micros("jobs").select("job_id").collect()["job_id"].to_list()
     queues: Mapping[str, Any] = run.info["cluster"]["queues"]
     cohorts: Mapping[str, Any] = run.info["cluster"]["cohorts"]
@@ -113,7 +113,7 @@ def _trees(queues: Mapping[str, Any], cohorts: Mapping[str, Any]) -> dict[str, l
 
 
 def _groups_of_nodes(trace: Trace, cluster: Cluster) -> Iterator[tuple[Object, frozenset[str]]]:
-    """Nodes that jobs select by labels, where every job does, so that who uses them is known."""
+    """Groups of nodes that jobs select by labels, if every job does, so that their users are known."""
     if not cluster.nodes or "node_selector" not in trace.frame.columns:
         return
     chosen: dict[tuple[tuple[str, str | None], ...], set[str]] = {}
@@ -157,7 +157,7 @@ class Use(NamedTuple):
 
 
 def use_of(run: Run, resources: tuple[str, ...]) -> Use:
-    """What a run says of its jobs; in a record only those waited that have started."""
+    """Reads what jobs of a run held and waited for; in a record only jobs that started count as waiting."""
     amounts = [f"request.{name}" for name in resources]
     frame = run.micros("jobs")
     jobs = frame.select("job_id", "submit_time", "start_time", "state", *amounts).collect()

@@ -1,4 +1,4 @@
-"""The jobs that a record and a simulation have in common, with when each started in both."""
+"""The jobs that a record and a simulation have in common, with their starts in both."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from harness.base.units import HOUR
 from harness.runs.run import Run
 
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
-"""Classes of sizes: a job is of the largest that is not above what it asks for."""
+"""Classes of sizes: a job is in the largest class that does not exceed its request."""
 
 
 def pairs_of(recorded: Run, simulated: Run, resource: str) -> pl.DataFrame:
-    """One row a job that has started in the record, in order of arrival.
+    """A table with one row per job that has started in the record, in order of arrival.
 
     Args:
         recorded: the record.
         simulated: the simulation.
-        resource: what the size of a job is counted in.
+        resource: the resource that measures the size of a job.
 
     Returns:
         Columns `job_id, queue, priority`, `size` (a class, as text), `hour` (of the day of submission, UTC),
         `submit`, `wait`, `simulated_wait`, `recorded_evictions`, `simulated_evictions`. `recorded` and
-        `simulated` are first starts, microseconds since the origin; the latter is null for a job that never
-        starts there. `error` is the simulated start less the recorded one.
+        `simulated` are first starts, in microseconds since the origin; the latter is null for a job that
+        never starts there. `error` is the simulated start less the recorded one.
 
     Raises:
         RunError: they are of different traces, or no job started in the record.

@@ -1,4 +1,4 @@
-"""`Validation`: everything that is found out about a simulation from a record, as values, JSON and text."""
+"""`Validation`: the comparison of a simulation with a record, as values, JSON and text."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _LARGEST = 10
 _CLOSE, _NEAR = 0.9, 0.6
 _RANKED = 0.8
 _UNRELATED = 0.3
-"""Waits that are ranked alike less than this are unrelated: the simulation tells nothing of who waits."""
+"""Below this rank correlation, waits count as unrelated: the simulation does not say which jobs wait."""
 _MOST_MORE = 0.5
-"""How far waits in all may differ, as a part of the recorded ones, before they are others altogether."""
+"""The most by which total waits may differ, as a part of the recorded ones, before the verdict is poor."""
 _TIMES = 3
 _POOR = "poor: the simulation does not behave as this cluster did"
 
@@ -39,9 +39,9 @@ class Difference(NamedTuple):
     Attributes:
         job: its id.
         queue: its queue.
-        recorded, simulated: its first starts, microseconds since the origin.
+        recorded, simulated: its first starts, in microseconds since the origin.
         error: simulated less recorded.
-        because: findings that cover the time between both, in sentences; empty where nothing explains it.
+        because: findings that cover the time between both, in sentences; empty if none explains it.
     """
 
     job: str
@@ -54,7 +54,7 @@ class Difference(NamedTuple):
 
 @dataclass
 class Validation:
-    """A record against a simulation of the same trace.
+    """A record compared with a simulation of the same trace.
 
     Args:
         trace: the trace.
@@ -70,7 +70,7 @@ class Validation:
 
     @property
     def resource(self) -> str:
-        """What sizes and use are counted in: GPUs where jobs ask for any, else cpu, else what there is."""
+        """The resource that measures sizes and use: GPUs if jobs ask for any, else cpu, else the first."""
         names = self.recorded.resources
         gpus = [name for name in names if "gpu" in name]
         return next((name for name in (*gpus, "cpu", *names) if name in names), "")
@@ -87,7 +87,7 @@ class Validation:
 
     @property
     def short(self) -> bool:
-        """Whether the record is too short for shares of starts within ten minutes."""
+        """Returns True if the record is too short for shares of starts within ten minutes."""
         return is_short(self.recorded.window)
 
     @cached_property
@@ -97,7 +97,7 @@ class Validation:
 
     @cached_property
     def clock(self) -> Clock:
-        """How times are written."""
+        """The formatter of times."""
         return Clock(self.recorded)
 
     def told(self, finding: Finding) -> str:
@@ -107,7 +107,7 @@ class Validation:
 
     @cached_property
     def use(self) -> list[tuple[int, float, float]]:
-        """Spans of time: when each begins, and the mean of what was used in the record and the simulation."""
+        """Spans of time: the begin of each, and the mean use in the record and in the simulation."""
         bins, name = Bins.of(self.recorded.window), self.resource
         several: list[list[Level]] = []
         for run in (self.recorded, self.simulated):
@@ -120,12 +120,12 @@ class Validation:
 
     @property
     def use_difference(self) -> float | None:
-        """How far use differs on average, as a part of what was used in the record."""
+        """The mean difference in use, as a part of the use in the record."""
         used = sum(one for _, one, _ in self.use)
         return sum(abs(one - other) for _, one, other in self.use) / used if used else None
 
     def largest(self, count: int = _LARGEST) -> Iterator[Difference]:
-        """The jobs whose starts differ most, with what may explain it."""
+        """The jobs whose starts differ most, with the findings that may explain this."""
         order = self.pairs.filter(pl.col("error").is_not_null()).sort(
             pl.col("error").abs(), descending=True, maintain_order=True
         )
@@ -153,11 +153,11 @@ class Validation:
 
     @property
     def verdict(self) -> str:
-        """What it comes to, in words."""
+        """The verdict, in words."""
         found = self.errors
         share = found.within_tenth if self.short else found.within_ten_minutes
         if found.absolute is None or share is None:
-            return "nothing can be said: no job that started in the record starts in the simulation"
+            return "no verdict: no job that started in the record starts in the simulation"
         times = found.simulated_wait / max(1, found.recorded_wait)
         alike = found.simulated_wait == found.recorded_wait
         unrelated = found.rank is not None and found.rank < _UNRELATED
@@ -181,16 +181,16 @@ class Validation:
         return f"{word}; {found.told}; {'their ' if found.unstarted else ''}waits are {total}"
 
     def groups(self) -> Iterator[tuple[str, list[tuple[str, Errors]]]]:
-        """How jobs are divided, with the errors of each part."""
+        """The divisions of jobs, with the errors of each group."""
         for group in GROUPS:
             yield group, list(by_group(self.pairs, group, short=self.short))
 
     def notes(self) -> Sequence[str]:
-        """What is to be known of the record."""
+        """Notes on the record."""
         return list(notes_of(self.recorded.info))
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as plain values; times and durations are microseconds."""
+        """The validation as plain values; times and durations are in microseconds."""
         return {
             "schema": "1",
             "trace": self.recorded.info["trace"]["name"],

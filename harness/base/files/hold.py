@@ -1,13 +1,10 @@
 """Hidden names that belong to one process, and the cleanup after its death.
 
 A file or folder is written under a hidden name, `.harness-<token>`, until it is whole. Beside it is a lock
-file,
-`.harness-<token>.lock`. Its process keeps it locked (`flock`) from before it uses the hidden name until the
-name
-is gone. The system releases the lock when the process ends, however it ends. So a process that gets the lock
-knows that no other process uses the hidden name. Lock files are created and removed only under their lock.
-Thus
-neither a process that is just starting nor one that is just ending counts as dead.
+file, `.harness-<token>.lock`. Its process keeps it locked (`flock`) from before it uses the hidden name until
+the name is gone. The system releases the lock when the process ends, however it ends. So a process that gets
+the lock knows that no other process uses the hidden name. Lock files are created and removed only under their
+lock. Thus neither a process that is just starting nor one that is just ending counts as dead.
 
 Some shared file systems keep locks within each machine. Files of another machine (or of this one before its
 last boot) therefore count as dead only if, in addition, none of them was touched for a week.

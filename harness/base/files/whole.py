@@ -26,8 +26,7 @@ def whole_folder(place: Path) -> Iterator[Path]:
     Else it is removed.
 
     Readers see the old content or the whole new folder, even if the process is killed or the machine stops.
-    Missing
-    parent folders are created. Remains of dead processes beside it are removed first.
+    Missing parent folders are created. Remains of dead processes beside it are removed first.
 
     Raises:
         OSError: the folder cannot be written; the old content is still in place.
@@ -130,8 +129,7 @@ def _make(folder: Path, made: list[Path]) -> None:
     """Create a folder and its parents, and record which ones did not exist.
 
     A parent may be removed at this moment by another process that fails. There are also existing places that
-    accept
-    no folder of any name (`/proc`), for which the system gives the same error.
+    accept no folder of any name (`/proc`), for which the system gives the same error.
     """
     for tries_left in reversed(range(_TRIES)):
         try:

@@ -18,10 +18,8 @@ READABLE = ("2", "3", VERSION)
 """The versions that can be read.
 
 Version 3 does not record the progress of pods that run on their own, nor which metrics are at their lower
-bound.
-Version 2 lacks this, too. It also lacks requests, quota holders, the content of the cluster, and checksums.
-It
-has pods and preemptors by name only.
+bound. Version 2 lacks this, too. It also lacks requests, quota holders, the content of the cluster, and
+checksums. It has pods and preemptors by name only.
 """
 
 TIME = pl.Int64

@@ -39,8 +39,7 @@ def multiplied(cluster: Cluster, values: Mapping[str, Value]) -> dict[str, Any]:
     """Returns path of a knob -> value; a value such as `x1.1` becomes 1.1 times the present one.
 
     Amounts are rounded up to the smallest unit of their resource, as Kubernetes rounds quantities. A limit
-    that
-    manifests do not state stays absent.
+    that manifests do not state stays absent.
 
     Raises:
         InputError: there is no such knob to multiply.

@@ -30,8 +30,7 @@ def unrolled(cluster: Cluster, origin: int | None, begin: int = 0) -> Cluster:
         cluster: the cluster of the manifests with their times.
         origin: the trace's origin, microseconds since 1970; None if its times are no dates.
         begin: the beginning of the replay, microseconds since the origin that durations count from. It
-            differs
-            from 0 in a window of a trace without dates.
+            differs from 0 in a window of a trace without dates.
 
     Raises:
         ClusterError: the manifests are faulty at some time, or have a date although the trace has none.
@@ -106,8 +105,7 @@ def replaced(
     Args:
         documents: the manifests.
         then: in order of time, microseconds since the origin and a manifest. It replaces the object of its
-            kind
-            and name from then on.
+            kind and name from then on.
         make: makes a cluster of manifests.
 
     Raises:
@@ -141,8 +139,7 @@ def nodes_replaced(
     Args:
         nodes: the nodes at the beginning.
         then: in order of time, microseconds since the origin and a Node's manifest, or the name of a node
-            that
-            is gone. From then on the node of that name is as the manifest says.
+            that is gone. From then on the node of that name is as the manifest says.
         make: makes a cluster of manifests.
     """
     nodes = dict(nodes)
@@ -204,8 +201,7 @@ def _edits(before: State, after: State, turned: Sequence[tuple[Mapping[str, Any]
         before: the state before.
         after: the state from then on.
         turned: these documents, with whether they are announced. An object's change is announced if all of
-            its
-            documents are.
+            its documents are.
     """
     named: dict[tuple[str, str], bool] = {}
     for content, announced in turned:

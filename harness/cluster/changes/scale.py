@@ -21,13 +21,10 @@ def scaled_cluster(cluster: Cluster, scale: Fraction) -> Cluster:
     """Returns the cluster with `scale` times its nodes and quotas.
 
     Fewer nodes are chosen evenly from the list, so that their mix stays; more nodes are copies. The nominal
-    quotas
-    of one resource in one flavor are scaled together, rounded down, and divided by largest remainder. Limits
-    and
-    elastic quotas are rounded down one by one. Unlimited amounts stay unlimited. Objects of plugins' kinds
-    scale
-    themselves; those that cannot give a warning. Pods on nodes that are left out are left out too, with a
-    warning.
+    quotas of one resource in one flavor are scaled together, rounded down, and divided by largest remainder.
+    Limits and elastic quotas are rounded down one by one. Unlimited amounts stay unlimited. Objects of
+    plugins' kinds scale themselves; those that cannot give a warning. Pods on nodes that are left out are
+    left out too, with a warning.
 
     Args:
         cluster: the cluster of the manifests.

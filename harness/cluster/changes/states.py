@@ -1,8 +1,7 @@
 """The states of a cluster whose manifests have times, from one change to the next.
 
 Most changes concern one object. Only changed objects are merged again, and known states are not read again.
-If
-only nodes change, nothing else is read.
+If only nodes change, nothing else is read.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Kubernetes' strategic merge of plain JSON values: a patch overrides the object below it.
 
 Mappings are merged field by field, and `null` deletes a field. Lists whose items have a key are merged item
-by
-item: existing items keep their place, and new ones come last. Other lists are replaced. `$patch: delete` and
-`$patch: replace` apply to the mapping or item that contains them. As an item of its own, such a directive
+by item: existing items keep their place, and new ones come last. Other lists are replaced. `$patch: delete`
+and `$patch: replace` apply to the mapping or item that contains them. As an item of its own, such a directive
 applies to the whole list.
 """
 

@@ -1,10 +1,8 @@
 """Manifests with times: objects that exist from a time on, and patches that hold for a while.
 
 `metadata.annotations` of a document may have `harness/from` and `harness/until`. The cluster at time t
-consists
-of the objects that exist at t, with all patches that hold at t, in the given order. A document with a time is
-a
-patch if its object was given before it. Otherwise it is an object.
+consists of the objects that exist at t, with all patches that hold at t, in the given order. A document with
+a time is a patch if its object was given before it. Otherwise it is an object.
 """
 
 from __future__ import annotations

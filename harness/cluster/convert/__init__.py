@@ -35,8 +35,7 @@ _OF_FAMILY: Mapping[str, Mapping[str, str]] = {
 }
 """Family -> its kinds, with the beginning of their API groups.
 
-WorkloadPriorityClasses belong to neither family,
-because they give priorities to jobs whatever the scheduler.
+WorkloadPriorityClasses belong to neither family, because they give priorities to jobs whatever the scheduler.
 """
 
 

@@ -37,8 +37,7 @@ def elastic_quota_tree(cluster: Cluster, notes: Warnings) -> list[dict[str, Any]
     """Returns one ElasticQuotaTree for a cluster's queues and cohorts.
 
     Quotas of several flavors are added up. A queue that may borrow without limit is bounded by the whole
-    cohort's
-    quota. A queue without a cohort is bounded by its own quota.
+    cohort's quota. A queue without a cohort is bounded by its own quota.
 
     Args:
         cluster: has queues or cohorts.

@@ -25,8 +25,7 @@ def kueue_queues(cluster: Cluster, notes: Warnings) -> list[dict[str, Any]]:
     """Returns a ResourceFlavor of all nodes, a Cohort for each quota with others below it, and ClusterQueues.
 
     Quotas without a parent share a cohort, one for each of Koordinator's trees. Namespaces become LocalQueues
-    with
-    the quota's name.
+    with the quota's name.
 
     Args:
         cluster: has elastic quotas.

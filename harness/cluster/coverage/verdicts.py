@@ -3,8 +3,7 @@
 A path is written as `spec.taints[].key`: `[]` is each item of a list, `{}` each value of a mapping with free
 names. `{name}` is the value of one name, and `{prefix*}` the values of all names that begin so. A row about a
 path holds for all paths below it without a row of their own, except for `modelled`. A modelled mapping has
-only
-the fields with a row.
+only the fields with a row.
 """
 
 from __future__ import annotations

@@ -70,8 +70,8 @@ def pod_requests(
     """Returns resource -> amount of a pod.
 
     Init containers run one after another, each beside the sidecars that started before it. Requests of the
-    pod as a
-    whole override those of its containers. `missing` holds the amounts of a container that gives none.
+    pod as a whole override those of its containers. `missing` holds the amounts of a container that gives
+    none.
     """
     total: dict[str, int] = {}
     sidecars: dict[str, int] = {}

@@ -74,8 +74,8 @@ class ElasticQuota(Value):
         """Returns the upper bound of a resource, `UNLIMITED` without one.
 
         Without `max` nothing is bounded. A `max` that does not name cpu, memory or ephemeral storage allows
-        none of it,
-        as in scheduler-plugins' capacity scheduling. Other resources that it does not name are unbounded.
+        none of it, as in scheduler-plugins' capacity scheduling. Other resources that it does not name are
+        unbounded.
         """
         if self.max is None:
             return UNLIMITED
@@ -93,10 +93,8 @@ class QuotaLeaves:
     """Finds the elastic quota that pods count against, whatever the semantics of the quotas.
 
     It is the leaf that a pod's label names, else the one of its namespace. Otherwise it is the leaf with the
-    name
-    of the job's queue, or of the ClusterQueue of that LocalQueue. With Koordinator's quotas, a label that
-    names no
-    quota means that the pod belongs to none.
+    name of the job's queue, or of the ClusterQueue of that LocalQueue. With Koordinator's quotas, a label
+    that names no quota means that the pod belongs to none.
 
     Args:
         cluster: its elastic quotas and LocalQueues count.

@@ -1,8 +1,7 @@
 """Reads Kueue's kinds, in the spellings of v1alpha1, v1beta1 and v1beta2.
 
 Whatever Kueue's webhooks and schemas reject is refused (`Fields.refuse`). Objects that Kueue accepts but
-keeps
-inactive give a warning.
+keeps inactive give a warning.
 """
 
 from __future__ import annotations

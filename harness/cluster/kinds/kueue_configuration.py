@@ -93,8 +93,7 @@ class KueueConfiguration(Value):
         counting: how requests count for quotas.
         other_gates: the gates that it sets and that are not modelled; not part of a run's identity.
         evicted_last: whether a workload, evicted because its pods were not ready in time, queues by the time
-            of
-            its eviction.
+            of its eviction.
         pods_ready: the treatment of workloads whose pods are not ready in time, unless the feature gate
             `DisableWaitForPodsReady` is on; None if pods are not watched.
         pods_ready_given: whether the Configuration sets it; otherwise it is Kueue's default since 0.19.

@@ -74,8 +74,7 @@ def state_at(history: str, release: Release) -> str:
 
     Args:
         history: changes in order, each with the first release that has it: `15.6=T 16=- 16.3=T`. A change
-            that
-            was backported to an older minor version is repeated for the next one.
+            that was backported to an older minor version is repeated for the next one.
         release: the release.
 
     Returns:

@@ -64,14 +64,12 @@ class Counting(Value):
         """Returns the counted requests of one pod, in the amounts of the model.
 
         Outputs are added up before they are rounded, and are never negative. If a resource is requested as
-        well, its
-        outputs are added to its request.
+        well, its outputs are added to its request.
 
         Args:
             requests: resource -> amount of one pod.
             exact: whether a fraction of a source gives a fraction of its outputs. Before PR 12953, sources
-                and
-                multipliers were rounded up to whole units.
+                and multipliers were rounded up to whole units.
             keeps_inputs: whether a retained source counts as it is requested. Before PR 13986 it was
                 multiplied, too.
         """

@@ -239,10 +239,8 @@ def pod_spec_of(pod_set: PodSet, namespace: str, faults: list[Fault], where: str
     """Returns the spec of a pod set's pods.
 
     `pod_template` is a pod's `spec`, or a template with `metadata.labels` and `spec`; `tolerations` and
-    `affinity`
-    stand for the fields of that name. If containers give requests, these decide the amounts. Otherwise the
-    trace's
-    requests do, and an amount of 0 counts as absent.
+    `affinity` stand for the fields of that name. If containers give requests, these decide the amounts.
+    Otherwise the trace's requests do, and an amount of 0 counts as absent.
 
     Args:
         pod_set: the pod set.

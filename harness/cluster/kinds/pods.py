@@ -201,8 +201,7 @@ class Pod(Fixed):
         deadline: the longest that it may run, microseconds; None without a limit.
         workload: namespace and name of its Workload, "" for none.
         pod_set, index: its pod set within the job, and its number there, from its labels; "" and None if
-            these
-            do not tell.
+            these do not tell.
         lasting: whether it never ends by itself, such as the pods of a DaemonSet.
         named_as_workload: whether a Workload of the manifests has the same namespace and name.
     """

@@ -81,6 +81,7 @@ class SchedulerConfiguration(Value):
             ElasticQuota if it takes effect, else Default.
         scheduler_name: the name by which pods choose it; "" for Kubernetes' default scheduler.
         scoring: the scoring of nodes by NodeResourcesFit.
+        devices: how pods are placed that share GPUs; an argument of harness alone.
     """
 
     percentage_of_nodes_to_score: int = 0
@@ -170,8 +171,7 @@ def _without_preemption(plugins: Fields, warn: Callable[[str], None]) -> bool:
     """Returns True if a profile disables DefaultPreemption; warns about other plugins that it disables.
 
     A plugin enabled by name at a point is on, even if all are disabled there. The setting of one point
-    precedes
-    the setting of all points.
+    precedes the setting of all points.
     """
     off: dict[str, set[str]] = {}
     on: dict[str, set[str]] = {}

@@ -30,8 +30,7 @@ class SchedulingGroup(Value):
         name, namespace: the group; the name is unique within its Workload, if one lists it.
         workload: the Workload that lists it, "" for a PodGroup.
         min_count: how many of its pods must be schedulable at the same time. None for the policy `basic`,
-            which
-            schedules them one by one.
+            which schedules them one by one.
     """
 
     name: str
@@ -136,8 +135,7 @@ def missing(group: GroupReference, namespace: str) -> str:
     """Returns a text about a missing group and the effect on its pods.
 
     Page on workload references: pods that name a Workload or group which does not exist stay pending; the
-    page on
-    scheduling groups says the same of a PodGroup.
+    page on scheduling groups says the same of a PodGroup.
     """
     return (
         f"{group.text(namespace)}, which does not exist: its pods wait for ever if kube-scheduler's own "

@@ -93,8 +93,7 @@ class Kinds(Mapping[tuple[str, str], Kind]):
 
     Args:
         brought: the kinds that plugins add. By default these are the kinds of the installed plugins, which
-            are
-            loaded when a manifest has none of harness's own kinds. They count even if a replay leaves the
+            are loaded when a manifest has none of harness's own kinds. They count even if a replay leaves the
             plugins out, so that a manifest always means the same.
     """
 

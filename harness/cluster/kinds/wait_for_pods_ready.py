@@ -43,10 +43,8 @@ def read_wait_for_pods_ready(fields: Fields, *, older: bool) -> tuple[WaitForPod
     """Read the treatment of unready pods, None if pods are not watched.
 
     Also returns whether a time-out moves a workload in its queue. Since 0.19 Kueue fills in the section if it
-    is
-    absent or null. In v1beta1 a switch in the section turns it on. If the switch is off, the rest of the
-    section is
-    ignored.
+    is absent or null. In v1beta1 a switch in the section turns it on. If the switch is off, the rest of the
+    section is ignored.
 
     Args:
         fields: the Configuration.

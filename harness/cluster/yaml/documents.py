@@ -128,8 +128,7 @@ def _leading_objects(
 
     Returns:
         The documents, and the rest of the text that is no JSON, with the number of its first line. YAML then
-        reads
-        the rest, or says what is wrong.
+        reads the rest, or says what is wrong.
     """
     documents: list[Document] = []
     at, counted = len(_MARK_TEXT) if chunk.startswith(_MARK_TEXT) else 0, 0

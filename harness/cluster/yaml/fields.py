@@ -20,10 +20,8 @@ class Fields:
     """A mapping of a manifest that is being read.
 
     A getter notes the field as read, and returns its value or the default. It adds a fault (instead of
-    raising) if
-    the value has the wrong type, so that one pass finds everything. `unread()` returns the fields that no
-    getter
-    read.
+    raising) if the value has the wrong type, so that one pass finds everything. `unread()` returns the fields
+    that no getter read.
 
     Args:
         value: the mapping; anything else is a fault.

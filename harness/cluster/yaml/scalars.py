@@ -2,10 +2,8 @@
 
 That library is go.yaml.in/yaml/v2 below sigs.k8s.io/yaml: integers as in Go (`010` and `0o10` are 8), floats
 without base 60, timestamps as text. It reads the words of YAML 1.1 as booleans anywhere: `name: n` is
-`false`,
-and an API server refuses that as a name. Writers of YAML 1.2 and PyYAML do not quote such names. So a `Word`
-is
-text here if the field wants text, and a boolean if it wants a boolean.
+`false`, and an API server refuses that as a name. Writers of YAML 1.2 and PyYAML do not quote such names. So
+a `Word` is text here if the field wants text, and a boolean if it wants a boolean.
 """
 
 from __future__ import annotations

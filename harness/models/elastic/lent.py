@@ -1,4 +1,4 @@
-"""What quotas use beyond what they are guaranteed, and lose to whoever takes its own guarantee back."""
+"""The amounts that quotas use beyond their guarantees, and lose to others that reclaim their own."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import TypeAlias, final
 from harness.models.elastic.quota import Amounts, Quota
 
 _Places: TypeAlias = list[tuple[int, str]]
-"""Where something is noted of each resource."""
+"""The entries of each resource: an index into the amounts, and the resource."""
 
 
 @final
 class Lent:
-    """What quotas use beyond what they are guaranteed, while pods are taken from them for a claimant.
+    """The amounts that quotas use beyond their guarantees, while pods are taken from them for a claimant.
 
-    Quotas must not change meanwhile. What is taken is taken back by `restore`.
+    Quotas must not change meanwhile. `restore` undoes what was taken.
 
     Args:
         claimant: the claimant's quota.
@@ -30,10 +30,11 @@ class Lent:
         self._places_of: dict[Quota, list[_Places]] = {}
 
     def may_lose(self, leaf: Quota) -> bool:
-        """Whether a quota uses more than it is guaranteed, seen from a claimant elsewhere in the tree.
+        """Returns True if a quota uses more than its guarantee, seen from a claimant elsewhere in the tree.
 
-        Every quota in its line that the claimant is not in must do so. What is idle within a group of quotas
-        is the group's own. A group that keeps to its guarantee loses nothing to others.
+        Every quota on its path to the root that does not contain the claimant must do so. Idle guarantees
+        within a group of quotas belong to that group. A group that keeps to its guarantee loses nothing to
+        others.
         """
         left = self._left
         for places in self._places_of.get(leaf) or self._apart(leaf):
@@ -45,18 +46,18 @@ class Lent:
         return True
 
     def take(self, leaf: Quota, amounts: Amounts) -> None:
-        """A pod is taken from a quota that may lose it."""
+        """Takes a pod from a quota that may lose it."""
         left = self._left
         for places in self._places_of[leaf]:
             for place, resource in places:
                 left[place] -= amounts.get(resource, 0)
 
     def restore(self) -> None:
-        """All that was taken is as if it had not been."""
+        """Undoes all that was taken."""
         self._left = self._borrowed.copy()
 
     def _apart(self, leaf: Quota) -> list[_Places]:
-        """Where what is left is noted of each quota in a line that the claimant is not in."""
+        """For each quota on a path that does not contain the claimant, the entries of what it has left."""
         found = self._places_of[leaf] = []
         for quota in leaf.line:
             if quota in self._claimant:

@@ -1,4 +1,4 @@
-"""One elastic quota: what is guaranteed, what is allowed, and what is used of it."""
+"""One elastic quota: its guarantee, its bound, and its usage."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from harness.cluster.model import UNLIMITED
 _CORE = frozenset(CORE_RESOURCES)
 
 Amounts = Mapping[str, int]
-"""Resource -> amount; that a resource is named counts, even with 0."""
+"""Resource -> amount; a named resource counts, even with an amount of 0."""
 
 
 @final
 class Quota:
-    """One quota; changed by its tree only.
+    """One quota; only its tree changes it.
 
     Attributes:
         name: its name.
         line: itself, the quota above it, and so on up to the root.
-        min: resource -> what is guaranteed; what is not named is 0.
-        max: resource -> bound; what is not named has none. But it allows no cpu, memory or ephemeral storage
-            that it does not name, unless only what it names counts.
+        min: resource -> guarantee; a resource that is not named has 0.
+        max: resource -> bound; a resource that is not named has none. But cpu, memory and ephemeral storage
+            that it does not name are not allowed at all, unless only named resources count.
         used: resource -> what is charged.
-        leaving: resource -> the part of it that is about to be given back.
-        firm: resource -> the part of it that pods hold which must not be preempted, as far as that counts.
-        runtime: resource -> what it may use, as was worked out last; None where nothing but `max` bounds it.
+        leaving: resource -> the part of it that will soon be given back.
+        firm: resource -> the part of it held by pods that must not be preempted, if that counts.
+        runtime: resource -> what it may use, as last computed; None if only `max` bounds it.
     """
 
     __slots__ = (
@@ -41,7 +41,7 @@ class Quota:
         self.become(manifest)
 
     def become(self, manifest: ElasticQuota) -> None:
-        """It is what its manifest says, and nothing is charged."""
+        """Takes over its manifest; nothing is charged."""
         self.line: tuple[Quota, ...] = (self,)
         self.min = dict(manifest.min or {})
         core = () if self._only_named else CORE_RESOURCES
@@ -56,7 +56,7 @@ class Quota:
         return f"<Quota {self.name}>"
 
     def bounds(self, amounts: Amounts) -> list[tuple[str, int]]:
-        """Resource and `max` of all that `over_max` looks at and has a bound, in that order."""
+        """Resource and `max` of all resources that `over_max` checks and that have a bound, in that order."""
         most = self.max
         named = [(each, most[each]) for each in amounts if each not in CORE_RESOURCES and each in most]
         return self._core + [(each, bound) for each, bound in named if bound != UNLIMITED]
@@ -64,7 +64,7 @@ class Quota:
     def over_max(self, amounts: Amounts) -> str | None:
         """A resource in which usage and these amounts would exceed `max`.
 
-        Other resources than the core ones are looked at only if they are among the amounts.
+        Resources other than the core ones are checked only if they are among the amounts.
         """
         used, most = self.used, self.max
         if not (_CORE.isdisjoint(amounts) and _CORE.isdisjoint(used)):  # of what nobody names there is enough
@@ -77,7 +77,7 @@ class Quota:
         return None
 
     def over_min(self, amounts: Amounts) -> str | None:
-        """The same for `min`."""
+        """A resource in which usage and these amounts would exceed `min`."""
         used, least = self.used, self.min
         if not (_CORE.isdisjoint(amounts) and _CORE.isdisjoint(used)):
             for resource in CORE_RESOURCES:
@@ -97,7 +97,7 @@ class Quota:
         return None
 
     def borrowed(self) -> dict[str, int]:
-        """Resource -> how much more is used than guaranteed, once what is leaving has left."""
+        """Resource -> usage beyond the guarantee, once leaving pods have left."""
         least, leaving = self.min, self.leaving
         return {
             resource: amount - leaving.get(resource, 0) - least.get(resource, 0)

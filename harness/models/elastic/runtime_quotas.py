@@ -1,7 +1,7 @@
-"""Koordinator's runtime quotas: what each quota of a tree may use now, as it follows from what all ask for.
+"""Koordinator's runtime quotas: what each quota of a tree may use now, depending on the requests of all.
 
-They know nothing of pods, nodes or time: it is for others to say who asks for what, and what there is. Source
-of the rules: Koordinator's `GroupQuotaManager` and `RuntimeQuotaCalculator` of July 2026.
+They know nothing of pods, nodes or time: callers supply the requests and the capacity. Source of the rules:
+Koordinator's `GroupQuotaManager` and `RuntimeQuotaCalculator` of July 2026.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from harness.cluster.model import UNLIMITED
 from harness.models.elastic.sharing import Part, fair_shares
 
 DEFAULT_QUOTA_RESOURCES = ("cpu", "memory")
-"""What the `max` of Koordinator's default quota names, which counts the pods without a quota."""
+"""The resources in the `max` of Koordinator's default quota, which counts the pods without a quota."""
 
 
 @final
@@ -25,18 +25,19 @@ class RuntimeQuotas:
     Args:
         quotas: by name.
         capacity: resource -> what all nodes have together.
-        scales: whether guarantees that exceed what there is are scaled down (`enableMinQuotaScale`).
-        quirks: whether two things are as only Koordinator's code explains them. A guarantee is scaled when
-            its own quota, or one below it, is asked for, and not when another one is. A quota without quotas
-            below it that does not lend is taken to ask for nothing until it has had a pod.
-        trees: whether quotas of other trees share what their root says, and nothing else (`MultiQuotaTree`);
+        scales: whether guarantees that exceed the capacity are scaled down (`enableMinQuotaScale`).
+        quirks: whether to follow two properties of Koordinator's code that nothing else explains. A guarantee
+            is scaled when its own quota, or one below it, is queried, and not when another one is. A quota
+            without child quotas that does not lend counts as asking for nothing until it has had a pod.
+        trees: whether quotas of other trees share what their root has, and nothing else (`MultiQuotaTree`);
             else all quotas are in one tree.
 
     Attributes:
-        rescaled: how often a guarantee was scaled otherwise than before, because a quota was asked for: what
-            others may use can be different then, though nobody asks for anything else.
-        changes: how often anything changed that runtimes follow from.
-        anew: the quotas that the last change of a quota set up anew: what they might use is forgotten.
+        rescaled: how often a query changed the scale of a guarantee. What others may use can then change,
+            although no requests do.
+        changes: how often any input of runtimes changed.
+        anew: the quotas that the last change of a quota reset, so that earlier answers about them are
+            invalid.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class RuntimeQuotas:
         self._set_up(quotas)
 
     def _set_up(self, quotas: Mapping[str, ElasticQuota]) -> None:
-        """Begin with these quotas, when nobody asks for anything."""
+        """Starts with these quotas, before any requests."""
         trees = self._trees
         self._quotas = {name: _Quota(manifest) for name, manifest in quotas.items()}
         below: dict[tuple[str, str], list[_Quota]] = {}
@@ -99,11 +100,11 @@ class RuntimeQuotas:
     # --- changes ------------------------------------------------------------------------------------------
 
     def ask(self, name: str, amounts: Mapping[str, int], sign: int = 1) -> None:
-        """A pod of a quota that waits or runs asks for these amounts (1), or is gone (-1).
+        """Adds (1) or removes (-1) the requests of a waiting or running pod of a quota.
 
         Args:
             name: the quota.
-            amounts: in resources that the quota's `max` names; others are no concern of it.
+            amounts: in resources that the quota's `max` names; others must not be passed.
             sign: 1 or -1.
         """
         quota: _Quota | None = self._quotas[name]
@@ -121,12 +122,12 @@ class RuntimeQuotas:
                 self._forget()
 
     def take_outside(self, amounts: Mapping[str, int], sign: int = 1) -> None:
-        """What there is to share becomes less (1), or more (-1), by what a pod without a quota holds."""
+        """Reduces (1) or increases (-1) the shared capacity by what a pod without a quota holds."""
         _change(self._totals[""], amounts, -sign)
         self._forget()
 
     def resize(self, capacity: Mapping[str, int]) -> None:
-        """All nodes have so much together from now on; what none has any more is there with 0."""
+        """Sets the capacity of all nodes together; a resource that no node has any more stays, with 0."""
         _change(self._totals[""], self._capacity, -1)
         self._capacity = {**dict.fromkeys(self._capacity, 0), **capacity}
         _change(self._totals[""], self._capacity, 1)
@@ -134,13 +135,12 @@ class RuntimeQuotas:
 
     @contextmanager
     def becoming(self, quotas: Mapping[str, ElasticQuota]) -> Iterator[None]:
-        """One quota is new, gone or another one than before; meanwhile all pods are counted anew.
+        """One quota is added, removed or changed; meanwhile all pods are counted anew.
 
-        Upstream: `UpdateQuota`, `DeleteQuota` and what they call. With quirks a guarantee stays scaled as it
-            was unless its own quota changes. What a quota is taken to ask for is brought up to date by a
-            change of its `max`, and not by one of its `min`. A quota that begins or ceases to lend, or to be
-            a
-        parent, lets all of them begin anew.
+        Upstream: `UpdateQuota`, `DeleteQuota` and what they call. With quirks, a guarantee keeps its scale
+        unless its own quota changes. The request that Koordinator remembers of a quota is updated by a change
+        of its `max`, but not of its `min`. If a quota begins or ceases to lend, or to be a parent, all quotas
+        are reset.
 
         Args:
             quotas: all of them from now on.
@@ -153,7 +153,7 @@ class RuntimeQuotas:
         self._forget()
 
     def _take_over(self, before: dict[str, _Quota]) -> None:
-        """What Koordinator keeps of quotas when at most one is not as before."""
+        """Keeps what Koordinator keeps of quotas when at most one has changed."""
         there = self._quotas
         both = [(before[name], quota) for name, quota in there.items() if name in before]
         if any(quota.starts_anew(was) for was, quota in both):
@@ -182,14 +182,14 @@ class RuntimeQuotas:
     # --- questions ----------------------------------------------------------------------------------------
 
     def request(self, name: str) -> dict[str, int]:
-        """What a quota asks for, before that is cut to its `max`."""
+        """The requests of a quota, before they are cut to its `max`."""
         quota = self._quotas[name]
         return {resource: quota.request(resource) for resource in quota.names}
 
     def runtime(self, name: str) -> Mapping[str, int]:
-        """What a quota may use now, in the resources that its `max` names.
+        """The amounts that a quota may use now, in the resources that its `max` names.
 
-        With lazy scaling, asking brings the guarantees of the quota and of those above it up to date.
+        With lazy scaling, the query updates the guarantees of the quota and of those above it.
         """
         known = self._answers.get(name)
         if known is not None:
@@ -206,13 +206,13 @@ class RuntimeQuotas:
 
     @property
     def settled(self) -> bool:
-        """Whether no answer depends on which quotas were asked for before, or will be: there is enough."""
+        """Returns True if no answer depends on earlier or later queries: the capacity is sufficient."""
         if self._settled is None:
             self._settled = not (self._scales and self._lazily) or self._is_enough()
         return self._settled
 
     def _is_enough(self) -> bool:
-        """Whether no guarantee is scaled, or would be if its quota were asked for."""
+        """Returns True if no guarantee is scaled, or would be if its quota were queried."""
         if any(quota.scaled for quota in self._quotas.values()):
             return False
         for level in self._levels:
@@ -231,7 +231,7 @@ class RuntimeQuotas:
             self._shared.add(level)
 
     def _scale(self, asked: _Quota, level: _Level) -> None:
-        """Scale guarantees to what there is: that of the quota that is asked for, or of its siblings too."""
+        """Scales guarantees to the capacity: that of the queried quota, or of its siblings too."""
         total = self._total(level)
         quotas = (asked,) if self._lazily else level.quotas
         changed = [quota.scale(total, level.guaranteed) for quota in quotas]
@@ -243,7 +243,7 @@ class RuntimeQuotas:
 
 @final
 class _Quota:
-    """One quota: what it asks for, and what it gets."""
+    """One quota: its requests, and its share."""
 
     __slots__ = (
         "above", "asked", "figure", "least", "lends", "level", "manifest", "most", "name", "scaled", "share",
@@ -279,16 +279,16 @@ class _Quota:
         return list(self.asked if self.lends else {**self.asked, **self.least})
 
     def request(self, resource: str) -> int:
-        """What it asks for: what is asked below it, but at least its guarantee if it does not lend."""
+        """Its request: what is requested below it, but at least its guarantee if it does not lend."""
         asked = self.asked.get(resource, 0)
         return asked if self.lends else max(asked, self.least.get(resource, 0))
 
     def limited(self, resource: str) -> int:
-        """The same, cut to its `max`."""
+        """Its request for a resource, cut to its `max`."""
         return min(self.request(resource), self.most.get(resource, UNLIMITED))
 
     def ask(self, change: Mapping[str, int]) -> dict[str, int]:
-        """More or less is asked for; answers what that changes above it."""
+        """Changes its requests; returns how that changes the requests of the quota above it."""
         found = {}
         for resource, amount in change.items():
             is_new, before = resource not in self.asked, self.limited(resource)
@@ -299,7 +299,7 @@ class _Quota:
         return found
 
     def scale(self, total: Mapping[str, int], guaranteed: Mapping[str, int]) -> bool:
-        """Scale its guarantee where there is less than is guaranteed; answers whether that changes it.
+        """Scales its guarantee if the capacity is less than all guarantees; returns whether that changes it.
 
         The arithmetic is that of IEEE doubles, multiplied first, as in Koordinator.
         """
@@ -314,17 +314,17 @@ class _Quota:
         return self.scaled != before
 
     def moved_from(self, before: _Quota) -> bool:
-        """Whether it is below another quota than before."""
+        """Returns True if it is below another quota than before."""
         return self.manifest.parent != before.manifest.parent
 
     def starts_anew(self, before: _Quota) -> bool:
-        """Whether it is another kind of quota than before, in its place, so that all of them are set up."""
+        """Returns True if a quota in the same place has changed its kind, so that all quotas are reset."""
         now, was = self.manifest, before.manifest
         other = now.lends != was.lends or now.is_parent != was.is_parent
         return other and not self.moved_from(before)
 
     def follow(self, before: _Quota) -> None:
-        """What is kept of the quota of its name: its pods, and what they ask for, are known already."""
+        """Takes over the state of the former quota of its name: its pods, and their known requests."""
         if self.moved_from(before):  # it is added anew, and then its pods
             self.figure = None if _some(self.asked) else {}
             return
@@ -340,14 +340,14 @@ class _Quota:
             self.figure = before.figure
 
     def _figure(self, least: Mapping[str, int]) -> Mapping[str, int]:
-        """What it asks for with another guarantee, cut to its `max`."""
+        """Its request with another guarantee, cut to its `max`."""
         now, self.least = self.least, dict(least)
         found = {resource: self.limited(resource) for resource in self.names}
         self.least = now
         return found
 
     def part(self, resource: str) -> Part:
-        """What it has to do with the sharing of a resource."""
+        """Its input for the sharing of a resource."""
         least = self.scaled.get(resource, self.least.get(resource, 0))
         request = self.limited(resource) if self.figure is None else self.figure.get(resource, 0)
         return Part(self.name, request, least, self.weight.get(resource, 0), self.lends)
@@ -360,7 +360,7 @@ class _Level:
     Args:
         quotas: these.
         above: the quota above them; None for those at the top.
-        tree: of those at the top, the tree they are in.
+        tree: for those at the top, the name of their tree.
         resources: what they share.
     """
 
@@ -378,7 +378,7 @@ class _Level:
             _change(self.guaranteed, quota.least, 1)
 
     def share_out(self, total: Mapping[str, int]) -> None:
-        """Share what there is."""
+        """Shares the capacity."""
         for quota in self.quotas:
             quota.share = {}
         for resource in self.resources:

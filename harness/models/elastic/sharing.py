@@ -1,4 +1,4 @@
-"""How quotas share what there is of one resource: guarantees first, then a weighted part of what is left.
+"""Divides one resource among quotas: guarantees first, then a weighted part of the rest.
 
 Source of the rules: Koordinator's `RuntimeQuotaCalculator` of July 2026.
 """
@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 
 class Part(NamedTuple):
-    """What one quota has to do with the sharing of one resource.
+    """The input of one quota for the sharing of one resource.
 
     Attributes:
-        name: decides who gets a left-over unit where remainders are equal.
+        name: decides which quota gets a left-over unit if remainders are equal.
         request: what its pods ask for, running or waiting, at most its `max`.
-        least: what is guaranteed to it.
-        weight: its weight in sharing what is left; with 0 it gets no more than its guarantee.
-        lends: whether others may use what it does not ask for of its guarantee.
+        least: its guarantee.
+        weight: its weight in sharing the rest; with 0 it gets no more than its guarantee.
+        lends: whether others may use the part of its guarantee that it does not ask for.
     """
 
     name: str
@@ -28,13 +28,13 @@ class Part(NamedTuple):
 
 
 def fair_shares(total: int, parts: Sequence[Part]) -> list[int]:
-    """The runtime of each quota: its guarantee as far as it asks for it, and a weighted part of what is left.
+    """The runtime of each quota: its guarantee as far as it asks for it, and a weighted part of the rest.
 
-    What is left is handed out in rounds by largest remainder; who has what it asks for leaves, and its
-    surplus is shared by the others. Guarantees are kept even where their sum exceeds the total.
+    The rest is divided in rounds by largest remainder. A quota that has all that it asks for drops out, and
+    the others share its surplus. Guarantees are kept even if their sum exceeds the total.
 
     Args:
-        total: what there is to share.
+        total: the amount to share.
         parts: the quotas.
     """
     shares = [part.least if part.request > part.least or not part.lends else part.request for part in parts]

@@ -1,7 +1,6 @@
-"""The quota tree: what is guaranteed, what is allowed, and what is used, adding up to the root.
+"""The quota tree: guarantees, bounds and usage, added up to the root.
 
-It knows nothing of pods, nodes or time. Amounts are integers; no answer depends on anything but the amounts
-that were charged.
+It knows nothing of pods, nodes or time. Amounts are integers; all answers depend only on the charged amounts.
 """
 
 from __future__ import annotations
@@ -22,13 +21,15 @@ Bound: TypeAlias = tuple[str, str, str]
 Excesses: TypeAlias = Sequence[tuple[Quota | None, str, int]]
 """Bounds that would be exceeded: the quota, the resource, and by how much.
 
-None stands for all quotas together."""
+None stands for all quotas together.
+"""
 
 
 FirstExceeded: TypeAlias = Callable[[bool], Bound | None]
-"""Tells which bound would be the first to be exceeded; None for none.
+"""Returns the bound that would be exceeded first; None for none.
 
-The caller says whether the quota itself uses as much as when none of its own bounds was exceeded."""
+The argument says whether the quota itself uses as much as when none of its own bounds was exceeded.
+"""
 
 
 _PREEMPTIBLE = f"{KOORDINATOR}preemptible"
@@ -39,7 +40,7 @@ FIRM = "firm min"
 
 
 class Excess(NamedTuple):
-    """Which bound would be exceeded, and by how much: of a quota, or the `min` of all quotas together."""
+    """A bound that would be exceeded, and by how much: of a quota, or the `min` of all quotas together."""
 
     bound: str
     quota: str
@@ -48,7 +49,7 @@ class Excess(NamedTuple):
 
 
 def bound_of(excess: Excess | None) -> Bound | None:
-    """The bound that would be exceeded, whatever by; None for none."""
+    """The bound that would be exceeded, whatever the amount; None for none."""
     return None if excess is None else excess[:3]
 
 
@@ -70,7 +71,7 @@ class QuotaTree:
         leaves: those that pods count against, by name.
         guaranteed: resource -> the sum of `min` over the roots; without hierarchy, over the leaves.
         used: resource -> what all quotas use together.
-        runtimes: these.
+        runtimes: see above.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class QuotaTree:
         self._set_up(manifests)
 
     def _set_up(self, manifests: Mapping[str, ElasticQuota]) -> None:
-        """Begin with these quotas, against which nothing is charged; those that were there are the same."""
+        """Starts with these quotas and no charges; objects of quotas that existed before are reused."""
         leaves, known = leaves_of(manifests), self.quotas
         self.quotas = {}
         for name in manifests if self.hierarchical else leaves:
@@ -111,27 +112,27 @@ class QuotaTree:
 
     @property
     def counts_nominated(self) -> bool:
-        """Whether what nominated pods will take counts beside a pod."""
+        """Returns True if the requests of nominated pods count in addition to a pod's own."""
         return self.runtimes is None
 
     def is_firm(self, labels: Mapping[str, str]) -> bool:
-        """Whether pods with these labels must not be preempted, so that `min` bounds them too."""
+        """Returns True if pods with these labels must not be preempted, so that `min` bounds them too."""
         return self.runtimes is not None and labels.get(_PREEMPTIBLE) == "false"
 
     @property
     def rescaled(self) -> int:
-        """How often a question to one quota changed the bounds of others, see `RuntimeQuotas`."""
+        """The number of times a query of one quota changed the bounds of others, see `RuntimeQuotas`."""
         return 0 if self.runtimes is None else self.runtimes.rescaled
 
     @property
     def settled(self) -> bool:
-        """Whether no answer depends on which quotas were asked before."""
+        """Returns True if no answer depends on earlier queries."""
         return self.runtimes is None or self.runtimes.settled
 
     def counted(self, leaf: Quota | None, requests: Amounts) -> Amounts:
-        """What of a pod's requests counts against its quota; without one against Koordinator's default quota.
+        """The part of a pod's requests that counts against its quota, or else Koordinator's default quota.
 
-        With runtimes it is what the `max` names.
+        With runtimes these are the resources that `max` names.
         """
         if self.runtimes is None:
             return {name: amount for name, amount in requests.items() if name != "pods"}
@@ -141,7 +142,7 @@ class QuotaTree:
     # --- changes ------------------------------------------------------------------------------------------
 
     def charge(self, leaf: Quota, amounts: Amounts) -> None:
-        """A pod takes these amounts."""
+        """Charges these amounts for a pod."""
         line, total = leaf.line, self.used
         for resource, amount in amounts.items():
             for quota in line:
@@ -150,7 +151,7 @@ class QuotaTree:
             total[resource] = total.get(resource, 0) + amount
 
     def refund(self, leaf: Quota, amounts: Amounts) -> None:
-        """What was charged is given back."""
+        """Gives back what was charged."""
         line, total = leaf.line, self.used
         for resource, amount in amounts.items():
             for quota in line:
@@ -162,7 +163,7 @@ class QuotaTree:
         _add(leaf.firm, amounts, sign)
 
     def leave(self, leaf: Quota, amounts: Amounts, sign: int = 1) -> None:
-        """What was charged is about to be given back (1), or is no longer (-1)."""
+        """Marks charged amounts as leaving (1), or takes that back (-1)."""
         leaving = self._leaving
         for quota in leaf.line:
             _add(quota.leaving, amounts, sign)
@@ -171,18 +172,18 @@ class QuotaTree:
                 del leaving[quota]
 
     def ask(self, leaf: Quota, amounts: Amounts, sign: int = 1) -> None:
-        """A pod that waits or runs asks for these amounts (1), or is gone (-1)."""
+        """Adds (1) or removes (-1) the requests of a waiting or running pod."""
         if self.runtimes is not None:
             self.runtimes.ask(leaf.name, amounts, sign)
 
     def take_outside(self, amounts: Amounts, sign: int = 1) -> None:
-        """A pod without a quota is bound (1), or gone (-1): what it takes is not there to be shared."""
+        """A pod without a quota is bound (1), or gone (-1): quotas cannot share what it takes."""
         if self.runtimes is not None:
             self.runtimes.take_outside(amounts, sign)
 
     @contextmanager
     def becoming(self, manifests: Mapping[str, ElasticQuota]) -> Iterator[None]:
-        """One quota is new, gone or another one than before; meanwhile all pods are counted anew.
+        """One quota is added, removed or changed; meanwhile all pods are counted anew.
 
         Args:
             manifests: all quotas from now on.
@@ -195,7 +196,7 @@ class QuotaTree:
 
     @contextmanager
     def departed(self) -> Iterator[None]:
-        """For the while, everything is as if what is leaving had left."""
+        """Within this context, all leaving amounts count as gone."""
         before = [(quota, quota.used, quota.leaving) for quota in self._leaving]
         total = self.used
         if before:
@@ -216,12 +217,15 @@ class QuotaTree:
     # --- questions ----------------------------------------------------------------------------------------
 
     def runtime(self, quota: Quota) -> Amounts:
-        """What a quota may use now, in the resources that its `max` names; nothing without runtimes."""
+        """The amounts that a quota may use now, in resources that its `max` names; empty without runtimes."""
         found = quota.runtime = {} if self.runtimes is None else self.runtimes.runtime(quota.name)
         return found
 
     def _over_runtime(self, leaf: Quota, amounts: Amounts) -> Iterator[tuple[Quota, str, int]]:
-        """Of the quota all that its `max` names counts, of those above it only what is requested."""
+        """Excesses over runtimes of the quota and of those above it.
+
+        For the quota all resources that its `max` names count, for those above it only the requested ones.
+        """
         for quota in leaf.line if self._asks_above else (leaf,):
             for resource, bound in self.runtime(quota).items():
                 excess = quota.used.get(resource, 0) + amounts.get(resource, 0) - bound
@@ -231,12 +235,12 @@ class QuotaTree:
     def over_max(
         self, leaf: Quota, amounts: Amounts, shared: Mapping[Quota, Amounts] | None = None
     ) -> Excess | None:
-        """Whether a quota or one above it would exceed its `max`, or its runtime.
+        """The first `max` or runtime that a quota or one above it would exceed.
 
         Args:
             leaf: the quota.
-            amounts: what it would use more.
-            shared: what other quotas below a quota above it would use more.
+            amounts: its additional usage.
+            shared: for quotas above it, the additional usage of other quotas below them.
         """
         if self.runtimes is not None:
             over = self._over_runtime(leaf, amounts)
@@ -254,18 +258,18 @@ class QuotaTree:
     def refusing(
         self, leaf: Quota, in_quota: Amounts, shared: Mapping[Quota, Amounts], in_all: Amounts
     ) -> Excess | None:
-        """Why a pod is not let in; None when it is. The arguments are those of `excesses`."""
+        """Why a pod is not admitted; None if it is. The arguments are those of `excesses`."""
         return self.over_max(leaf, in_quota, shared) or self.over_guaranteed(in_all)
 
     def over_firm(self, leaf: Quota, amounts: Amounts, *, alone: bool = False) -> Excess | None:
-        """Whether pods that must not be preempted would use more than the `min` of their quota.
+        """The excess if pods that must not be preempted would use more than the `min` of their quota.
 
-        What `min` does not name is not bounded by it.
+        Resources that `min` does not name are not bounded by it.
 
         Args:
             leaf: the quota.
-            amounts: what such a pod would use more.
-            alone: whether others count as if they were not there.
+            amounts: the additional usage of such a pod.
+            alone: whether to ignore all other pods.
         """
         for resource, least in leaf.min.items():
             used = 0 if alone else leaf.firm.get(resource, 0)
@@ -275,10 +279,10 @@ class QuotaTree:
         return None
 
     def first_exceeded(self, leaf: Quota, amounts: Amounts) -> FirstExceeded:
-        """What tells which bound these amounts would be the first to exceed, whenever it is asked.
+        """Returns a function that finds the first bound these amounts would exceed at the time of each call.
 
-        For whoever asks time and again: how much may be used besides these amounts is worked out once, but
-        where it follows from what others ask for.
+        It serves callers that ask again and again. The usage that is possible besides these amounts is
+        computed once, unless it depends on the requests of others.
         """
         if self.runtimes is not None:
             return lambda _: bound_of(self.over_max(leaf, amounts))
@@ -298,14 +302,14 @@ class QuotaTree:
     ) -> Excesses:
         """All bounds that would be exceeded, see `over_max` and `over_guaranteed`.
 
-        What binds all quotas together counts once for each resource, as far as it is exceeded most: their
-        `min`, and the `max` of the quota above all of them.
+        Bounds of all quotas together count once for each resource, with the largest excess. These are the sum
+        of their `min`, and the `max` of the quota above all of them.
 
         Args:
             leaf: the quota.
-            amounts: what it would use more.
-            shared: what other quotas below a quota above it would use more.
-            in_all: what all quotas together would.
+            amounts: its additional usage.
+            shared: for quotas above it, the additional usage of other quotas below them.
+            in_all: the additional usage of all quotas together.
         """
         if self.runtimes is not None:
             return list(self._over_runtime(leaf, amounts))
@@ -325,7 +329,7 @@ class QuotaTree:
         return [(whose, resource, excess) for (whose, resource), excess in found.items()]
 
     def never(self, leaf: Quota, amounts: Amounts) -> Excess | None:
-        """A bound that these amounts exceed even when nothing else is used."""
+        """A bound that these amounts exceed even if nothing else is used."""
         amounts = self.counted(leaf, amounts)
         for quota in leaf.line:
             for resource, amount in amounts.items():
@@ -339,7 +343,7 @@ class QuotaTree:
         return None
 
     def over_guaranteed(self, amounts: Amounts) -> Excess | None:
-        """Whether all quotas together would use more than they are guaranteed: nobody's `min` is idle.
+        """The excess if all quotas together would use more than their guarantees: then no `min` is idle.
 
         With runtimes nothing else bounds them together.
         """
@@ -356,7 +360,7 @@ class QuotaTree:
         return None
 
     def within_min(self, leaf: Quota, amounts: Amounts) -> bool:
-        """Whether a quota's usage with these amounts stays within its `min`, in every resource."""
+        """Returns True if a quota's usage with these amounts stays within its `min`, in every resource."""
         return leaf.over_min({**dict.fromkeys(leaf.used, 0), **amounts}) is None
 
 
@@ -367,7 +371,7 @@ def _line(name: str, manifests: Mapping[str, ElasticQuota]) -> Iterator[str]:
 
 
 def _beside(quotas: Iterable[Quota], amounts: Amounts) -> list[tuple[Quota, str, int, Bound]]:
-    """Quota, resource, how much of it may be used besides some amounts, and the bound of more than that."""
+    """Quota, resource, the usage that is possible besides some amounts, and the bound beyond it."""
     return [
         (quota, resource, bound - amounts.get(resource, 0), ("max", quota.name, resource))
         for quota in quotas

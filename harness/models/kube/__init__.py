@@ -1,1 +1,1 @@
-"""kube-scheduler part by part: pods, nodes and what is on them, the queue, gangs, the scheduler."""
+"""Models kube-scheduler part by part: pods, nodes and the pods on them, the queue, gangs, the scheduler."""

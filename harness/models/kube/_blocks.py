@@ -6,10 +6,11 @@ failed one after the other at one instant keep their order. They form a block, w
 pod does. It groups equal pods. Groups that wait for nothing but room rest in an index (`_resting.py`). The
 others are awake: each is looked at once in a pass, and again when something has changed in the pass.
 
-The invariant: a block is its pods in the order of `PodInfo.place`, and no other pod of their priority belongs
-between them. While it is passed over, the pods up to one place have failed in this pass, and no other has
-been tried in it. Equal pods of it were rejected by the same plugins, and that is recorded of each: else
-nothing is done with any of them. A pod whose equals or priority may change while it waits is never in one.
+The invariant: a block contains its pods in the order of `PodInfo.place`, and no other pod of their priority
+belongs between them. During a pass over the block, the pods up to one place have failed in this pass, and no
+other has been tried in it. Equal pods of a block were rejected by the same plugins, and that is recorded for
+each of them; otherwise they are not treated together. A block never contains a pod whose equals or priority
+may change while it waits.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from harness.models.kube.placement.status import INTER_POD_AFFINITY, NODE_RESOUR
 from harness.models.kube.pod import Peers, PodInfo, Template
 
 OFTEN = 4
-"""After this many failures every other one means the longest backoff."""
+"""After this many failures, every further failure means the longest backoff."""
 
 BY_BINDINGS = frozenset({INTER_POD_AFFINITY, POD_TOPOLOGY_SPREAD})
 """Plugins whose rejection a binding can end."""
@@ -36,7 +37,7 @@ def _place(pod: PodInfo) -> int:
 
 
 _WIDEST = 64
-"""This many places may be left free between two blocks that become one.
+"""When two blocks become one, at most this many places stay free between them.
 
 Without a limit, a block that is put behind another one would move as far as that is wide. The next one would
 move twice as far, until places are larger than `AFTER_ALL`.
@@ -162,9 +163,9 @@ class Block:
         return several
 
     def fails(self, version: int) -> int:
-        """How many pods it has, if all fail again as they did before without an attempt; else 0.
+        """The number of its pods if all fail again as before, without an attempt; else 0.
 
-        It may be asked before a pass; where they fail the block is then as it will be afterwards.
+        It may be asked before a pass. If all fail, the block is then in the state after the pass.
 
         Args:
             version: see `Peers.failed_at`.
@@ -183,13 +184,13 @@ class Block:
         return self._size if self._next_resting() is None else 0
 
     def take(self, version: int, alike: list[PodInfo]) -> PodInfo | None:
-        """Take out the next pod that does not simply fail; all before it do, as an equal one has.
+        """Takes out the next pod that does not simply fail; all before it fail, as an equal one has.
 
-        It has to be tried itself, or fails as its equals have and no longer waits for room as they do.
+        That pod must be tried itself. Or it fails like its equals, but no longer waits for room as they do.
 
         Args:
             version: see `Peers.failed_at`.
-            alike: the pods before it that fail by other plugins than before are added to these.
+            alike: receives the pods before it that fail by other plugins than before.
 
         Returns:
             The pod; None when all that were left fail.
@@ -265,9 +266,9 @@ class Block:
         return None
 
     def put_back(self, pod: PodInfo) -> bool:
-        """The pod that was taken has failed; answers whether it stays where it was.
+        """Takes back the pod that was taken and has failed; returns whether it stays in its place.
 
-        It does not if it differs from its equals now, or they would be rejected by different plugins.
+        It does not stay if it now differs from its equals, or if they would be rejected by different plugins.
         """
         group = self.groups[pod.peers]
         if not _waits_as_its_equals(pod) or group.verdict not in (None, pod.rejected_by):
@@ -283,9 +284,9 @@ class Block:
         return True
 
     def split(self) -> Block:
-        """Take out the pods that have failed in this pass; another pass over the others begins.
+        """Takes out the pods that have failed in this pass; then another pass over the others begins.
 
-        Where all of them have, it is still the same block.
+        If all of them have failed, it is still the same block.
         """
         reached = self._reached
         self._reached, self.taken, self.tried = BEFORE_ALL, None, 0
@@ -322,7 +323,7 @@ class Block:
         return block
 
     def remove(self, pod: PodInfo) -> bool:
-        """Remove a pod, before a pass; answers whether it was there."""
+        """Removes a pod, before a pass; returns whether it was there."""
         group = self.groups.get(pod.peers)
         if group is None or pod not in group.pods:
             return False
@@ -336,9 +337,9 @@ class Block:
         return True
 
     def join(self, later: Block) -> Block | None:
-        """One block of this one and the one that comes next, which uses both up.
+        """Joins this block and the next one to one block, which replaces both.
 
-        None if equal pods of the two were rejected by different plugins; later they may not be.
+        None if equal pods of the two were rejected by different plugins; a later attempt may succeed.
         """
         mine, theirs = self.groups, later.groups
         if not mine or not theirs:
@@ -389,11 +390,11 @@ class Block:
 
 
 Waiting: TypeAlias = PodInfo | Block
-"""What lies in the queue."""
+"""An entry of the queue."""
 
 
 def joined(first: Waiting, second: Waiting) -> Block | None:
-    """One block of two neighbours, the first in the order first; None if they are no part of one."""
+    """Joins two neighbours to one block, the earlier one first; None if they cannot be joined."""
     one = _block_of(first)
     two = _block_of(second) if one is not None else None
     return one.join(two) if one is not None and two is not None else None
@@ -408,13 +409,13 @@ def _block_of(waiting: Waiting) -> Block | None:
 
 
 def _waits_as_its_equals(pod: PodInfo) -> bool:
-    """Whether nothing but what helps its equals helps a pod, and nothing is left to be recorded of it.
+    """Returns True if only events that help its equals help a pod, and nothing needs to be recorded for it.
 
-    One that has a node of its own in view waits for more.
+    A pod that expects room on a node of its own waits for more.
     """
     return pod.is_told and not pod.expects_room and _waits_for_room(pod.rejected_by)
 
 
 def _waits_for_room(rejected_by: frozenset[str]) -> bool:
-    """Whether every deletion may help, and no binding."""
+    """Returns True if every deletion may help, and no binding can."""
     return NODE_RESOURCES_FIT in rejected_by and BY_BINDINGS.isdisjoint(rejected_by)

@@ -1,7 +1,7 @@
 """The scheduler's cache: all nodes with the pods on them, and a log of the nodes that changed.
 
-A reader of the log keeps something that depends on nodes: what a shape finds on them, or dry runs of
-preemptions. The log says what to work out again, so that nobody looks at all nodes.
+A reader of the log keeps results that depend on nodes: what a shape finds on them, or dry runs of
+preemptions. The log lists the results to compute again, so that no reader looks at all nodes.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Cache:
     Attributes:
         resources: name -> index, cpu and memory first; the number of pods is counted apart.
         names: the same as a list.
-        nodes: in the order in which they are looked at; one that is gone stays until `settle`.
+        nodes: in the order in which the scheduler checks them; a removed node stays until `settle`.
         by_name: the nodes that exist.
-        unsettled: whether the order of nodes is to be worked out before the next attempt, see `settle`.
+        unsettled: whether the order of nodes must be computed before the next attempt, see `settle`.
         version: grows with every change of a node.
         arranged: grows whenever nodes come, go or become others, or their order changes.
         last_changed: position of the node that has changed last; -1 before any has.
@@ -89,10 +89,10 @@ class Cache:
     # --- nodes that change --------------------------------------------------------------------------------
 
     def put(self, node: Node) -> bool:
-        """A node is there from now on, or is another one than before.
+        """Adds or replaces a node.
 
         Returns:
-            Whether it has a resource that no node had before.
+            True if it has a resource that no node had before.
         """
         new = [name for name in node.allocatable if name not in self.resources and name != "pods"]
         for name in new:
@@ -116,9 +116,9 @@ class Cache:
         return bool(new)
 
     def drop(self, name: str) -> None:
-        """A node is gone for all that looks at nodes; its pods are still to be removed one by one.
+        """Removes a node; its pods must still be removed one by one.
 
-        Nominations to it stay, and hold again if a node of that name returns.
+        Nominations to it stay, and become valid again if a node of that name returns.
         """
         self._order.drop(name)
         node = self.by_name.pop(name)
@@ -135,10 +135,10 @@ class Cache:
         self._begin_log()
 
     def settle(self) -> bool:
-        """Before an attempt: nodes are in the order of that moment, and those that are gone are left out.
+        """Before an attempt: puts nodes in the order of that moment, and drops removed ones.
 
         Returns:
-            Whether positions of nodes have changed, or nodes have.
+            True if nodes or their positions have changed.
         """
         self.unsettled = False
         nodes = [self.by_name[name] for name in self._order.renew()]
@@ -187,7 +187,7 @@ class Cache:
         return dict.fromkeys(self._log[version - self._cut :])
 
     def touch(self, node: NodeInfo) -> None:
-        """A node has changed."""
+        """Notes that a node has changed."""
         node.generation += 1
         self.version += 1
         self.last_changed = position = node.position
@@ -215,7 +215,7 @@ class Cache:
         self.touch(node)
 
     def remove_pod(self, pod: PodInfo) -> NodeInfo:
-        """A bound pod is gone; answers the node it was on."""
+        """Removes a bound pod; returns the node it was on."""
         node, template = self.nodes[pod.node], pod.template
         node.remove(pod)
         placed, position = template.placed, node.position
@@ -236,14 +236,14 @@ class Cache:
         return node
 
     def terminate(self, pod: PodInfo, *, preempted: bool = True) -> None:
-        """A bound pod is being deleted; it holds what it has until it is gone."""
+        """Marks a bound pod as being deleted; it holds its resources until it is gone."""
         pod.terminating, pod.preempted = True, preempted
         leaving = pod.template.leaving
         leaving[pod.node] = leaving.get(pod.node, 0) + 1
         self.touch(self.nodes[pod.node])
 
     def reprioritize(self, pod: PodInfo, priority: int) -> None:
-        """A pod that runs is more important than it was, or less."""
+        """Changes the priority of a running pod."""
         if pod.node < 0:  # it is not on its node yet, see `Scheduler.add_running`
             pod.priority = priority
             return
@@ -253,9 +253,10 @@ class Cache:
         self.touch(self.nodes[pod.node])
 
     def nominate(self, pod: PodInfo, name: str) -> None:
-        """Make a pod's nomination the node of that name, or withdraw it with "".
+        """Nominates a pod to the node of that name, or withdraws its nomination with "".
 
-        The same one anew, after each failed attempt, puts it behind the others that are nominated there.
+        After each failed attempt a pod is nominated anew, which puts it behind the other pods nominated to
+        that node.
         """
         before, after = self.by_name.get(pod.nominated), self.by_name.get(name)
         if pod.nominated == name:
@@ -280,14 +281,14 @@ class Cache:
             self._awaited.setdefault(name, []).append(pod)
 
     def _no_longer_awaits(self, pod: PodInfo) -> None:
-        """A pod is nominated elsewhere, or nowhere, and no longer to a node that does not exist."""
+        """Notes that a pod is no longer nominated to a node that does not exist."""
         awaiting = self._awaited[pod.nominated]
         awaiting.remove(pod)
         if not awaiting:
             del self._awaited[pod.nominated]
 
     def keeps_otherwise(self, pod: PodInfo) -> None:
-        """Up to which priority a pod keeps others from the node it is nominated to has changed, if it is."""
+        """Notes a change of the highest priority that a nominated pod keeps off its node."""
         node = self.by_name.get(pod.nominated)
         if node is not None:
             self.touch(node)
@@ -295,14 +296,14 @@ class Cache:
     # --- questions ----------------------------------------------------------------------------------------
 
     def free_of(self, resource: int) -> Sequence[int]:
-        """What is free of a resource on each node, by position; only to be read, and before anything changes.
+        """The free amount of a resource on each node, by position; read-only, valid until the next change.
 
-        Only nodes that changed since somebody last asked are looked at.
+        Only nodes that changed since the last call are looked at.
         """
         return self._columns()[resource]
 
     def slots(self) -> Sequence[int]:
-        """How many more pods each node takes, likewise."""
+        """The number of further pods that each node takes, likewise."""
         return self._columns()[-1]
 
     def _columns(self) -> list[list[int]]:
@@ -317,7 +318,7 @@ class Cache:
         return columns
 
     def has_lower(self, priority: int) -> bool:
-        """Whether a pod of lower priority is bound anywhere."""
+        """Returns True if a pod of lower priority is bound anywhere."""
         return bool(self.bound) and min(self.bound) < priority
 
 

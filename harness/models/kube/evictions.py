@@ -1,4 +1,4 @@
-"""Evicted pods: when the scheduler knows that they are gone, and which round of a loop an eviction is."""
+"""Evicted pods: when the scheduler knows that they are gone, and the eviction's round in a loop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Place: TypeAlias = tuple[int, int]
 
 @final
 class PreemptingJob:
-    """A job for which pods were preempted, and how often pods of it were bound since."""
+    """A job for which pods were preempted, and the number of its pods that were bound since."""
 
     __slots__ = ("admissions",)
 
@@ -23,7 +23,7 @@ class PreemptingJob:
 
 @final
 class Victim:
-    """A pod that was preempted: its last eviction, and since when its successor holds a node."""
+    """A pod that was preempted: its last eviction, and the time since which its successor holds a node."""
 
     __slots__ = ("round", "since")
 
@@ -34,14 +34,14 @@ class Victim:
 
 @final
 class PodEvictions:
-    """Takes note of what a scheduler decides about its pods, and of what leaves.
+    """Follows a scheduler's decisions about its pods, and pods that leave.
 
     Args:
-        latency: how long it takes until the scheduler knows that an evicted pod is gone, microseconds; None
-            where it knows at once however often that happens.
+        latency: how long it takes until the scheduler knows that an evicted pod is gone, in microseconds.
+            None if it always knows at once, however often that happens.
 
     Attributes:
-        left: the pods that are gone, which the scheduler does not know yet.
+        left: the pods that are gone without the scheduler knowing it yet.
     """
 
     def __init__(self, latency: int | None) -> None:
@@ -80,7 +80,7 @@ class PodEvictions:
             preempting.admissions += 1
 
     def preempted(self, preempt: Preempt, now: int) -> None:
-        """Take note of a preemption; it says which round of a loop it is."""
+        """Notes a preemption; the preemption itself has its round in a loop."""
         preempting = None
         if preempt.by is not None:
             preempting = self._preempting.setdefault(preempt.by.index, PreemptingJob())

@@ -1,4 +1,4 @@
-"""What pods have in common once Kueue has added what their flavors demand."""
+"""The templates of pods after Kueue has added the demands of their flavors."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def template_in(
     flavors: Iterable[str],
     labels: Mapping[str, str],
 ) -> Template:
-    """What the pods of a pod set have in common.
+    """The template of a pod set's pods.
 
     Args:
-        templates: knows what pods have in common.
+        templates: finds equal templates.
         cluster: has the flavors.
-        job: whose pods they are.
+        job: the job of the pods.
         pod_set: the pod set.
-        flavors: the names of the flavors that it was admitted with; their node labels and tolerations count.
-        labels: what else its nodes must have, as the domain of a topology.
+        flavors: the names of the flavors of its admission; their node labels and tolerations count.
+        labels: further labels that its nodes must have, such as the domain of a topology.
 
     Raises:
-        ClusterError: its template is not what a Pod has.
+        ClusterError: its template is no Pod's template.
     """
     faults: list[Fault] = []
     spec = pod_spec_of(pod_set, job.namespace, faults, f"job {job.id}, pod set {pod_set.name}")

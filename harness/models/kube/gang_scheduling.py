@@ -1,10 +1,10 @@
 """kube-scheduler's own gangs: pods are held until enough of them exist, and bound once enough have a place.
 
-An approximation: the rules are those of upstream's pages on Kubernetes v1.35, and no recording confirms
-them. Each rule names its page: below kubernetes.io/docs/concepts/, as of v1.35, `page` is
+An approximation: the rules are those of upstream's pages on Kubernetes v1.35, and no recording confirms them.
+Each rule names its page below kubernetes.io/docs/concepts/, as of v1.35. `page` is
 scheduling-eviction/gang-scheduling/, `reference` workloads/pods/workload-reference/ and `policies`
-workloads/workload-api/policies/; `KEP` is www.kubernetes.dev/resources/keps/4671/. What none of them says is
-listed in docs/kube-scheduler.md.
+workloads/workload-api/policies/; `KEP` is www.kubernetes.dev/resources/keps/4671/. docs/kube-scheduler.md
+lists what none of them states.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from harness.models.kube.pod import PodInfo, Refusal
 from harness.policy import Job, Wake
 
 TIMEOUT = 5 * MINUTE
-"""How long pods wait for the rest of their gang with a place of their own (page: fixed)."""
+"""The time for which pods with a place wait for the rest of their gang (page: fixed)."""
 
 
 _NEVER = INT64_MAX
-"""The `minCount` of a group that is not there."""
+"""The `minCount` of a group that does not exist."""
 
 _Key: TypeAlias = int | tuple[str, GroupReference]
-"""The index of a job, or a namespace and the group that pods of it name."""
+"""The index of a job, or a namespace and the group that its pods name."""
 
 
 @final
@@ -53,15 +53,15 @@ class PermitGang:
     """The pods of one gang.
 
     Attributes:
-        key: what tells it apart.
+        key: identifies it.
         least: its `minCount`.
-        name: what messages call its group; "" for that of one job.
+        name: the name of its group in messages; "" for that of one job.
         held: the pods that are not tried before more of them exist.
         unplaced: the pods that are tried and have no place.
         waiting: the pods that have a place and wait for others, in the order in which they got it.
         bound: how many are bound.
         deadline: when those that wait give up; None while none waits.
-        gave_up_at: what had happened when it last gave up, see `PermitGangs`; None where it never did.
+        gave_up_at: the value of `PermitGangs.happened` when it last gave up; None if it never did.
     """
 
     __slots__ = ("bound", "deadline", "gave_up_at", "held", "key", "least", "name", "unplaced", "waiting")
@@ -79,16 +79,16 @@ class PermitGang:
 
     @property
     def placed(self) -> int:
-        """How many of its pods have a place, bound or not."""
+        """The number of its pods that have a place, bound or not."""
         return self.bound + len(self.waiting)
 
     @property
     def existing(self) -> int:
-        """How many of its pods exist."""
+        """The number of its pods that exist."""
         return self.placed + len(self.unplaced) + len(self.held)
 
     def waits(self) -> str:
-        """What it waits for, as a sentence without its end."""
+        """The thing that it waits for, as a sentence without its end."""
         if self.least == _NEVER:
             return f"{self.name} is not there, and its pods wait for it"
         if self.held:
@@ -96,21 +96,21 @@ class PermitGang:
         return self.of_its_pods(self.placed, "got a place, and the others are waited for")
 
     def of_its_pods(self, count: int, what: str) -> str:
-        """A sentence about this many of the pods that it takes."""
+        """A sentence about this many of the pods that it needs."""
         sentence = f"{count:,} of the {self.least:,} pods that it takes {what}"
         return f"{self.name}: {sentence}" if self.name else sentence
 
 
 @final
 class PermitGangs:
-    """Which pods of gangs are tried, which wait with a place, and for how long.
+    """Decides which pods of gangs are tried, which wait with a place, and for how long.
 
-    A gang is the pods that name one group whose policy is `gang`, of any job (reference). It is also a job of
-    the trace that makes progress only as a whole and names none. Its `minCount` is then `min_pods`, else the
-    number of its pods. Pods of a group with the policy `basic` are scheduled one by one (policies).
+    A gang is the pods that name one group whose policy is `gang`, of any job (reference). A job of the trace
+    that makes progress only as a whole and names no group is a gang too. Its `minCount` is then `min_pods`,
+    else the number of its pods. Pods of a group with the policy `basic` are scheduled one by one (policies).
 
     Args:
-        groups: the groups that there are.
+        groups: the existing groups.
 
     Attributes:
         happened: how many pods have arrived, gone, or been bound together with others.
@@ -125,9 +125,9 @@ class PermitGangs:
         self._woken: Wake | None = None
 
     def of(self, pod: PodInfo) -> PermitGang | None:
-        """The gang of a pod; None where it is on its own.
+        """The gang of a pod; None if it has none.
 
-        Pods that name a group which is not there wait for ever: it does not come during a replay (reference).
+        Pods that name a missing group wait for ever: no group is created during a replay (reference).
         """
         job, group = pod.job, pod.group
         if job is None or (group is None and not job.gang):
@@ -148,7 +148,7 @@ class PermitGangs:
         return gang
 
     def arrive(self, pod: PodInfo) -> Sequence[PodInfo]:
-        """A pod arrives; answers who is tried from now on.
+        """A pod arrives; returns the pods that are tried from now on.
 
         The pods of a gang are held until at least `minCount` of them exist (page, PreEnqueue).
         """
@@ -166,13 +166,13 @@ class PermitGangs:
         return tried
 
     def arrive_bound(self, pod: PodInfo) -> None:
-        """A pod that runs already is there."""
+        """Adds a pod that runs already."""
         gang = self.of(pod)
         if gang is not None:
             gang.bound += 1
 
     def place(self, gang: PermitGang, pod: PodInfo, now: int) -> Sequence[PodInfo]:
-        """A pod got a place; answers who is bound by that.
+        """A pod gets a place; returns the pods that are bound because of it.
 
         Pods with a place wait until at least `minCount` of their gang have one. Then all of them are bound
         (page, WaitOnPermit), and later ones as soon as they have a place (`minCount` is the least, KEP).
@@ -193,12 +193,12 @@ class PermitGangs:
         return bound
 
     def is_waiting(self, pod: PodInfo) -> bool:
-        """Whether a pod has a place and is not bound."""
+        """Returns True if a pod has a place and is not bound."""
         gang = self.of(pod)
         return gang is not None and pod in gang.waiting
 
     def lose_place(self, pod: PodInfo) -> None:
-        """A pod that waited has lost its place to another one."""
+        """A waiting pod loses its place to another one."""
         gang = self.of(pod)
         assert gang is not None, "a pod without a gang waited for it"
         del gang.waiting[pod]
@@ -223,7 +223,7 @@ class PermitGangs:
             del self._gangs[gang.key]
 
     def news(self) -> Iterator[tuple[PodInfo, GangRefusal]]:
-        """What gangs wait for since this was asked last, and for each of their jobs a pod that waits."""
+        """News since the last call: what gangs wait for, each with one waiting pod for each of their jobs."""
         for gang in self._untold:
             pods: dict[Job | None, PodInfo] = {}
             for pod in (*gang.held, *gang.waiting):
@@ -235,12 +235,12 @@ class PermitGangs:
         self._untold.clear()
 
     def late(self, now: int) -> PermitGang | None:
-        """The next gang whose pods have waited for the rest for too long; None where there is none."""
+        """The next gang whose pods have waited too long for the rest; None if there is none."""
         gang = next(iter(self._waiting), None)
         return gang if gang is not None and gang.deadline is not None and gang.deadline <= now else None
 
     def give_up(self, gang: PermitGang) -> Sequence[PodInfo]:
-        """The pods of a gang that wait have no place any more (page: none of the pods is scheduled)."""
+        """A gang's waiting pods lose their places; returns them (page: none of the pods is scheduled)."""
         pods = tuple(gang.waiting)
         gang.unplaced |= gang.waiting
         gang.gave_up_at = self.happened
@@ -248,10 +248,10 @@ class PermitGangs:
         return pods
 
     def next_wake(self) -> Wake | None:
-        """When the next gang gives up, if that was not asked for yet.
+        """The time at which the next gang gives up, if that was not requested yet.
 
-        A gang that gave up before keeps a replay alive only if something has happened since. Else gangs that
-        are too large for what is free would take each other's places for ever.
+        A gang that gave up before keeps a replay alive only if something has happened since. Otherwise gangs
+        that are too large for the free resources would take each other's places for ever.
         """
         gang = next(iter(self._waiting), None)
         if gang is None or gang.deadline is None:
@@ -267,7 +267,7 @@ class PermitGangs:
         return [pod for gang in self._waiting for pod in gang.waiting]
 
     def standing(self, now: int) -> tuple[object, ...]:
-        """How gangs with waiting pods stand, see `harness.policy.Standing`; times are relative to now."""
+        """The state of gangs with waiting pods, see `harness.policy.Standing`; times are relative to now."""
         woken = self._woken
         return (
             self.happened,
@@ -287,7 +287,7 @@ class PermitGangs:
         )
 
     def skip(self, span: int) -> None:
-        """It is so much later, and all gangs stand as they did."""
+        """Moves the time on by this span; all gangs keep their state."""
         for gang in self._waiting:
             assert gang.deadline is not None, "a gang waits for ever"
             gang.deadline += span

@@ -1,4 +1,4 @@
-"""Gangs: pods that are placed, and make room for themselves, together: all of them, or at least this many."""
+"""Gangs: pods that are placed together and preempt together: all of them, or at least a minimum number."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ class Gang:
     """The pods of a pod group, or of one gang job.
 
     Attributes:
-        key: what tells it apart.
+        key: identifies it.
         least: how many of its pods have to be placed together; None for all that wait.
-        priority: what all of them count as, see `highest`; whoever schedules them keeps it up to date.
+        priority: the priority at which all of them are treated, see `highest`; the scheduler keeps it up to
+            date.
         pending: the pods that wait, by job and number.
         bound: the pods that have a node, likewise.
-        leader: the one that stands for those that wait in the scheduling queue; None when none waits.
+        leader: the pod that represents the waiting ones in the scheduling queue; None when none waits.
         ended: how many pods of a group have ended while others were there; they had their place.
         waits: whether it was tried and not placed, and no pod has joined since.
     """
@@ -60,7 +61,7 @@ class Gang:
         self._counts: dict[int, int] = {}  # how many pods have each
 
     def join(self, pod: PodInfo, own: int) -> bool:
-        """A pod of the gang waits; answers whether it is now the leader.
+        """A pod of the gang begins to wait; returns whether it is now the leader.
 
         Args:
             pod: the pod.
@@ -74,7 +75,7 @@ class Gang:
         return True
 
     def join_bound(self, pod: PodInfo, own: int) -> None:
-        """The same for a pod that has its node already."""
+        """Adds a pod of the gang that already has a node."""
         self._note(pod, own)
         self.bound[_place(pod)] = pod
 
@@ -86,7 +87,7 @@ class Gang:
         self._counts[own] = self._counts.get(own, 0) + 1
 
     def leave(self, pod: PodInfo, *, ended: bool, returns: bool) -> PodInfo | None:
-        """A pod of the gang is gone; answers the new leader if it was the leader and others wait.
+        """A pod of the gang leaves; returns the new leader, if it was the leader and others wait.
 
         Args:
             pod: the pod.
@@ -113,28 +114,28 @@ class Gang:
 
     @property
     def highest(self) -> int:
-        """The highest priority of any of its pods by itself, whether it waits, is bound or comes back."""
+        """The highest own priority of any of its pods that waits, is bound or comes back."""
         return max(self._counts, default=self.priority)
 
     @property
     def alive(self) -> int:
-        """How many of its pods exist, waiting or bound."""
+        """The number of its pods that exist, waiting or bound."""
         return len(self.pending) + len(self.bound)
 
     @property
     def is_whole(self) -> bool:
-        """Whether none of its pods is bound."""
+        """Returns True if none of its pods is bound."""
         return not self.bound
 
     @property
     def missing(self) -> int:
-        """How many of the pods that wait have to be placed together; the others are as they fit."""
+        """The number of waiting pods that must be placed together; the others are placed if they fit."""
         if self.least is None:
             return len(self.pending)
         return max(0, self.least - self.ended - len(self.bound))
 
     def place(self, pods: Collection[PodInfo]) -> PodInfo | None:
-        """Pods that waited are bound; answers the leader of those that still wait."""
+        """Waiting pods are bound; returns the leader of those that still wait."""
         for pod in pods:
             place = _place(pod)
             self.bound[place] = self.pending.pop(place)
@@ -147,7 +148,7 @@ class Gang:
 
 
 def are_mates(pod: PodInfo, other: PodInfo) -> bool:
-    """Whether two pods belong to one gang, or one job: neither makes room for the other."""
+    """Returns True if two pods belong to one gang or one job, so that neither preempts the other."""
     if pod.gang is not None and pod.gang is other.gang:
         return True
     return pod.job is not None and pod.job is other.job
@@ -164,7 +165,7 @@ class Gangs:
 
     Args:
         cluster: its PodGroups and priority classes count.
-        together: whether gangs are gangs at all; else every pod is on its own.
+        together: whether gangs exist at all; else every pod is on its own.
     """
 
     def __init__(self, cluster: Cluster, *, together: bool) -> None:
@@ -176,7 +177,7 @@ class Gangs:
         self._priorities: dict[tuple[PodSet, int], int | None] = {}
 
     def of(self, pod: PodInfo) -> Gang | None:
-        """The gang that a pod belongs to: its pod group, else its gang job; None when it is on its own."""
+        """The gang of a pod: its pod group, else its gang job; None if it has none."""
         job = pod.job
         if not self._together or job is None:
             return None
@@ -202,7 +203,7 @@ class Gangs:
         return self._memberships[template]
 
     def own_priority(self, pod: PodInfo) -> int:
-        """A pod's priority by itself: its job's, or a higher one that its pod set's template names."""
+        """A pod's own priority: its job's, or a higher one that its pod set's template names."""
         job = pod.job
         assert job is not None, "a pod of a gang belongs to a job"
         own = self._of_template(job.pod_set_of(pod.pod), job.submit)

@@ -16,7 +16,7 @@ from harness.models.kube.placement.status import (
 from harness.models.kube.pod import PodInfo, Template
 
 BY_PODS = frozenset({NODE_RESOURCES_FIT, NODE_PORTS, POD_TOPOLOGY_SPREAD, INTER_POD_AFFINITY})
-"""Filters whose rejection another pod can end; those of the others last as long as the nodes do."""
+"""Filters whose rejection another pod can end; rejections by other filters last as long as the nodes do."""
 
 
 @final
@@ -29,7 +29,7 @@ class Hints:
         self._repelled: dict[tuple[Template, Template], bool] = {}
 
     def after_deletion(self, waiting: PodInfo, gone: PodInfo) -> bool:
-        """Whether a bound pod that disappears, or one that loses its nomination, may help a waiting one."""
+        """Returns True if the end of a bound pod, or of its nomination, may help a waiting one."""
         rejected_by = waiting.rejected_by
         if NODE_RESOURCES_FIT in rejected_by:
             return True
@@ -40,14 +40,14 @@ class Hints:
         return POD_TOPOLOGY_SPREAD in rejected_by and _counted(waiting.template, gone.template)
 
     def after_binding(self, waiting: PodInfo, bound: PodInfo) -> bool:
-        """Whether a pod that was bound may help a waiting one."""
+        """Returns True if a pod that was bound may help a waiting one."""
         rejected_by = waiting.rejected_by
         if INTER_POD_AFFINITY in rejected_by and self._is_near(waiting.template, bound.template):
             return True
         return POD_TOPOLOGY_SPREAD in rejected_by and _counted(waiting.template, bound.template)
 
     def _is_near(self, template: Template, other: Template) -> bool:
-        """Whether the other satisfies all required affinity terms of the first."""
+        """Returns True if the other satisfies all required affinity terms of the first."""
         found = self._near.get((template, other))
         if found is None:
             terms, labels_of = template.spec.affinity, self._labels_of
@@ -56,7 +56,7 @@ class Hints:
         return found
 
     def _repel(self, template: Template, other: Template) -> bool:
-        """Whether all required anti-affinity terms of one mean the other, either way round."""
+        """Returns True if all required anti-affinity terms of one match the other, in either direction."""
         found = self._repelled.get((template, other))
         if found is None:
             labels_of = self._labels_of
@@ -70,7 +70,7 @@ class Hints:
 
 
 def _counted(template: Template, other: Template) -> bool:
-    """Whether a spread constraint of the first counts pods of the other."""
+    """Returns True if a spread constraint of the first counts pods of the other."""
     return template.namespace == other.namespace and any(
         constraint.selector is not None and constraint.selector.matches(other.labels)
         for constraint in template.spread

@@ -1,4 +1,4 @@
-"""What the pods of a pod set have in common for kube-scheduler, and whether some node could ever run them."""
+"""The common properties of a pod set's pods for kube-scheduler, and whether any node could ever run them."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from harness.policy import Job, Never, PodSet
 
 
 class Kind(NamedTuple):
-    """What the pods of a pod set in one namespace have in common.
+    """The common properties of a pod set's pods in one namespace.
 
     Attributes:
-        template: what the scheduler looks at.
+        template: the properties that the scheduler uses.
         node: the node on which they run already, or "".
-        start: since when, microseconds since 1970; None where that is not known.
-        nominated: the node on which a preemption has made room for them, as their manifest says, or "".
+        start: since when, in microseconds since 1970; None if that is not known.
+        nominated: the node on which a preemption has made room for them, according to their manifest, or "".
         going: whether they are terminating there, and whether the scheduler preempted them.
-        never: why they fit no node even when all are empty, or wait for a group that is not there; None when
-            they may be placed, or run already.
-        group: the pod group of kube-scheduler's own that they name; None where they name none.
-        ours: whether the scheduler that is replayed finds a node for them, once they do not run any more.
+        never: why they fit no node even when all are empty, or wait for a missing group. None when they may
+            be placed, or run already.
+        group: the pod group of kube-scheduler's own that they name; None if they name none.
+        ours: whether the replayed scheduler places them once they do not run any more.
     """
 
     template: Template
@@ -49,7 +49,7 @@ class JobKinds(NamedTuple):
     """The kinds of a job's pods.
 
     Attributes:
-        only: that of all of them; None where pod sets differ.
+        only: the kind of all of them; None if pod sets differ.
         never: why some pod of it can never run; None when all of them may.
     """
 
@@ -58,7 +58,7 @@ class JobKinds(NamedTuple):
 
 
 class Nodes(Protocol):
-    """A scheduler's nodes, and what it knows of pods: kube-scheduler's, or another one's on its model."""
+    """The nodes and pods of a scheduler: kube-scheduler, or one modelled on it."""
 
     @property
     def cache(self) -> Cache:
@@ -66,21 +66,21 @@ class Nodes(Protocol):
 
     @property
     def templates(self) -> Templates:
-        """What pods have in common."""
+        """The templates of pods."""
 
     @property
     def scheduling(self) -> Scheduling:
-        """What pods find on nodes."""
+        """Finds nodes for pods."""
 
 
 @final
 class Kinds:
-    """The kinds of pods that there are, each worked out once.
+    """The kinds of pods, each computed once.
 
     Args:
         scheduler: its nodes count.
-        cluster: says whose pods are scheduled.
-        groups: whether pods wait for ever that name a pod group of kube-scheduler's own which is not there.
+        cluster: says which pods the scheduler places.
+        groups: whether pods that name a missing pod group of kube-scheduler's own wait for ever.
     """
 
     def __init__(self, scheduler: Nodes, cluster: Cluster, *, groups: bool = False) -> None:
@@ -96,16 +96,16 @@ class Kinds:
         self._to_come = [edit.after for edit in edits if isinstance(edit.after, Node)]
 
     def forget(self) -> None:
-        """Nodes have changed: whether pods fit one is worked out again."""
+        """Nodes have changed: drops the results on whether pods fit any."""
         self._kinds.clear()
         self._of_jobs.clear()
         self._impossible.clear()
 
     def of(self, job: Job, pod_set: PodSet) -> Kind:
-        """What pods of a pod set have in common.
+        """The common properties of a pod set's pods.
 
         Raises:
-            ClusterError: its template is not what a Pod has, or requests other amounts than the job.
+            ClusterError: its template is no Pod's template, or requests other amounts than the job.
         """
         kind = self._kinds.get((pod_set, job.namespace))
         if kind is None:
@@ -126,7 +126,7 @@ class Kinds:
         return kind
 
     def of_job(self, job: Job) -> JobKinds:
-        """What is known of a job by its pod sets.
+        """The kinds of a job's pod sets.
 
         Raises:
             ClusterError: as `of`.
@@ -152,7 +152,7 @@ class Kinds:
     def fits_none(self, shape: Shape) -> str:
         """Why a shape fits no node even when all are empty, in kube-scheduler's words; "" if it fits one.
 
-        Nodes that come, or become what they are not yet, later in the replay count.
+        Nodes that are added or changed later in the replay count too.
         """
         why = self._impossible.get(shape)
         if why is None:

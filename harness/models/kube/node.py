@@ -1,4 +1,4 @@
-"""A node as the scheduler sees it: what it can hold, what the pods on it hold, and who is nominated to it."""
+"""A node as the scheduler sees it: its capacity, the pods on it, and the pods nominated to it."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class NodeInfo:
     """One node.
 
     Attributes:
-        manifest: the node as it is; another object where anything of it has changed.
-        position: its place in the order in which nodes are looked at.
-        rank: its place in the order of names, which decides between nodes that are equal otherwise.
+        manifest: the node's manifest; another object after any change of it.
+        position: its place in the order in which the scheduler checks nodes.
+        rank: its place in the order of names, which decides between nodes that are otherwise equal.
         allocatable: amount of each resource, by index; 0 for one that it does not have.
         free: allocatable minus what pods on it request; may be negative.
-        slots: how many more pods it takes. A node that does not say how many takes any number.
-        scored_cpu, scored_memory: what pods on it request, with defaults, for NodeResourcesFit's score.
+        slots: how many more pods it takes. A node without a stated number takes any number.
+        scored_cpu, scored_memory: requests of the pods on it, with defaults, for NodeResourcesFit's score.
         pods: the pods on it, terminating ones included, in the order in which they came.
         ports: host ports that are taken, each with the number of pods that take it.
         chooser: says which devices a pod gets; None for those with the least left that is enough.
@@ -177,21 +177,21 @@ class NodeInfo:
         free[self._idle] = devices.count(WHOLE)
 
     def by_importance(self) -> list[PodInfo]:
-        """The pods on it, most important first: higher priority, then earlier start, then as they came."""
+        """The pods on it, most important first: higher priority, then earlier start, then arrival."""
         if self._ordered_of != self.generation:
             self._ordered = sorted(self.pods, key=_importance)
             self._ordered_of = self.generation
         return self._ordered
 
     def balance(self) -> int:
-        """How evenly cpu and memory are requested by the pods on it, see `balanced`."""
+        """The balance of cpu and memory requested by the pods on it, see `balanced`."""
         if self._balance_of != self.generation:
             self._balance = self.balanced(self.free[CPU], self.free[MEMORY])
             self._balance_of = self.generation
         return self._balance
 
     def balanced(self, free_cpu: int, free_memory: int) -> int:
-        """0 to 100: how evenly cpu and memory are requested if these amounts are free.
+        """The balance of cpu and memory requests, 0 to 100, if these amounts are free.
 
         It is 100 minus half of the difference between the requested fractions, in IEEE doubles and truncated
         as kube-scheduler does. A resource that the node does not have does not count.

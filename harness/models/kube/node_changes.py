@@ -1,4 +1,4 @@
-"""Nodes that come, go and change in mid-replay: what the scheduler's parts make of it.
+"""The effects on the scheduler's parts of nodes that are added, removed and changed in mid-replay.
 
 Upstream: `addNodeToCache`, `updateNodeInCache` and `deleteNodeFromCache` in pkg/scheduler/eventhandlers.go.
 """
@@ -23,9 +23,9 @@ class ChangingNodes:
     Args:
         cluster: the nodes at first.
         cache: nodes and the pods on them.
-        templates: what pods have in common.
+        templates: the templates of pods.
         scheduling: finds nodes for pods.
-        preemption: finds victims; None where nobody is preempted.
+        preemption: finds victims; None if there is no preemption.
         queue: the pods that wait.
     """
 
@@ -46,7 +46,7 @@ class ChangingNodes:
         self._queue = queue
 
     def put(self, node: Node) -> None:
-        """A node is there, returns, or is another one than before; an equal one changes nothing."""
+        """Adds, returns or changes a node; an equal one has no effect."""
         old = self._nodes.get(node.name)
         events = [Event.ADDED] if old is None else list(reports(old, node))
         if old is not None and not events and old.unschedulable == node.unschedulable:
@@ -66,7 +66,7 @@ class ChangingNodes:
         self._renew()
 
     def settle(self) -> bool:
-        """Before an attempt: look at nodes in the order of that moment; answers whether it is another."""
+        """Before an attempt: updates the order of nodes; returns whether it has changed."""
         cache = self._cache
         if not (cache.unsettled and self._queue.tries_some and cache.settle()):
             return False

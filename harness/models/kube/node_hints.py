@@ -1,4 +1,4 @@
-"""Queueing hints of nodes: whether one that comes, goes or changes may help a pod that filters rejected.
+"""Queueing hints of nodes: whether an added, removed or changed node may help a pod that filters rejected.
 
 Upstream: the functions `isSchedulableAfterNode...` and their like of the plugins in
 pkg/scheduler/framework/plugins, and `nodeSchedulingPropertiesChange` in pkg/scheduler/framework/events.go.
@@ -26,7 +26,7 @@ from harness.models.kube.pod import Template
 
 
 class Event(Enum):
-    """What happened to a node, in the order in which the parts of an update are reported."""
+    """The events of a node, in the order in which an update reports its parts."""
 
     ADDED = "added"
     DELETED = "deleted"
@@ -38,7 +38,10 @@ class Event(Enum):
 Plugins: TypeAlias = frozenset[str]
 
 _ALWAYS_BY_TAINTS = frozenset({NODE_AFFINITY, NODE_PORTS, NODE_RESOURCES_FIT, INTER_POD_AFFINITY})
-"""Plugins that ask for additions of nodes but not for taints are asked for all the same, and say yes."""
+"""Plugins that register for added nodes but not for taints.
+
+They are asked about taints too, and always say yes.
+"""
 
 
 def reports(old: Node, new: Node) -> Iterator[Event]:
@@ -64,7 +67,7 @@ class NodeHint:
         self._known: dict[tuple[Template, Plugins], bool] = {}
 
     def helps(self, template: Template, rejected_by: Plugins) -> bool:
-        """Whether the event may help pods of a template that these plugins rejected."""
+        """Returns True if the event may help pods of a template that these plugins rejected."""
         found = self._known.get((template, rejected_by))
         if found is None:
             found = self._known[template, rejected_by] = self._asked(template, rejected_by)
@@ -114,7 +117,7 @@ def _tolerates(spec: PodSpec, node: Node) -> bool:
 
 
 def _grows(spec: PodSpec, old: Node, new: Node) -> bool:
-    """Whether the pod fits the empty node, and it has more of something that the pod needs."""
+    """Returns True if the pod fits the empty node, and the node has more of something that the pod needs."""
     had, has = old.allocatable, new.allocatable
     more_pods = "pods" in had and has.get("pods", had["pods"] + 1) > had["pods"]
     more = more_pods or any(
@@ -130,7 +133,7 @@ def _has_keys(template: Template, node: Node) -> bool:
 
 
 def _spreads_otherwise(template: Template, old: Node, new: Node) -> bool:
-    """Whether the node makes a domain now or did before, but not both; or makes another one."""
+    """Returns True if the node enters or leaves the domains of spreading, or changes its domain or taints."""
     had, has = _has_keys(template, old), _has_keys(template, new)
     if had != has:
         return True
@@ -141,7 +144,7 @@ def _spreads_otherwise(template: Template, old: Node, new: Node) -> bool:
 
 
 def _domains_change(spec: PodSpec, old: Node, new: Node) -> bool:
-    """Whether the node joins a domain of an affinity term, or leaves one of an anti-affinity term."""
+    """Returns True if the node joins a domain of an affinity term, or leaves one of an anti-affinity term."""
     joins = any(
         term.topology_key in new.labels and old.labels.get(term.topology_key) != new.labels[term.topology_key]
         for term in spec.affinity

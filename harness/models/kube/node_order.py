@@ -1,4 +1,4 @@
-"""The order in which kube-scheduler looks at nodes: a tree of zones, and the list that was last made of it.
+"""The order in which kube-scheduler checks nodes: a tree of zones, and the last list made from it.
 
 Upstream: `nodeTree` in pkg/scheduler/backend/cache/node_tree.go, `updateNodeInfoSnapshotList` in cache.go.
 """
@@ -36,7 +36,7 @@ class NodeOrder:
             self.put(node)
 
     def put(self, node: Node) -> None:
-        """A node is there, or its labels are others: where its zone changes it is the last one there."""
+        """Adds a node or changes its labels; a node with a new zone becomes the last one there."""
         zone = _label(node, _REGION), _label(node, _ZONE)
         before = self._zone_of.get(node.name)
         if before == zone:
@@ -47,7 +47,7 @@ class NodeOrder:
         self._zones.setdefault(zone, {})[node.name] = None
 
     def drop(self, name: str) -> None:
-        """A node is gone; a zone without nodes ceases, and is the last one if it has a node again."""
+        """Removes a node; a zone without nodes is dropped, and is the last one if it gets a node again."""
         zone = self._zone_of.pop(name)
         del self._zones[zone][name]
         if not self._zones[zone]:
@@ -62,8 +62,8 @@ class NodeOrder:
     def renew(self) -> list[str]:
         """The order at an attempt.
 
-        The list is made anew only where a node is not in it, or where it names more nodes than there are. So
-        a node whose zone has changed keeps its place until another one comes or goes.
+        The list is made anew only if a node is missing from it, or if it names more nodes than there are. So
+        a node whose zone has changed keeps its place until another one is added or removed.
         """
         known = set(self.listed)
         if len(known) > len(self._zone_of) or not known.issuperset(self._zone_of):

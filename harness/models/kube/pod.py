@@ -1,8 +1,8 @@
-"""Pods as the scheduler sees them, and what many pods have in common.
+"""Pods as the scheduler sees them, and the properties that many pods share.
 
-A `Shape` is all that matters on one node by itself. Thousands of pods ask for a few hundred shapes, so what a
-shape finds on a node is worked out once. A `Template` adds what matters between pods: namespace, labels, and
-the rules about other pods.
+A `Shape` is all that matters on one node by itself. Thousands of pods have a few hundred different shapes, so
+the results of a shape on a node are computed once. A `Template` adds what matters between pods: namespace,
+labels, and the rules about other pods.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NOT_STARTED = 1 << 120
 
 @final
 class Shape:
-    """All that matters of a pod on one node by itself.
+    """The properties of a pod that matter on one node by itself.
 
     Attributes:
         amounts: what it takes of a node.
@@ -38,7 +38,7 @@ class Shape:
         missing: resources that it asks for and no node has.
         scored_cpu, scored_memory: requests with defaults, for NodeResourcesFit's score.
         ports: ports that it takes of a node.
-        asks_for_several: whether a node can lack more than one thing for it, beside places for pods.
+        asks_for_several: whether a node can lack more than one thing for it, besides places for pods.
         balanced: whether NodeResourcesBalancedAllocation scores it: it requests cpu or memory.
     """
 
@@ -56,7 +56,7 @@ class Shape:
         self.count_by(resources)
 
     def count_by(self, resources: Mapping[str, int]) -> None:
-        """Find the resources by these indices: at first, and when nodes have a new one."""
+        """Sets the indices of its resources: at first, and when nodes have a new one."""
         spec = self.spec
         asked = [(name, amount) for name, amount in spec.requests.items() if amount > 0 and name != "pods"]
         found = [(resources[name], amount) for name, amount in asked if name in resources]
@@ -72,7 +72,7 @@ class Shape:
 
 @final
 class Template:
-    """What equal pods of one namespace have in common.
+    """The common properties of equal pods in one namespace.
 
     Attributes:
         number: in the order in which templates were first seen.
@@ -122,7 +122,7 @@ class Template:
 
 
 class Refusal(Protocol):
-    """Why a pod got no node and nobody is preempted for it."""
+    """Why a pod got no node and no pod is preempted for it."""
 
     def detail(self) -> dict[str, Any]:
         """The figures behind it, right after the attempt."""
@@ -146,22 +146,22 @@ class LastingRefusal(Protocol):
         """See the class."""
 
     def holds(self, pod: PodInfo) -> bool:
-        """Whether an attempt of an equal pod would fail in the same way, with nothing new to be recorded.
+        """Returns True if an attempt of an equal pod would fail in the same way, with nothing new to record.
 
-        It is not asked of a pod that expects room.
+        It must not be asked about a pod that expects room.
         """
 
 
 @final
 class Peers:
-    """Pods that differ in nothing that the scheduler looks at, but in age.
+    """Pods that are equal in everything that the scheduler looks at, except their age.
 
     Attributes:
-        failed_at: the version of the cache at which one of them, without a nomination, last failed; not of
-            those whose every attempt counts, see `Scheduling.moves_on`.
+        failed_at: the version of the cache at which one of them, without a nomination, last failed. It is not
+            set for pods whose every attempt counts, see `Scheduling.moves_on`.
         rejected_by: the plugins that rejected it.
         refusal: why it failed, for the record.
-        lasting: why they would fail again, where that is known; None where it is not.
+        lasting: why they would fail again, if that is known; else None.
         loose: whether a pod may get other equals, or another priority, while it waits; see `_blocks.py`.
     """
 
@@ -198,12 +198,12 @@ class PodInfo:
 
     Attributes:
         name: its name within the namespace.
-        job, pod: whose it is, and its number there.
-        group: the pod group of kube-scheduler's own that it names; None where it names none.
+        job, pod: its job, and its number there.
+        group: the pod group of kube-scheduler's own that it names; None if it names none.
         start: when it started, as a number that grows with time.
         node: position of the node that it is bound to, -1 while it is not.
         nominated: name of the node where a preemption made room for it, or "".
-        keeps: that room is kept from pods up to this priority; normally the pod's own.
+        keeps: the highest priority of pods that its nomination keeps off that room; normally the pod's own.
         preempted: whether it is terminating because the scheduler preempted it.
         peers: the pods that are as good as this one.
         quota: what a scheduler with quotas keeps of the pod; None where there are no quotas.
@@ -211,7 +211,7 @@ class PodInfo:
         devices: those of its node that it has; where they are known before it is bound, it gets these.
         timestamp, failures, errors, backoff, rejected_by: the queue's, see `queue.py`.
         place: its place in its block, see `_blocks.py`.
-        told: by which plugins together it was rejected, since the last preemption for it.
+        told: the recorded sets of plugins that rejected it, since the last preemption for it.
     """
 
     __slots__ = (
@@ -283,10 +283,11 @@ class PodInfo:
         return f"{self.template.namespace}/{self.name}"
 
     def note_rejection(self, rejected_by: frozenset[str]) -> bool:
-        """Note that these plugins reject it; answers whether that is to be recorded.
+        """Notes that these plugins reject it; returns whether that must be recorded.
 
-        It is where others did last, see `Told`, or a preemption made room for it since then. While room is
-        made for it, only what changes. For a gang that is whoever places it to say, whenever it changes.
+        It must if other plugins rejected it last, see `Told`, or if a preemption has made room for it since
+        then. While room is made for it, only changes are recorded. For a gang, the code that places it
+        records every change.
         """
         if self.gang is not None:
             return rejected_by != self.rejected_by
@@ -298,12 +299,12 @@ class PodInfo:
 
     @property
     def is_told(self) -> bool:
-        """Whether nothing is left to be recorded of why it waits."""
+        """Returns True if the reason of its wait needs no further record."""
         return self.gang is not None or self.rejected_by == self.told.last
 
     @property
     def expects_room(self) -> bool:
-        """Whether a preemption made room for it, or for another pod of its gang that waits."""
+        """Returns True if a preemption made room for it, or for another pod of its gang that waits."""
         gang = self.gang
         return bool(self.nominated) or (
             gang is not None and any(mate.nominated for mate in gang.pending.values())
@@ -339,7 +340,7 @@ class Templates:
         return sum(template.made for template in self._templates.values())
 
     def count_by_resources(self) -> None:
-        """A node has a resource that none had before."""
+        """Notes that a node has a resource that none had before."""
         for shape in self._shapes.values():
             shape.count_by(self._resources)
 

@@ -1,7 +1,7 @@
-"""A policy on top of a scheduler of pods: jobs of a trace become pods, and the scheduler hears of these.
+"""A policy on top of a scheduler of pods: it turns jobs of a trace into pods for the scheduler.
 
-A gang is no unit to kube-scheduler: what is bound of it waits, holding its node, until the rest is. A
-scheduler that knows gangs puts pods together by `PodInfo.job` (`gangs.py`).
+A gang is no unit to kube-scheduler: its bound pods wait on their nodes until the rest is bound. A scheduler
+that knows gangs groups pods by `PodInfo.job` (`gangs.py`).
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from harness.models.kube.taint_evictions import TaintEvictions
 from harness.policy import Bind, Change, Decision, Job, Never, Possible, Preempt, Reject, Standing, Why
 
 NODE = "Node"
-"""The kind of changes that pods hear of."""
+"""The kind of changes that matter to pods."""
 
 _ENDED = Why.ENDED  # to look it up in the enumeration each time costs as much as a call
 
 
 class NodesHeard(Protocol):
-    """Hears of nodes that come, go and change."""
+    """Follows nodes that are added, removed or changed."""
 
     def put(self, node: Node) -> None:
-        """A node is there, returns, or is another one than before."""
+        """Adds, returns or changes a node."""
 
     def drop(self, name: str) -> None:
         """A node is gone; its pods are deleted next."""
@@ -38,46 +38,46 @@ class Erring(Nodes, Protocol):
 
     @property
     def error_due(self) -> int:
-        """When a pod is tried again whose last attempt was an error; far in the future where none is."""
+        """The time of the next retry after an attempt that was an error; far in the future without one."""
 
 
 class PodScheduler(Erring, Protocol):
-    """What schedules the pods: kube-scheduler, or another one on its model."""
+    """The scheduler of the pods: kube-scheduler, or one modelled on it."""
 
     @property
     def attempts(self) -> int:
-        """How many scheduling attempts there were."""
+        """The number of scheduling attempts."""
 
     @property
     def nodes(self) -> NodesHeard:
-        """What hears of nodes that come, go and change."""
+        """Follows nodes that are added, removed or changed."""
 
     def evict(self, victim: PodInfo, by: Job | None, reason: str, detail: Mapping[str, Any]) -> Preempt:
-        """Let a bound pod go; it holds what it has until it is gone."""
+        """Evicts a bound pod; it holds its resources until it is gone."""
 
     def advance(self, now: int) -> None:
-        """It is `now`."""
+        """Moves the time to `now`."""
 
     def add(self, pod: PodInfo) -> None:
         """A pod arrives."""
 
     def add_running(self, pod: PodInfo, node: str, start: int | None) -> None:
-        """A pod that runs already is there."""
+        """Adds a pod that runs already."""
 
     def delete(self, pod: PodInfo) -> None:
         """A pod is gone."""
 
     def run(self) -> Iterator[Decision]:
-        """Try pods until all that are left wait for an event."""
+        """Tries pods until all that are left wait for an event."""
 
     def doze(self, at: int, before: int) -> tuple[int, int]:
-        """Play idle wakes that come to nothing, where the scheduler can; see `harness.policy.Policy`."""
+        """Plays idle wakes without effect, if the scheduler can; see `harness.policy.Policy`."""
 
     def standing(self, now: int) -> Standing | None:
-        """Where the scheduler stands, see `harness.policy.Policy`."""
+        """The state of the scheduler, see `harness.policy.Policy`."""
 
     def skip(self, span: int, counts: Sequence[int]) -> None:
-        """It is so much later, and the scheduler stands as it did."""
+        """Moves the time on by this span; the scheduler keeps its state."""
 
 
 @final
@@ -86,18 +86,18 @@ class PodPolicy:
 
     Args:
         cluster: must have nodes.
-        scheduler: what schedules the pods; it keeps its own books, as it does in reality.
-        never: why jobs can never start beyond what nodes say, for a scheduler with quotas; those jobs are
+        scheduler: schedules the pods; it keeps its own books, as it does in reality.
+        never: why jobs can never start, besides reasons of nodes, for a scheduler with quotas. Those jobs are
             rejected, before those that fit no node.
         gives_up: whether jobs that fit no node even when all are empty are rejected. In reality they are
             tried again and again.
-        latency: how long it takes until the scheduler knows that an evicted pod is gone, microseconds; None
-            where it knows at once however often that happens, see `Evictions`.
-        groups: see `Kinds`; of those jobs, too, `gives_up` says whether they are rejected.
-        preempts: whether the scheduler ever evicts a pod; else evictions need not be kept count of.
-        lets_in: whether quotas let pods in together, without preemption; None for a scheduler without quotas.
-        heard: hears of every change, with all pods that there are, after nodes have changed; None for a
-            scheduler that only nodes matter to.
+        latency: how long it takes until the scheduler knows that an evicted pod is gone, in microseconds;
+            None if it always knows at once, see `Evictions`.
+        groups: see `Kinds`; `gives_up` also says whether jobs that wait for missing groups are rejected.
+        preempts: whether the scheduler ever evicts a pod; otherwise evictions are not counted.
+        lets_in: whether quotas admit pods together, without preemption; None for a scheduler without quotas.
+        heard: is called with every change and all pods, after nodes have changed; None for a scheduler that
+            only nodes matter to.
 
     Raises:
         InputError: the cluster has no nodes.
@@ -137,7 +137,7 @@ class PodPolicy:
         )
 
     def submit(self, job: Job, pods: range, now: int) -> None:
-        """Pods wait; evicted ones do once the scheduler knows that they are gone."""
+        """Pods begin to wait; evicted ones do so once the scheduler knows that they are gone."""
         if now != self._now:
             self._now = now
             self.scheduler.advance(now)
@@ -185,7 +185,7 @@ class PodPolicy:
                 self._unseen[key] = due
 
     def cycle(self, now: int) -> Iterator[Decision]:
-        """Schedule pods until those that are left wait for something to happen."""
+        """Schedules pods until those that are left wait for an event."""
         if now != self._now:
             self._now = now
             self.scheduler.advance(now)
@@ -196,9 +196,9 @@ class PodPolicy:
         return self._cycle(now)
 
     def changed(self, change: Change, now: int) -> Iterator[Decision]:
-        """A node comes, goes or changes; NoExecute taints evict who does not tolerate them.
+        """A node is added, removed or changed; NoExecute taints evict pods that do not tolerate them.
 
-        Quotas, queues and priority classes are nothing to kube-scheduler.
+        Quotas, queues and priority classes do not matter to kube-scheduler.
         """
         if now != self._now:
             self._now = now
@@ -229,7 +229,7 @@ class PodPolicy:
         yield from self._taints.ended(now)
 
     def doze(self, at: int, before: int) -> tuple[int, int]:
-        """See `harness.policy.Policy`; for what evicted pods give back this has asked to be woken."""
+        """See `harness.policy.Policy`; wakes for what evicted pods give back were requested already."""
         if self._rejected or self._fits_nowhere:
             return 0, at
         return self.scheduler.doze(at, before)
@@ -253,7 +253,7 @@ class PodPolicy:
         return self._lets_in([pod for pod in known if pod is not None])
 
     def _cycle(self, now: int) -> Iterator[Decision]:
-        """The same, where pods may be preempted or jobs are to be rejected."""
+        """Schedules pods, if pods may be preempted or jobs must be rejected."""
         left = self._evictions.left
         for job, pod in left.due(now):
             if self._unseen.get((job.index, pod), now + 1) <= now:  # else its node went before
@@ -276,16 +276,16 @@ class PodPolicy:
         yield from left.wakes()
 
     def _see(self, job: Job, pod: int) -> None:
-        """The scheduler knows now that an evicted pod is gone, and its successor waits."""
+        """The scheduler now knows that an evicted pod is gone, and its successor waits."""
         key = job.index, pod
         del self._unseen[key]
         self.scheduler.delete(self._pods.pop(key))
         self._add(job, key, self._kinds.of(job, job.pod_set_of(pod)))
 
     def _add(self, job: Job, key: tuple[int, int], kind: Kind) -> None:
-        """A pod waits, or runs already; one that was evicted comes back as a new pod, behind its equals.
+        """Adds a pod that waits or runs already; an evicted one comes back as a new pod, behind its equals.
 
-        One of another scheduler does not come back to this one.
+        A pod of another scheduler does not come back to this one.
         """
         successor = self._successors.get(key, 0)
         if successor and not kind.ours:
@@ -307,12 +307,12 @@ class PodPolicy:
 
 @final
 class PodTimers:
-    """What makes instants happen for pods by time alone, beside the queue's flush; see `Policy.timers`.
+    """The instants that time alone brings for pods, besides the queue's flush; see `Policy.timers`.
 
     Args:
         taints: knows when the next toleration ends.
         scheduler: tries pods again whose last attempt was an error.
-        deliver: decides what follows when tolerations end. The scheduler's own timers come first anyway.
+        deliver: makes the decisions when tolerations end. The scheduler's own timers always come first.
     """
 
     def __init__(
@@ -324,7 +324,7 @@ class PodTimers:
 
     @property
     def due(self) -> int:
-        """When the next toleration ends, or an attempt that was an error is made again."""
+        """The time when the next toleration ends, or when an attempt that was an error is repeated."""
         taints, scheduler = self._taints.due, self._scheduler
         return min(taints, scheduler.error_due) if scheduler.cache.by_name else taints
 
@@ -334,7 +334,7 @@ def _name(pod: PodInfo) -> str:
 
 
 def require_nodes(cluster: Cluster) -> None:
-    """Refuse a cluster without nodes.
+    """Refuses a cluster without nodes.
 
     Raises:
         InputError: it has none.

@@ -1,7 +1,7 @@
 """The scheduling queue: pods to try now, pods that back off, and pods that wait for an event.
 
-Stamps order what happens within one instant: a stamp is an instant followed by a counter. Pods that have
-failed often are kept in blocks, which lie in the queue as a single pod does; see `_blocks.py`.
+Stamps order events within one instant: a stamp is an instant followed by a counter. Pods that have failed
+often are kept in blocks, which the queue treats as single pods; see `_blocks.py`.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ NEVER = 2**63 - 1
 _FLUSH_EVERY = 30 * SECOND
 _LONGEST_IN_POOL = 5 * MINUTE
 _ROUND = _LONGEST_IN_POOL + _FLUSH_EVERY
-"""From when the timer has moved what waits alone, and it has failed, until the timer moves it again."""
+"""The time from one move of a lone failing entry by the timer to the next."""
 
 
 @final
 class SchedulingQueue:
-    """The queue. Backoff only orders retries: with nothing else to try, the next one backing off is tried.
+    """The queue. Backoff only orders retries: if nothing else can be tried, the next pod in backoff is tried.
 
     Attributes:
         now: the instant that is being played.
         attempts: how many pods were tried.
-        failed_alike: pods that failed at once because an equal one had, by plugins that had not rejected them
-            together while they wait; the scheduler takes them out.
-        error_due: when the next pod is tried again whose last attempt was an error.
+        failed_alike: pods that failed without an attempt because an equal one had, by a set of plugins that
+            is new for them. The scheduler takes them out.
+        error_due: the time of the next retry of a pod whose last attempt was an error.
     """
 
     def __init__(self, hints: Hints) -> None:
@@ -63,9 +63,9 @@ class SchedulingQueue:
         self._parted_at = -1  # the instant at which a node moved some pods that wait for room, and not all
 
     def advance(self, now: int) -> None:
-        """It is `now`; at a new instant the timers come first.
+        """Moves the time to `now`; at a new instant the timers come first.
 
-        They count from the second in which the first instant is.
+        They count from the second of the first instant.
         """
         if now != self.now:
             if self._passed is not None or self._late is not None:
@@ -80,7 +80,7 @@ class SchedulingQueue:
                 self._flush(now)
 
     def doze(self, at: int, before: int, version: int) -> tuple[int, int]:
-        """Play instants of the timer, while nothing else happens and nothing comes of them.
+        """Plays instants of the timer, while nothing else happens and they have no effect.
 
         Args:
             at: when the timer is due.
@@ -109,10 +109,10 @@ class SchedulingQueue:
         return played, at
 
     def _fail_on(self, late: Waiting, rounds: int) -> None:
-        """What waits alone fails at the next instants of the timer too, as nothing has changed.
+        """The only waiting entry fails at the next instants of the timer too, since nothing has changed.
 
         Args:
-            late: what waits.
+            late: the entry.
             rounds: how many instants.
         """
         passed = rounds * _ROUND
@@ -127,9 +127,9 @@ class SchedulingQueue:
             self._wait(late, late.rejected_by)
 
     def standing(self) -> tuple[object, ...]:
-        """How all lies in the pool when a cycle is over, see `Standing`; times are relative to now.
+        """The state of the pool at the end of a cycle, see `Standing`; times are relative to now.
 
-        An attempt that fails as the last one did changes nothing but stamps, which follow from these.
+        An attempt that fails like the last one changes only stamps, which follow from these.
         """
         self._settle()
         pools = (self._short, self._others, self._by_bindings)
@@ -140,7 +140,7 @@ class SchedulingQueue:
         )
 
     def _place_of(self, waiting: Waiting) -> tuple[object, ...]:
-        """What tells when it is tried again, and how."""
+        """The key of an entry: everything that determines when and how it is tried again."""
         stamp, backoff = waiting.timestamp - self._last_stamp, waiting.backoff - self.now // SECOND
         if isinstance(waiting, Block):
             groups = [(peers, len(group.pods), group.rejected_by) for peers, group in waiting.groups.items()]
@@ -149,7 +149,7 @@ class SchedulingQueue:
         return waiting, stamp, backoff, failures, waiting.rejected_by, waiting.nominated, waiting.told
 
     def skip(self, span: int, attempts: int) -> None:
-        """It is so much later, all lies in the pool as it did, and there were this many attempts."""
+        """Moves the time on by this span, with this many attempts; the pool keeps its state."""
         self.now += span
         self._last_stamp += span << _COUNTER_BITS
         self.attempts += attempts
@@ -218,10 +218,10 @@ class SchedulingQueue:
         return None
 
     def _late_fails(self, late: Waiting, version: int) -> bool:
-        """Whether what the timer has moved fails again at once, and nothing else is to be tried.
+        """Returns True if the entry that the timer moved fails again at once, and nothing else is due.
 
-        It waits from now on then, as if it had been moved and tried. So it is nearly always: the timer moves
-        what no event has helped. Else it is moved.
+        It then waits from now on, as if it had been moved and tried. This is the usual case: the timer moves
+        entries that no event has helped. Otherwise it is moved.
         """
         if not self._active:
             short = self._short
@@ -267,15 +267,15 @@ class SchedulingQueue:
             self._by_bindings[pod] = None
 
     def _stamp(self, waiting: Waiting, backoff: int) -> None:
-        """It has failed now, and backs off for this many seconds; a block takes a stamp for each pod."""
+        """An entry has failed now, and backs off for these seconds; a block takes a stamp for each pod."""
         waiting.timestamp = self._last_stamp + 1
         self._last_stamp += len(waiting) if isinstance(waiting, Block) else 1
         waiting.backoff = self.now // SECOND + backoff
 
     def _settle(self) -> None:
-        """The pass over a block is over, or something comes in between: what has failed of it waits.
+        """Ends the pass over a block, or interrupts it: its failed pods go back to the pool.
 
-        What the timer has moved is moved before anything comes in between.
+        An entry that the timer has moved is moved before anything else happens.
         """
         if self._late is not None:
             late, self._late = self._late, None
@@ -306,14 +306,14 @@ class SchedulingQueue:
         self._backoff = [entry for entry in self._backoff if entry[3] is not pod]
 
     def activate(self, pod: PodInfo) -> None:
-        """A pod that waits, wherever it does, is tried in its turn without any backoff."""
+        """Makes a waiting pod be tried in its turn, without any backoff."""
         self.discard(pod)
         insort(self._active, (pod.priority, -pod.timestamp, pod))
 
     # --- attempts without nodes ---------------------------------------------------------------------------
 
     def pop_any(self) -> PodInfo | None:
-        """The next pod to try where there is no node: nobody fails because an equal one has."""
+        """The next pod to try if there is no node: no pod fails because an equal one has."""
         self._settle()
         while self._active or self._backoff:
             if self._active:
@@ -350,7 +350,7 @@ class SchedulingQueue:
 
     @property
     def tries_some(self) -> bool:
-        """Whether there is anything to try now."""
+        """Returns True if there is anything to try now."""
         return bool(self._active or self._backoff) or self._late is not None
 
     def forget_refusals(self) -> None:
@@ -365,7 +365,7 @@ class SchedulingQueue:
                 peers.lasting = None
 
     def part(self) -> None:
-        """All pods wait one by one from now on: what equal ones have in common is about to change."""
+        """Dissolves all blocks, because the common properties of equal pods are about to change."""
         self._settle()
         alone = (pod for each in self._short for pod in _pods(each, each.timestamp, each.backoff))
         self._short = dict.fromkeys(alone)
@@ -381,7 +381,7 @@ class SchedulingQueue:
         ]
 
     def changed(self, helps: Callable[[Template, frozenset[str]], bool]) -> None:
-        """Nodes or quotas have changed; whom that may help is asked by template and rejecting plugins."""
+        """Nodes or quotas have changed; `helps` says which pods that may help, by template and plugins."""
         self._settle()
         if any(isinstance(each, Block) for each in self._short):
             self._short = {part: None for each in self._short for part in _parted(each, helps)}
@@ -412,7 +412,7 @@ class SchedulingQueue:
             self._move(helped)
 
     def nomination_withdrawn(self, other: PodInfo) -> None:
-        """A nomination is gone: to pods that are not more important, as if a bound pod were gone."""
+        """A nomination is gone; for pods that are not more important this is like the end of a bound pod."""
         self._settle()
         hints, most = self._hints, other.priority
         helped = [pod for pod in self._short if pod.priority <= most]
@@ -429,7 +429,7 @@ class SchedulingQueue:
     def next_flush(self) -> int | None:
         """When the timer will move the next pod if no event does before; None when the pool is empty.
 
-        Every 30 s pods that have been in the pool for more than 5 minutes are tried, whatever happened.
+        Every 30 s, pods that have been in the pool for more than 5 minutes are tried, whatever happened.
         """
         short, others = self._short, self._others
         if short:
@@ -478,7 +478,7 @@ class SchedulingQueue:
             self._join(backoff)
 
     def _join(self, pending: list[Any]) -> None:
-        """Make one block of neighbours that are to be tried one after the other, with nothing in between."""
+        """Makes one block of neighbours that are to be tried one after the other, with nothing in between."""
         kept: list[Any] = []
         for entry in pending:
             after = kept[-1] if kept else None
@@ -493,19 +493,19 @@ class SchedulingQueue:
         pending[:] = kept
 
     def _between(self, start: int, end: int) -> bool:
-        """Whether something may still come between two neighbours that was not moved with them."""
+        """Returns True if an entry that was not moved may still come between two neighbours."""
         return any(start < each.timestamp < end for pool in (self._others, self._short) for each in pool)
 
 
 def _parted(waiting: Waiting, helps: Callable[[Template, frozenset[str]], bool]) -> Sequence[Waiting]:
-    """A pod or a block as it is; the pods of a block one by one where only some of them are helped."""
+    """The entry itself; the pods of a block one by one if the event helps only some of them."""
     if isinstance(waiting, PodInfo) or len({helps(*kind) for kind in waiting.kinds()}) < 2:
         return (waiting,)
     return _pods(waiting, waiting.timestamp, waiting.backoff)
 
 
 def _pods(waiting: Waiting, timestamp: int, backoff: int) -> list[PodInfo]:
-    """The pods of a block one by one, see `Block.pods`; a pod as it is."""
+    """The pods of a block one by one, see `Block.pods`; a single pod as the only element."""
     return [waiting] if isinstance(waiting, PodInfo) else waiting.pods(timestamp, backoff)
 
 

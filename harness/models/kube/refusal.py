@@ -1,4 +1,4 @@
-"""Why a pod waits, as the record says it: what it asks for, what the nodes lack, why nobody is preempted."""
+"""Why a pod waits, for the record: its requests, what the nodes lack, and why it preempts no pod."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ NO_VICTIMS = "no node can be freed for it"
 @final
 @dataclass(frozen=True, slots=True)
 class Unschedulable:
-    """A pod that fits no node, and for which nobody is preempted.
+    """A pod that fits no node, and for which no pod is preempted.
 
     Attributes:
         diagnosis: why each node rejected it.
-        preemption: why nobody is preempted for it.
+        preemption: why no pod is preempted for it.
     """
 
     diagnosis: Diagnosis
@@ -83,10 +83,10 @@ NO_NODES = NoNodes()
 
 
 def node_detail(diagnosis: Diagnosis, preemption: str = "") -> dict[str, Any]:
-    """What a pod asks for, how many nodes rejected it for which reason, and what is free at most.
+    """The request of a pod, reason -> the number of nodes that rejected it, and the most that is free.
 
-    `most_free` says for each resource that is short how much of it any one node has, of those that could
-    ever run the pod; `preemption` why nobody is preempted.
+    `most_free` gives, for each resource that is short, the largest free amount on any one node that could
+    ever run the pod. `preemption` says why no pod is preempted.
     """
     nodes, statuses = diagnosis.nodes, diagnosis.statuses
     nodes.refresh()  # pods may have been placed since the attempt
@@ -115,7 +115,7 @@ def node_detail(diagnosis: Diagnosis, preemption: str = "") -> dict[str, Any]:
 
 
 def refuse(pod: PodInfo, why: Refusal) -> Refuse:
-    """What is recorded of a pod that waits."""
+    """The refusal to record for a pod that waits."""
     assert pod.job is not None, "a pod of a replay belongs to a job"
     detail = why.detail()
     return Refuse(pod.job, UNSCHEDULABLE, {"pod": pod.name, **detail} if pod.job.pods > 1 else detail)

@@ -1,7 +1,7 @@
-"""Whether nodes have room for pods, by kube-scheduler's filters, as pods come and go.
+"""Says whether nodes have room for pods, by kube-scheduler's filters, as pods come and go.
 
-It keeps nodes of its own, so that it can be asked whatever schedules the pods. Pods are tried one after the
-other, the largest first, each with those before it in place.
+It keeps nodes of its own, so that it works with any scheduler. Pods are tried one after the other, the
+largest first, each with those before it in place.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Flavors = Mapping[str, Mapping[str, str]]
 """Pod set -> resource -> flavor, see `harness.policy.Admit`."""
 
 _FINE = 1 << 20
-"""Parts of a node's amount in which requests are compared."""
+"""The number of parts of a node's amount in which requests are compared."""
 
 _NONE: Mapping[str, str] = {}
 
@@ -69,7 +69,7 @@ class Room:
         self._roomier = 0  # the last of these after which a node may take more than before
 
     def follow(self, name: str, node: Node | None) -> None:
-        """A node is another one than before, or is there from now on, or is gone; its pods are freed next."""
+        """A node is added, changed or removed; callers free its pods next."""
         if node is None:
             self._cache.drop(name)
         elif self._cache.put(node):
@@ -90,7 +90,7 @@ class Room:
         self._changes += 1
 
     def free(self, job: Job, pods: Iterable[int]) -> None:
-        """Those of these pods that were bound are gone."""
+        """Removes those of these pods that were bound."""
         for pod in pods:
             info = self._bound.pop((job.index, pod), None)
             if info is not None:
@@ -143,7 +143,7 @@ class Room:
         return len(placed) == sum(ask.counts.values())
 
     def _largest(self) -> list[int]:
-        """Of each resource what the node has that has most of it."""
+        """For each resource, the largest amount that any node has."""
         amounts = [node.allocatable for node in self._cache.by_name.values()]
         return [max(each, default=0) for each in zip(*amounts, strict=True)] or [0] * len(self._cache.names)
 
@@ -157,11 +157,11 @@ class Room:
         return template
 
     def _size(self, template: Template) -> int:
-        """How large a pod is: by what it asks for most of, as a part of the largest node's."""
+        """The size of a pod: its largest request, as a part of the largest node's amount."""
         asked = template.shape.requests
         return max((amount * _FINE // max(1, self._most[resource]) for resource, amount in asked), default=0)
 
 
 def _no_budgets(namespace: str, labels: Mapping[str, str]) -> tuple[int, ...]:
-    """PodDisruptionBudgets do not count, because nobody is evicted."""
+    """PodDisruptionBudgets do not count, because no pod is evicted."""
     return ()

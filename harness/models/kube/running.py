@@ -20,20 +20,21 @@ _OF_POD = '"kind": "Pod"'
 def running_jobs(cluster: Cluster, at: int = 0) -> list[Arrival]:
     """One job for each pod that is bound to a node of the cluster, in the order in which they started.
 
-    Then one for each pod that waits for a node, in the order of the manifests. Left out are those that
-    another scheduler is to place (`schedulerName`), and each that its node has no room for: no kubelet would
-    run it. They run until they are preempted, for nobody knows how long; then they come back as any other
-    job. A pod that is terminating runs until it is gone, for as long as `standing.leaving` says.
+    Then one for each pod that waits for a node, in the order of the manifests. Pods that another scheduler
+    places (`schedulerName`) are left out. So are pods that do not fit on their node, since no kubelet would
+    run them. Running pods run until they are preempted, because their run times are unknown; then they come
+    back like any other job. A pod that is terminating runs until it is gone, for as long as
+    `standing.leaving` says.
 
     Args:
         cluster: its pods, nodes and priority classes.
-        at: when they arrive, microseconds since the origin.
+        at: when they arrive, in microseconds since the origin.
     """
     return pod_jobs(cluster, cluster.pods, at)
 
 
 def pod_jobs(cluster: Cluster, pods: Iterable[Pod], at: int, first: int = 0) -> list[Arrival]:
-    """The same for some pods of a cluster; `first` is the number of the first job."""
+    """One job for each of some pods of a cluster; `first` is the number of the first job."""
     manifests = {
         (_name(item), _namespace(item)): item for item in cluster.manifests if item.get("kind") == "Pod"
     }
@@ -56,7 +57,7 @@ def pod_jobs(cluster: Cluster, pods: Iterable[Pod], at: int, first: int = 0) -> 
 
 
 def is_pod(job: Job) -> bool:
-    """Whether a job is a Pod of the manifests."""
+    """Returns True if a job is a Pod of the manifests."""
     template = job.pod_sets[0].pod_template
     return template is not None and _OF_POD in template and json.loads(template).get("kind") == "Pod"
 

@@ -1,7 +1,7 @@
 """The scheduler: tries waiting pods one by one, binds them, and preempts for them.
 
-It knows pods and nodes; how jobs become pods is for a policy to say. A decision is yielded after the
-scheduler's own books are up to date, so that what it causes at once finds them so.
+It knows pods and nodes; a policy turns jobs into pods. A decision is yielded after the scheduler's own books
+are up to date, so that its immediate effects find them correct.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ PREEMPTED = "PreemptionByScheduler"
 """The reason of a preemption, as in the condition that victims get."""
 
 _BY_ITS_GANG = frozenset({NODE_RESOURCES_FIT})
-"""What a pod that gave its place up waits for: that something frees room, whichever pod that is."""
+"""What a pod that gave up its place waits for: room that any pod frees."""
 
 _BY_NO_NODE = frozenset({"no node"})
-"""What is noted of a pod whose attempt was an error; no plugin rejected it."""
+"""The mark of a pod whose attempt was an error; no plugin rejected it."""
 
 _BEFORE_ALL = 1 << 70
-"""Taken from the start of pods that run already, so that it is earlier than the stamp of any binding."""
+"""Subtracted from the start of pods that run already, so that it is earlier than the stamp of any binding."""
 
 _NOTHING: Iterator[Decision] = iter(())
 
@@ -62,12 +62,12 @@ class Scheduler:
 
     Args:
         cluster: nodes, namespaces and budgets.
-        configuration: what of a KubeSchedulerConfiguration counts.
+        configuration: the fields of a KubeSchedulerConfiguration that count.
         gangs: holds pods back for others of their gang; None places every pod by itself.
 
     Attributes:
         queue: the pods that wait.
-        nodes: hears of nodes that come, go and change.
+        nodes: follows nodes that are added, removed or changed.
     """
 
     def __init__(
@@ -93,18 +93,18 @@ class Scheduler:
 
     @property
     def attempts(self) -> int:
-        """How many scheduling attempts there were."""
+        """The number of scheduling attempts."""
         return self.queue.attempts
 
     @property
     def error_due(self) -> int:
-        """When a pod is tried again whose last attempt was an error; far in the future where none is."""
+        """The time of the next retry after an attempt that was an error; far in the future without one."""
         return self.queue.error_due
 
     # --- what the scheduler is told -----------------------------------------------------------------------
 
     def advance(self, now: int) -> None:
-        """It is `now`; the queue's timers come before all else that happens at an instant."""
+        """Moves the time to `now`; the queue's timers come before all else at an instant."""
         self.queue.advance(now)
 
     def add(self, pod: PodInfo) -> None:
@@ -118,12 +118,12 @@ class Scheduler:
             self.queue.add(tried)
 
     def add_running(self, pod: PodInfo, node: str, start: int | None) -> None:
-        """A pod that runs already is there: it is bound before anything is scheduled.
+        """Adds a pod that runs already: it is bound before anything is scheduled.
 
         Args:
             pod: the pod.
             node: the name of its node.
-            start: when it started, microseconds since 1970; earlier than everything that is bound later.
+            start: when it started, in microseconds since 1970; earlier than everything that is bound later.
         """
         self.budgets.exists(pod.template, 1)
         pod.start = NOT_STARTED if start is None else start - _BEFORE_ALL
@@ -154,7 +154,7 @@ class Scheduler:
     # --- what it decides ----------------------------------------------------------------------------------
 
     def run(self) -> Iterator[Decision]:
-        """Try pods until all that are left wait for an event."""
+        """Tries pods until all that are left wait for an event."""
         if self._running or self._gangs is not None or not self.cache.by_name:
             return self._run_all()
         if self.cache.unsettled:
@@ -173,7 +173,7 @@ class Scheduler:
         Args:
             at: when the timer is due.
             before: when something else happens.
-            version: see `Peers.failed_at`; by default that of the cache, where nothing else counts.
+            version: see `Peers.failed_at`; by default that of the cache, if nothing else counts.
         """
         if at != self._woken or self._running or self._gangs is not None:
             return 0, at
@@ -196,7 +196,7 @@ class Scheduler:
         return Standing(state, (self.queue.attempts,))
 
     def _placed(self, gangs: PermitGangs, now: int) -> tuple[object, ...]:
-        """What the cache has in it, beside what is bound, which stays: places that gangs hold and give up."""
+        """The changing content of the cache: the places that gangs hold and give up; bound pods stay."""
         cache = self.cache
         nodes = [cache.nodes[pod.node] for pod in gangs.holding()]
         return gangs.standing(now), tuple(cache.placed), *[(node, *node.pods) for node in nodes]
@@ -209,7 +209,7 @@ class Scheduler:
             self._gangs.skip(span)
 
     def _run_all(self) -> Iterator[Decision]:
-        """The same, where pods run already, gangs count or there is no node."""
+        """Tries pods, if pods run already, gangs count or there is no node."""
         yield from self.bind_running()
         if not self.cache.by_name:
             yield from self.fail_without_nodes()
@@ -225,11 +225,11 @@ class Scheduler:
             yield wake
 
     def _try_pods(self, pod: PodInfo | None, wakes: bool = True) -> Iterator[Decision]:
-        """Try pods, this one first, until all that are left wait for an event.
+        """Tries pods, this one first, until all that are left wait for an event.
 
         Args:
             pod: the first one.
-            wakes: whether nothing comes after it in this cycle but to ask to be woken.
+            wakes: whether only requests for wakes follow in this cycle.
         """
         queue, cache = self.queue, self.cache
         while pod is not None:
@@ -253,7 +253,7 @@ class Scheduler:
             yield wake
 
     def fail_without_nodes(self) -> Iterator[Decision]:
-        """Without any node an attempt is an error: no filter is asked, and nobody preempts."""
+        """Without any node, every attempt is an error: no filter is asked, and no pod preempts."""
         while (pod := self.queue.pop_any()) is not None:
             self.queue.add_erring(pod)
             if pod.note_rejection(_BY_NO_NODE):
@@ -262,7 +262,7 @@ class Scheduler:
                 yield from self.withdraw(pod)
 
     def bind_running(self) -> Iterable[Bind]:
-        """Bind the pods that run already, before anything else is decided."""
+        """Binds the pods that run already, before anything else is decided."""
         return self._bind_running() if self._running else ()
 
     def _bind_running(self) -> Iterator[Bind]:
@@ -283,10 +283,10 @@ class Scheduler:
         return Wake(flush, True)  # an idle one; by name it would take twice as long
 
     def refuse_alike(self, why: Callable[[PodInfo], Refusal | None] = _as_peers) -> Iterable[Refuse]:
-        """Say of pods that were not tried because an equal one had failed why they wait, once for a job.
+        """Records refusals of pods that failed without an attempt because an equal one did, one per job.
 
         Args:
-            why: tells why a pod, or what it stands for, waits; None where that has been said.
+            why: returns why a pod, or its job or gang, waits; None if that has been recorded.
         """
         return self._refuse_alike(why) if self.queue.failed_alike else ()
 
@@ -299,7 +299,7 @@ class Scheduler:
         alike.clear()
 
     def refuse(self, pod: PodInfo, why: Refusal) -> Iterable[Refuse]:
-        """Say why a pod waits, tried or not, unless that is what was said last, of a pod of its job."""
+        """Records why a pod waits, tried or not, unless that was the last record for a pod of its job."""
         said = pod.job, pod.rejected_by
         if said == self._refused:
             return ()
@@ -315,7 +315,7 @@ class Scheduler:
         return self._bound(pod, node)
 
     def _bound(self, pod: PodInfo, node: NodeInfo) -> Bind:
-        """A pod that holds its place is bound, and runs."""
+        """Binds a pod that holds its place; it runs."""
         if pod.template.budgets and not pod.terminating:
             self.budgets.runs(pod.template, 1)
         job, pods = pod.job, range(pod.pod, pod.pod + 1)
@@ -331,7 +331,7 @@ class Scheduler:
     def _place_in_gang(
         self, gangs: PermitGangs, gang: PermitGang, pod: PodInfo, node: NodeInfo
     ) -> Iterator[Decision]:
-        """A pod holds its place; it and those that waited for it are bound once there are enough."""
+        """A pod holds its place; it and the waiting ones are bound once there are enough."""
         self.cache.nominate(pod, "")
         self.cache.add_pod(pod, node)
         for mate in gangs.place(gang, pod, self.queue.now):
@@ -374,7 +374,7 @@ class Scheduler:
     # --- preemption ---------------------------------------------------------------------------------------
 
     def _post_filter(self, pod: PodInfo, diagnosis: Diagnosis) -> Iterator[Decision]:
-        """A pod fits nowhere: make room for it by preemption if it may and that helps."""
+        """A pod fits nowhere: makes room for it by preemption, if it may preempt and that helps."""
         preemption, rejecting = self._preemption, diagnosis.rejecting
         why_not = DISABLED
         if preemption is not None:
@@ -391,7 +391,7 @@ class Scheduler:
             yield from self.withdraw(pod)
 
     def _fail(self, pod: PodInfo, rejecting: frozenset[str], why: Unschedulable) -> Iterator[Refuse]:
-        """A pod waits; why is recorded when it is new."""
+        """A pod waits; the reason is recorded when it is new."""
         peers, is_new = pod.peers, pod.note_rejection(rejecting)
         if pod.nominated:
             self.cache.nominate(pod, pod.nominated)
@@ -422,7 +422,7 @@ class Scheduler:
     def _preempt(
         self, preemption: Preemption, pod: PodInfo, rejecting: frozenset[str], candidates: Any
     ) -> Iterator[Decision]:
-        """Evict the victims on the best node and nominate the preemptor to it; it is tried again later."""
+        """Evicts the victims on the best node and nominates the preemptor to it; it is tried again later."""
         chosen = pick_one_node_for_preemption(candidates)
         cleared = preemption.nominations_to_clear(pod, chosen)
         detail = detail_of(chosen, deciding_criterion(candidates), len(candidates))
@@ -444,14 +444,14 @@ class Scheduler:
                 self.queue.nomination_withdrawn(pod)
 
     def evict(self, victim: PodInfo, by: Job | None, reason: str, detail: Mapping[str, Any]) -> Preempt:
-        """Let a bound pod go; it holds what it has until it is gone."""
+        """Evicts a bound pod; it holds its resources until it is gone."""
         self._refused = None  # after this it is new why somebody waits
         self.terminate(victim, preempted=reason == PREEMPTED)
         assert victim.job is not None
         return Preempt(victim.job, by, reason, range(victim.pod, victim.pod + 1), detail)
 
     def terminate(self, pod: PodInfo, *, preempted: bool = False) -> None:
-        """A bound pod was told to go, by this scheduler or by somebody else."""
+        """Notes that this scheduler or another component told a bound pod to leave."""
         self.cache.terminate(pod, preempted=preempted)
         self.budgets.runs(pod.template, -1)
 
@@ -464,7 +464,7 @@ class Scheduler:
 
 
 def detail_of(chosen: Candidate, criterion: str, candidates: int) -> dict[str, Any]:
-    """Why these victims on this node."""
+    """The figures of the choice of these victims on this node."""
     return {
         "node": chosen.node.name,
         "criterion": criterion,

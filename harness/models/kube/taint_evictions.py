@@ -1,4 +1,4 @@
-"""Evictions by NoExecute taints: who goes now, who goes when a toleration ends, and who may stay.
+"""Evictions by NoExecute taints: pods that leave now, that leave when a toleration ends, and that may stay.
 
 Upstream: `processPodOnNode` in pkg/controller/tainteviction/taint_eviction.go. Its limits of rate are not
 modelled: it acts within the second.
@@ -24,14 +24,14 @@ _FAR = 2**63 - 1
 
 
 def no_execute(taints: Iterable[Taint]) -> tuple[Taint, ...]:
-    """Those taints that also concern pods which run."""
+    """Those taints that also concern running pods."""
     return tuple([taint for taint in taints if taint.effect == "NoExecute"])
 
 
 def tolerated_for(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> int | None:
-    """For how many seconds a pod tolerates NoExecute taints, 0 for not at all; None for ever.
+    """The seconds for which a pod tolerates NoExecute taints: 0 for not at all; None for ever.
 
-    Of each taint the first toleration counts that tolerates it.
+    For each taint, the first toleration that tolerates it counts.
     """
     seconds: int | None = None
     for taint in taints:
@@ -44,14 +44,14 @@ def tolerated_for(tolerations: Iterable[Toleration], taints: Iterable[Taint]) ->
 
 
 class Evicting(Protocol):
-    """A scheduler that lets pods go."""
+    """A scheduler that can evict pods."""
 
     @property
     def cache(self) -> Cache:
         """Nodes and the pods on them."""
 
     def evict(self, victim: PodInfo, by: Job | None, reason: str, detail: Mapping[str, Any]) -> Preempt:
-        """Let a bound pod go; it holds what it has until it is gone."""
+        """Evicts a bound pod; it holds its resources until it is gone."""
 
 
 @final
@@ -60,12 +60,12 @@ class TaintEvictions:
 
     Args:
         cluster: its nodes, and whether they change.
-        scheduler: lets pods go.
+        scheduler: evicts pods.
 
     Attributes:
-        tainted: node -> its NoExecute taints, of those that have any.
+        tainted: node -> its NoExecute taints, for nodes that have any.
         may_be: whether a node has such taints, or may get some.
-        due: when the next timer ends, microseconds since the origin; far in the future where none runs.
+        due: when the next timer ends, in microseconds since the origin; far in the future if none runs.
     """
 
     def __init__(self, cluster: Cluster, scheduler: Evicting) -> None:
@@ -80,7 +80,7 @@ class TaintEvictions:
         self._ends: dict[PodInfo, int] = {}
 
     def put(self, node: Node, now: int) -> Iterator[Preempt]:
-        """A node is there, or is another one than before: whoever has to go does, by name."""
+        """A node is added or changed: evicts the pods that must leave, by name."""
         before, taints = self.tainted.pop(node.name, ()), no_execute(node.taints)
         if taints:
             self.tainted[node.name] = taints
@@ -97,7 +97,7 @@ class TaintEvictions:
         yield from self._try(pods, self.tainted[node], now)
 
     def ended(self, now: int) -> Iterator[Preempt]:
-        """Evict the pods whose timers end now, in order of name."""
+        """Evicts the pods whose timers end now, in order of name."""
         pods = []
         while self._timers and self._timers[0][0] <= now:
             pod = heappop(self._timers)[3]
@@ -113,7 +113,7 @@ class TaintEvictions:
                 yield from self._evict(pod)
 
     def _evict(self, pod: PodInfo) -> Iterator[Preempt]:
-        """One that terminates goes when it would have gone, but no longer because it was preempted."""
+        """Evicts a pod; one that terminates leaves at its former time, but no longer as a preempted pod."""
         if pod.terminating:
             pod.preempted = False
             return
@@ -122,9 +122,9 @@ class TaintEvictions:
         yield self._scheduler.evict(pod, None, DELETED_BY_TAINT, detail)
 
     def _must_go(self, pod: PodInfo, taints: Sequence[Taint], now: int) -> bool:
-        """Whether a pod is evicted now from a node with these NoExecute taints; else a timer may run.
+        """Returns True if a pod must leave a node with these NoExecute taints now; else a timer may run.
 
-        It is asked whenever these taints of its node change, and when it is bound to a node that has some.
+        It is called whenever these taints of its node change, and when it is bound to a node that has some.
         """
         seconds = tolerated_for(pod.template.spec.tolerations, taints)
         if seconds is None:

@@ -1,8 +1,7 @@
 """Reads the body of an answer within bounds: bytes sent and unpacked, length of a line, and time.
 
 A server can send without an end, or a byte at a time, or a few bytes that unpack to more than the memory.
-Bodies
-are unpacked here, because the client would unpack each piece as a whole. Only gzip is requested.
+Bodies are unpacked here, because the client would unpack each piece as a whole. Only gzip is requested.
 """
 
 from __future__ import annotations

@@ -78,8 +78,7 @@ def connect(
 
     Args:
         kubeconfig: the file; by default that in `KUBECONFIG`, else `~/.kube/config`, else the service account
-            of
-            this pod.
+            of this pod.
         context: the context of the kubeconfig; by default its current one.
         server: an address instead, such as that of `kubectl proxy`.
         token_file: with an address: the file of a bearer token, which is read again when it is refused.
@@ -135,8 +134,7 @@ def kinds_of(server: ApiServer, namespace: str | None) -> tuple[list[Kind], list
     """Returns the kinds that can be recorded, and sentences about those that cannot.
 
     Each kind is requested once, so that a missing permission is reported at once. A trace needs Workloads,
-    Jobs and
-    Pods. Quotas and nodes are optional.
+    Jobs and Pods. Quotas and nodes are optional.
 
     Raises:
         InputError: the server cannot be reached, or does not let Workloads, Jobs or Pods be read.

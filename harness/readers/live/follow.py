@@ -140,8 +140,7 @@ def _listed(http: HttpReader, path: str) -> Iterator[Sign]:
     """Yields all objects, page by page.
 
     A list that expires while it is read is read again as a whole, because the server's further pages would be
-    of
-    another moment.
+    of another moment.
     """
     params = {"limit": _PAGE}
     uids: set[str] = set()

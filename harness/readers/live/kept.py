@@ -1,8 +1,7 @@
 """The recorded fields of objects: those that traces and events need, and none that may be secret.
 
 Only the fields listed here are kept. Environments, commands, images, annotations, messages and volumes'
-contents
-are not, because people put tokens there.
+contents are not, because people put tokens there.
 """
 
 from __future__ import annotations

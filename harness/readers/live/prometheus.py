@@ -90,8 +90,7 @@ def fetch(
     """Yields the samples of all metrics between two times, one window after the other.
 
     A piece that is too much for the server is requested in halves. A request that fails for the moment is
-    repeated
-    up to six times. If nothing answers at an address to begin with, it is refused at once.
+    repeated up to six times. If nothing answers at an address to begin with, it is refused at once.
 
     Args:
         http: the server.
@@ -105,8 +104,7 @@ def fetch(
 
     Raises:
         InputError: the server cannot be reached, refuses, or answers something else; or the time is too long
-            for
-            such pieces.
+            for such pieces.
     """
     pieces = -(-(end - begin) // window)
     if pieces > _MOST_PIECES:

@@ -28,6 +28,7 @@ class Past(NamedTuple):
         traits: the known traits of the job.
         submit: its submission.
         end: its end; None if it had not ended, or if its end is unknown.
+        start: its first start; None if it had not started, or if its start is unknown.
     """
 
     arrival: Arrival

@@ -51,8 +51,7 @@ class Draws(NamedTuple):
         values: run times of the group, in the order of their ends.
         limit: the longest that the job may run; None for no limit.
         likely: cumulative probabilities that a future's part begins in each of the group's equal steps. Empty
-            if
-            all steps are equally likely.
+            if all steps are equally likely.
     """
 
     source: str
@@ -78,8 +77,7 @@ class Draws(NamedTuple):
         """Returns the run time for two numbers in [0, 1), microseconds; longer than what has elapsed.
 
         Jobs that end one after the other (one user's series, one week's experiment) are more alike than any
-        two of
-        their group. So one future draws all jobs of a group from one part of it.
+        two of their group. So one future draws all jobs of a group from one part of it.
 
         Args:
             number: the place within that part.
@@ -101,8 +99,8 @@ class Draws(NamedTuple):
         """Returns the distribution for a waiting job, given how long jobs of its group have run by now.
 
         The probability of a part follows Bayes' rule: how likely its jobs run longer than these have. The
-        jobs that
-        still run reveal a user's series of long jobs. Such a series waits longer than one of short jobs.
+        jobs that still run reveal a user's series of long jobs. Such a series waits longer than one of short
+        jobs.
 
         Args:
             running: how long each job has run, microseconds.

@@ -1,8 +1,7 @@
 """Determines how long unfinished work of the manifests runs in a replay: manifests do not say.
 
 The run time is drawn as in a forecast (`harness.runs.estimates.distributions`), or is the work's limit, or
-the
-one that the user gives. Work of unknown run time keeps what it holds for the whole replay. The waits of
+the one that the user gives. Work of unknown run time keeps what it holds for the whole replay. The waits of
 other jobs, and the losses, are then meaningless.
 """
 

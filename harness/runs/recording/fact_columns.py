@@ -21,8 +21,7 @@ class FactColumns:
     """Facts that are not written yet: a column for each of their attributes.
 
     Attributes that only few facts have are kept by row: flavors and detail (as text), `amounts`, `dropped`
-    and
-    `unused`, and a pod's successor if it is not 0. The preemptor is its index.
+    and `unused`, and a pod's successor if it is not 0. The preemptor is its index.
     """
 
     __slots__ = (

@@ -1,1 +1,1 @@
-"""Many replays as one thing: what varies, who makes them, what came of it, and what is best."""
+"""Experiments: the factors, the replays, their results, and the best settings."""

@@ -1,4 +1,4 @@
-"""What each factor does by itself: how far a value moves a metric from what its first value gives."""
+"""The main effect of each factor: how far a value moves a metric from that at the factor's first value."""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ class Effect(NamedTuple):
     """The effect of one value of a factor on a metric.
 
     Attributes:
-        factor: what varies.
-        value: what it is set to.
+        factor: the factor.
+        value: its value.
         against: its first value.
-        difference: the mean over all settings that differ in nothing else, with its interval between seeds.
+        difference: the mean over all pairs of settings that differ in nothing else, with its interval between
+            seeds.
         base: the mean at the first value, without an interval.
         least: the smallest difference among the settings.
         most: the largest one.
         settings: how many pairs of settings have a value.
-        lack: in how many pairs of items, which have the same seed, one has no value.
+        lack: how many pairs of items of one seed lack a value on either side.
     """
 
     factor: str
@@ -60,7 +61,7 @@ def effects(judged: Judged, measured: Measurement) -> list[Effect]:
 
 
 def unpaired(judged: Judged) -> str:
-    """Which factors, or values of one, have no effect as others always vary with them, in a sentence."""
+    """A sentence on factors or values without an effect of their own: they always vary with others."""
     names: list[str] = []
     for factor in judged.experiment.factors:
         pairs = _paired(judged, factor) if factor != SEED else {}
@@ -69,7 +70,7 @@ def unpaired(judged: Judged) -> str:
         names += [factor] if lonely and every else [f"{factor}={value_text(level)}" for level in lonely]
     if not names:
         return ""
-    return f"no effect of {', '.join(names)}: no setting differs in it alone from one with its first value"
+    return f"no effect of {', '.join(names)}: no setting differs only in that from one with the first value"
 
 
 def _of_factor(judged: Judged, factor: str, values: Mapping[int, OverSeeds]) -> Iterator[Effect]:
@@ -81,7 +82,7 @@ def _of_factor(judged: Judged, factor: str, values: Mapping[int, OverSeeds]) -> 
 
 
 def _paired(judged: Judged, factor: str) -> dict[Any, list[tuple[Setting, Setting]]]:
-    """Value of a factor, but its first -> pairs of settings with the first and with it, else alike."""
+    """Value of a factor -> pairs of settings with its first value and with this one, else alike."""
     levels: dict[Any, dict[tuple[Any, ...], Setting]] = {}
     for setting in judged.settings:
         others = tuple(value for name, value in setting.point.items() if name != factor)
@@ -104,7 +105,7 @@ def _paired(judged: Judged, factor: str) -> dict[Any, list[tuple[Setting, Settin
 def _difference(
     pairs: Sequence[tuple[OverSeeds, OverSeeds]],
 ) -> tuple[Estimate, Estimate, float, float, int, Lack] | None:
-    """What an effect has beside the values of the factor; None where nothing has a value."""
+    """The figures of an effect, without the factor's values; None if nothing has a value."""
     # Every seed has one mean over all pairs, as what it draws is the same in all of them.
     of_seed: dict[int, list[float]] = {}
     of_pair, bases = [], []

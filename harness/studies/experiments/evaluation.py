@@ -20,7 +20,7 @@ from harness.studies.experiments.requests import Bench, Inputs
 from harness.studies.experiments.specification import Point
 
 ABOUT = b"harness.item"
-"""Where the file of an item says what it is."""
+"""The key of an item's description in the metadata of its file."""
 
 _LEVEL = 3
 
@@ -30,8 +30,8 @@ class Item(NamedTuple):
 
     Attributes:
         number: its place in the experiment.
-        key: the name of what is kept of it; equal for equal inputs, settings and code.
-        point: what it is set to.
+        key: the name of its stored results; equal for equal inputs, settings and code.
+        point: the values of its factors.
     """
 
     number: int
@@ -40,12 +40,12 @@ class Item(NamedTuple):
 
 
 class Made(NamedTuple):
-    """What came of an item.
+    """The result of an item.
 
     Attributes:
-        item: which one.
-        table: its metrics as a Parquet file; None where it failed.
-        error: what it failed with, and what to do about it.
+        item: the item.
+        table: its metrics as a Parquet file; None if it failed.
+        error: the message of its failure, and what to do about it.
         seconds: CPU time.
     """
 
@@ -60,8 +60,8 @@ class Replays:
     """The work of an experiment: its replays, see `Work`.
 
     Attributes:
-        inputs: what items are made of.
-        output: where whole runs are kept, if they are to be.
+        inputs: the inputs of items.
+        output: the folder for whole runs, if they are kept.
     """
 
     inputs: Inputs
@@ -69,15 +69,15 @@ class Replays:
 
     @property
     def memory(self) -> int:
-        """About how many bytes a process takes that replays."""
+        """The approximate number of bytes that a replaying process takes."""
         return max(memory_for(trace) for trace in self.inputs.traces.values())
 
     def begun(self) -> Callable[[Item], Made]:
-        """Be ready in this process; answers what makes an item."""
+        """Prepares this process; returns the function that makes an item."""
         return Maker(self.inputs, self.output).make
 
     def failed(self, item: Item, why: str) -> Made:
-        """What comes of an item that nobody could make."""
+        """The result for an item that no process could make."""
         return Made(item, None, why, 0.0)
 
 
@@ -85,8 +85,8 @@ class Maker:
     """Makes items of one experiment.
 
     Args:
-        inputs: what they are made of.
-        output: where whole runs are kept, if they are to be.
+        inputs: the inputs of items.
+        output: the folder for whole runs, if they are kept.
     """
 
     def __init__(self, inputs: Inputs, output: Path) -> None:
@@ -94,7 +94,7 @@ class Maker:
         self._looked: Looked = {}
 
     def make(self, item: Item) -> Made:
-        """Replay an item and measure it; what it fails with is kept in the answer."""
+        """Replays an item and measures it; a failure is part of the result."""
         from time import process_time
 
         began = process_time()
@@ -119,7 +119,7 @@ class Maker:
 
 
 def _table(run: Run, item: Item) -> bytes:
-    """The metrics of a run as a Parquet file, which says of what item they are."""
+    """The metrics of a run as a Parquet file with a description of the item."""
     about: dict[str, Any] = {
         "key": item.key,
         "run": run.info["run"],
@@ -131,7 +131,7 @@ def _table(run: Run, item: Item) -> bytes:
 
 
 def written(metrics: pa.Table, about: Mapping[str, Any]) -> bytes:
-    """The file of an item: its metrics, and what it says of itself beside them."""
+    """The file of an item: its metrics, with its description in the metadata."""
     buffer = BytesIO()
     table = metrics.replace_schema_metadata({ABOUT: json.dumps(about).encode()})
     pq.write_table(table, buffer, compression="zstd", compression_level=_LEVEL)
@@ -139,7 +139,7 @@ def written(metrics: pa.Table, about: Mapping[str, Any]) -> bytes:
 
 
 def about(file: Path) -> Mapping[str, Any]:
-    """What the file of an item says of it.
+    """Reads the description of an item from its file.
 
     Raises:
         OSError, ValueError: it is not such a file.

@@ -1,4 +1,4 @@
-"""An experiment that was carried out, or is being carried out: its items, and its table."""
+"""An experiment in progress or finished: its items, and its table."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ DONE, FAILED, MISSING = "done", "failed", "missing"
 
 
 class Experiment:
-    """What is kept of an experiment.
+    """The stored experiment.
 
     Args:
         root: its folder.
-        description: what it consists of.
+        description: its factors and inputs.
     """
 
     def __init__(self, root: Path, description: Mapping[str, Any]) -> None:
@@ -28,7 +28,7 @@ class Experiment:
 
     @classmethod
     def open(cls, root: str | Path) -> Experiment:
-        """An experiment from its folder.
+        """Opens an experiment from its folder.
 
         Raises:
             RunError: the folder is no experiment.
@@ -42,17 +42,17 @@ class Experiment:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the experiment."""
         return str(self.description["experiment"])
 
     @property
     def factors(self) -> Mapping[str, Sequence[Any]]:
-        """What varies -> its values."""
+        """Factor -> its values."""
         return {each["name"]: each["values"] for each in self.description["factors"]}
 
     @cached_property
     def items(self) -> pl.DataFrame:
-        """A row an item: its number, key, what it is set to, its `state` and `error`."""
+        """One row per item: its number, key, the values of its factors, its `state` and `error`."""
         found = self._folder.items()
         there = {path.stem for path in (self.root / "items").glob("*/*.parquet")}
         states, errors = [], []
@@ -65,7 +65,7 @@ class Experiment:
         )
 
     def about(self, key: str) -> Mapping[str, Any]:
-        """What an item says of itself: `key`, `run`, `jobs`, `stopped`, `unmeasured`.
+        """Reads the description of an item: `key`, `run`, `jobs`, `stopped`, `unmeasured`.
 
         Raises:
             RunError: it is not there, or damaged.
@@ -74,7 +74,7 @@ class Experiment:
 
     @cached_property
     def stopped(self) -> Sequence[int]:
-        """Numbers of items that were ended where they went nowhere: figures there are not of all jobs.
+        """Numbers of items that were stopped without progress; their figures do not cover all jobs.
 
         Raises:
             RunError: an item is damaged.
@@ -83,7 +83,7 @@ class Experiment:
         return [item for item, key in done.iter_rows() if self.about(key)["stopped"]]
 
     def to_polars(self) -> pl.DataFrame:
-        """A row an item, metric, scope and resource, with a column for each thing that varies.
+        """One row per item, metric, scope and resource, with a column for each factor.
 
         Raises:
             RunError: an item is damaged.

@@ -1,4 +1,4 @@
-"""Settings that no other one beats: the Pareto set of some objectives, and who wins and loses there."""
+"""The Pareto set of some objectives: settings that no other beats, with the queues' gains and losses."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _OF_QUEUES = Measurement("wait.first_start.mean", None, "s", "lower")
 
 
 class Outcome(NamedTuple):
-    """What a setting leads to.
+    """The outcome of a setting.
 
     Attributes:
-        setting: which one.
+        setting: the setting.
         values: one for each objective.
-        best: whether no other setting is as good in all objectives and better in one.
+        best: True if no other setting is as good in all objectives and better in one.
     """
 
     setting: Setting
@@ -27,7 +27,7 @@ class Outcome(NamedTuple):
 
 
 class Shift(NamedTuple):
-    """How long jobs of a queue wait on average, against the first setting of the experiment, in seconds."""
+    """The mean wait of a queue's jobs, and that in the experiment's first setting, in seconds."""
 
     queue: str
     before: Estimate
@@ -35,14 +35,15 @@ class Shift(NamedTuple):
 
     @property
     def longer(self) -> float:
-        """By how much longer they wait, below 0 if they wait less."""
+        """The increase of the wait, below 0 if jobs wait less."""
         return self.after.value - self.before.value
 
 
 def outcomes(judged: Judged) -> list[Outcome]:
-    """What every setting leads to.
+    """The outcome of every setting.
 
-    Those that lack a value are left out, such as of a percentile that some of their seeds have not reached.
+    Settings that lack a value are left out, for example of a percentile that some of their seeds have not
+    reached.
     """
     columns = [judged.estimates(each) for each in judged.objectives]
     whole: list[tuple[Setting, list[Estimate]]] = []
@@ -57,7 +58,7 @@ def outcomes(judged: Judged) -> list[Outcome]:
 
 
 def shifts(judged: Judged) -> Mapping[int, Sequence[Shift]]:
-    """Setting, by its first item -> how the waits of queues changed, from the one that won most on."""
+    """Setting, by its first item -> the changes of queues' waits, from the largest gain on."""
     first = judged.settings[0].item
     found: dict[int, list[Shift]] = {setting.item: [] for setting in judged.settings}
     for scope in judged.scopes("queue"):

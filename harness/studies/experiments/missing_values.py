@@ -1,4 +1,4 @@
-"""Which values of an experiment are missing, and what that is left out of, in sentences."""
+"""Sentences on missing values of an experiment, and on the means and rankings that lack them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.studies.experiments.objectives import Judged, Setting
 
 
 def about_values(judged: Judged, settings: Sequence[Setting], rows: Sequence[Row]) -> Iterator[str]:
-    """What `-` means in these lines, and which means are over some seeds only.
+    """Explains `-` in these lines, and names the means that cover only some seeds.
 
     Args:
         judged: the experiment.
@@ -28,7 +28,7 @@ def about_values(judged: Judged, settings: Sequence[Setting], rows: Sequence[Row
 
 
 def about_objectives(judged: Judged) -> Iterator[str]:
-    """The same of the objectives in all settings, and which settings are not ranked for that."""
+    """Sentences on missing values of the objectives, and on settings that are not ranked because of them."""
     settings, rows = judged.settings, []
     for measured in judged.objectives:
         means = judged.estimates(measured)
@@ -38,6 +38,6 @@ def about_objectives(judged: Judged) -> Iterator[str]:
     lacking = [each for at, each in enumerate(settings) if any(row.values[at] is None for row in rows)]
     if lacking:
         yield (
-            "neither best or worst nor on the frontier, as not all objectives are known: "
+            "not ranked and not on the frontier, because an objective has no value: "
             f"{named(f'item {each.item}' for each in lacking)}"
         )

@@ -1,4 +1,4 @@
-"""Names of experiments, of their inputs and of what varies."""
+"""Names of experiments, of their inputs and of their factors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.runs.labels import checked_label
 
 
 def name_of(text: str) -> str:
-    """A name that can be a folder's anywhere, and part of a label.
+    """Checks a name that becomes a folder's name on any system, and part of a label.
 
     Raises:
         OptionError: it cannot.
@@ -18,7 +18,7 @@ def name_of(text: str) -> str:
 
 
 def label_of(path: Path) -> str:
-    """What a file is called where nobody says: its name without endings."""
+    """The default name of a file: its name without endings."""
     stem = plain_stem(path)
     for ending in (".cluster", ".patch"):
         stem = stem.removesuffix(ending)

@@ -1,4 +1,4 @@
-"""What an experiment is judged by: metrics with a direction, and their values in each of its settings."""
+"""The objectives of an experiment: metrics with a direction, and their values in each of its settings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from harness.studies.experiments.specification import SEED
 from harness.studies.experiments.store import value_text as stored_text
 
 DEFAULT = ("wait.first_start.p95", "disruption.lost", "fairness.share_deviation")
-"""What experiments are judged by unless somebody says otherwise."""
+"""The default objectives of experiments."""
 
 _FORM = "write a metric, with its scope or resource: 'disruption.lost{resource=nvidia.com/gpu}'"
 
@@ -31,13 +31,13 @@ class Estimate(NamedTuple):
     """A mean over seeds, with its 95 % interval.
 
     Attributes:
-        value: the mean; of one value that itself.
-        low: the lower end of its interval; None where there are less than two values.
+        value: the mean; of a single value, that value.
+        low: the lower end of its interval; None if there are fewer than two values.
         high: the upper end.
-        p: how likely a mean at least so far from 0 is by chance alone; None without an interval.
-        values: of how many.
-        partly: of how many of its seeds the mean is, in words; "" where it is of all.
-        at_least: whether it is the least that it can become.
+        p: the probability of a mean at least so far from 0 by chance alone; None without an interval.
+        values: the number of values.
+        partly: the number of seeds that the mean covers, in words; "" if it covers all.
+        at_least: whether it is a lower bound that can still grow.
     """
 
     value: float
@@ -50,7 +50,7 @@ class Estimate(NamedTuple):
 
 
 def estimate(values: Sequence[float]) -> Estimate:
-    """The mean of values that differ by chance alone, with Student's interval."""
+    """The mean of values that differ only by chance, with Student's interval."""
     mean = plain_mean(values)
     found = of_pairs([0.0] * len(values), values, ratio=False)
     if found is None:
@@ -59,12 +59,12 @@ def estimate(values: Sequence[float]) -> Estimate:
 
 
 def plain_mean(values: Sequence[float], *, at_least: bool = False) -> Estimate:
-    """The mean of values that do not differ by chance alone, without an interval."""
+    """The mean of values that differ for other reasons than chance, without an interval."""
     return Estimate(fsum(values) / len(values), None, None, None, len(values), at_least=at_least)
 
 
 def value_text(value: Any) -> str:
-    """A value for people: a number of a few digits, also where the table has it as text among texts."""
+    """A value for people: a number with a few digits, even if the table has it as text among texts."""
     if value is None:
         return "-"
     text = stored_text(value)
@@ -77,14 +77,14 @@ def value_text(value: Any) -> str:
 
 
 _WRITTEN: Sequence[Callable[[Any], str]] = (stored_text, value_text)
-"""How a value may be written: with all of its digits, or as it is shown."""
+"""The ways to write a value: with all of its digits, or as it is shown."""
 
 
 def _where(experiment: Experiment, where: Mapping[str, str]) -> pl.DataFrame:
-    """The items that are set so.
+    """The items with these values.
 
     Raises:
-        OptionError: something does not vary, or has no such value.
+        OptionError: a name is no factor, or has no such value.
     """
     items = experiment.items
     for name, text in where.items():
@@ -102,14 +102,14 @@ def _where(experiment: Experiment, where: Mapping[str, str]) -> pl.DataFrame:
 
 
 def _in_table(value: Any) -> Iterator[str]:
-    """How the table may have a value: a whole number among others is one of them there."""
+    """The texts of a value in the table: a whole number may be a float there, among other numbers."""
     yield stored_text(value)
     if isinstance(value, int) and not isinstance(value, bool):
         yield stored_text(float(value))
 
 
 class Setting(NamedTuple):
-    """What an experiment is set to, seeds apart.
+    """The values of an experiment's factors, seeds apart.
 
     Attributes:
         item: the number of its first item.
@@ -121,11 +121,11 @@ class Setting(NamedTuple):
 
 
 class OverSeeds(NamedTuple):
-    """What a setting leads to in a metric, seed by seed.
+    """The values of a metric in a setting, seed by seed.
 
     Attributes:
-        values: seed -> value, of all seeds of the experiment; None where there is none.
-        at_least: whether any of them is the least that it can become.
+        values: seed -> value, for all seeds of the experiment; None if there is none.
+        at_least: whether any of them is a lower bound that can still grow.
     """
 
     values: Mapping[int, float | None]
@@ -133,13 +133,13 @@ class OverSeeds(NamedTuple):
 
     @property
     def lack(self) -> Lack:
-        """In how many seeds it has no value."""
+        """The number of seeds without a value."""
         missing = sum(value is None for value in self.values.values())
         return Lack(missing, len(self.values), SEEDS)
 
     @property
     def mean(self) -> Estimate | None:
-        """The mean over those that have a value; None where none has one."""
+        """The mean over the seeds with a value; None if no seed has one."""
         there = [value for value in self.values.values() if value is not None]
         if not there:
             return None
@@ -151,8 +151,8 @@ class Judged:
 
     Args:
         experiment: one with at least one item that was made.
-        objectives: `METRIC` or `METRIC{SCOPE,resource=NAME}`; the default ones that were measured if none.
-        where: only items that are set so: factor -> value; all by default.
+        objectives: `METRIC` or `METRIC{SCOPE,resource=NAME}`; if none, the default ones that were measured.
+        where: factor -> value, to select items; all by default.
 
     Raises:
         RunError: no item was made, or a metric was not measured.
@@ -178,12 +178,12 @@ class Judged:
 
     @property
     def seeds(self) -> int:
-        """How many seeds a setting has, made or not; 1 without any."""
+        """The number of seeds of a setting, made or not; 1 without any."""
         return max(map(len, self._items_of.values()))
 
     @property
     def whole(self) -> bool:
-        """Whether all items were made."""
+        """Returns True if all items were made."""
         return self.items.height == self._asked.height
 
     @cached_property
@@ -198,7 +198,7 @@ class Judged:
 
     @cached_property
     def _items_of(self) -> Mapping[int, Mapping[int, int]]:
-        """Setting, by its first item -> seed (0 without any) -> item, whether that was made or not."""
+        """Setting, by its first item -> seed (0 without any) -> item, whether made or not."""
         names = [name for name in self.experiment.factors if name != SEED]
         first = {tuple(each.point.values()): each.item for each in self.settings}
         found: dict[int, dict[int, int]] = {item: {} for item in first.values()}
@@ -227,7 +227,7 @@ class Judged:
         return found
 
     def _measured(self, keys: Sequence[Key]) -> Mapping[int, Mapping[Key, Measurement]]:
-        """Item -> these, as far as they were measured of it."""
+        """Item -> its measurements under these keys, if they were measured."""
         wanted = [
             (pl.col("metric") == metric) & (pl.col("scope") == scope) & (pl.col("resource") == resource)
             for metric, scope, resource in keys
@@ -242,7 +242,7 @@ class Judged:
     def estimates(self, measured: Measurement) -> Mapping[int, Estimate | None]:
         """Setting, by its first item -> the mean over its seeds.
 
-        None where there is no value.
+        None if there is no value.
         """
         return {item: each.mean for item, each in self.values(measured).items()}
 
@@ -258,16 +258,16 @@ class Judged:
 
 
 def measured_as(frame: pl.DataFrame, text: str, *, given: bool) -> Measurement:
-    """What a text means among what was measured; its value is none.
+    """Finds the measured metric that a text names; the result has no value.
 
     Args:
         frame: rows with `metric`, `scope`, `resource`, `unit` and `better`.
         text: `METRIC` or `METRIC{SCOPE,resource=NAME}`.
-        given: whether somebody wrote it, so that a resource that is left out is asked for.
+        given: whether a user wrote it; if so, it must name its resource.
 
     Raises:
         OptionError: the text is no metric, does not name its resource, or has no direction.
-        RunError: nothing like that was measured.
+        RunError: no such metric was measured.
     """
     try:
         asked = parse_condition(f"{text} > 0")
@@ -280,7 +280,7 @@ def measured_as(frame: pl.DataFrame, text: str, *, given: bool) -> Measurement:
 
 
 def found_as(frame: pl.DataFrame, asked: Condition, *, given: bool) -> Measurement:
-    """What a condition is about, among what was measured; see `measured_as`."""
+    """Finds the measured metric of a condition; see `measured_as`."""
     rows = frame.filter(metric=asked.metric)
     if rows.is_empty():
         known = frame["metric"].unique()
@@ -306,6 +306,6 @@ def found_as(frame: pl.DataFrame, asked: Condition, *, given: bool) -> Measureme
 
 
 def _main(resources: Sequence[str]) -> str:
-    """The resource that a cluster is about: devices, where there are any, else cpu."""
+    """The main resource of a cluster: devices, if there are any, else cpu."""
     devices = sorted(each for each in resources if "/" in each)
     return devices[0] if devices else "cpu" if "cpu" in resources else resources[0]

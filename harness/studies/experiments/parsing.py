@@ -1,4 +1,4 @@
-"""Makes specifications of experiments, of YAML or of what a command line says; all faults at once."""
+"""Reads specifications of experiments from YAML or the command line; reports all faults at once."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _LARGEST_SEED = 2**31 - 1
 
 
 def load_spec(path: Path) -> Spec:
-    """The experiment that a file describes; its paths are relative to its folder.
+    """Reads the experiment in a file; its paths are relative to its folder.
 
     Raises:
         SpecError: the file cannot be read, or is faulty; every fault with its line or its field.
@@ -51,7 +51,7 @@ def load_spec(path: Path) -> Spec:
 
 
 def read_content(path: Path) -> Any:
-    """What a file of one YAML document holds.
+    """Reads a file with one YAML document.
 
     Raises:
         SpecError: it cannot be read, or is no such file.
@@ -60,13 +60,13 @@ def read_content(path: Path) -> Any:
 
 
 def spec_of(content: Any, *, source: str, folder: Path = Path(), name: str = "experiment") -> Spec:
-    """The experiment that a mapping describes.
+    """Reads the experiment in a mapping.
 
     Args:
         content: the fields of the file, as plain values.
-        source: what messages call it.
-        folder: what relative paths are relative to.
-        name: what it is called where it does not say so.
+        source: its name in messages.
+        folder: the folder of relative paths.
+        name: its name, if the content has none.
 
     Raises:
         SpecError: it is faulty; every fault with its field.
@@ -96,7 +96,7 @@ class _Reader:
         fields = self._fields
         traces = self._several("trace", "traces", file="trace")
         if fields.raw("trace") is None and fields.raw("traces") is None:
-            fields.fault("trace", "is missing: which trace is replayed?")
+            fields.fault("trace", "is missing: name the trace to replay")
         clusters: Mapping[str, Path | None] = self._several("cluster", "clusters", file="cluster")
         called = fields.string("experiment", name)
         self._try("experiment", lambda: name_of(called))
@@ -153,12 +153,14 @@ class _Reader:
         return Frozen(found)
 
     def _apart(self, name: str, paths: Sequence[str]) -> bool:
-        """Whether files are called differently."""
+        """Returns True if the labels of files all differ."""
         twice = [
             label for label, count in Counter(label_of(Path(each)) for each in paths).items() if count > 1
         ]
         for label in twice:
-            self._fields.fault(name, f"two would be called {label!r}: write a mapping of names to paths")
+            self._fields.fault(
+                name, f"two files would have the name {label!r}: write a mapping of names to paths"
+            )
         return not twice
 
     def _path(self, text: str) -> Path:
@@ -166,10 +168,10 @@ class _Reader:
         return Path(",".join(str(self._folder / part.strip()) for part in text.split(",")))
 
     def _patches(self) -> Mapping[str, Path | None]:
-        """The cluster as it is, called `base`, and with each patch."""
+        """The cluster without changes, called `base`, and with each patch."""
         patches = self._files("patches", self._fields.raw("patches"), "patch")
         if "base" in patches:
-            self._fields.fault("patches.base", "is what the cluster without a patch is called")
+            self._fields.fault("patches.base", "is the name of the cluster without a patch")
         return Frozen({"base": None, **patches} if patches else {"": None})
 
     def _arms(self) -> tuple[Arm, ...]:
@@ -193,7 +195,9 @@ class _Reader:
             label = label if at else plugin
             self._try(place, lambda label=label: name_of(label))
             if any(label == arm.label for arm in arms):
-                fields.fault(place, f"a second one is called {label!r}: name them apart, {plugin}@other")
+                fields.fault(
+                    place, f"a second plugin has the name {label!r}: give it another one, {plugin}@other"
+                )
                 continue
             arms.append(Arm(plugin, label, Frozen({str(key): value for key, value in options.items()})))
         return tuple(arms)
@@ -270,7 +274,7 @@ class _Reader:
         if given is None:
             return ()
         if not isinstance(given, list) or not all(isinstance(each, Mapping) and each for each in given):
-            self._fields.fault("exclude", "must be a list of mappings of what varies to values")
+            self._fields.fault("exclude", "must be a list of mappings from names of factors to values")
             return ()
         known = {factor.name: factor.values for group in spec.axes for factor in group}
         rules = []
@@ -302,7 +306,7 @@ class _Reader:
         return Drawn(int(count), int(seed or 0))
 
     def _seeds(self) -> Seeds | None:
-        """A number, or a mapping with `count`, `first` and one way to draw."""
+        """A number, or a mapping with `count`, `first` and one kind of draw."""
         raw = self._fields.raw("seeds")
         if raw is None:
             return None
@@ -313,7 +317,7 @@ class _Reader:
         first = fields.integer("first", 1, least=0, most=_LARGEST_SEED - _MOST_SEEDS)
         ways = [name for name in raw if name not in ("count", "first")]
         if len(ways) > 1:
-            fields.fault("", f"draws in one way, not in {len(ways)}: {', '.join(map(str, ways))}")
+            fields.fault("", f"needs one kind of draw, not {len(ways)}: {', '.join(map(str, ways))}")
         if not ways:
             return Seeds(count, first)
         how = fields.raw(ways[0])
@@ -335,10 +339,10 @@ class _Reader:
 
 
 def more_varied(spec: Spec, vary: Mapping[str, Sequence[Value]]) -> Spec:
-    """An experiment that varies more; what it varies already gets the new values.
+    """An experiment with more variation; a factor that it has already gets the new values.
 
     Raises:
-        SpecError: something varies together with something else, or is what an exclusion is about.
+        SpecError: a factor varies together with another one, or an exclusion refers to it.
     """
     faults = []
     groups = list(spec.groups)
@@ -346,7 +350,7 @@ def more_varied(spec: Spec, vary: Mapping[str, Sequence[Value]]) -> Spec:
         places = [at for at, group in enumerate(groups) if any(factor.name == name for factor in group)]
         new = (Factor(name, tuple(values)),)
         if any(len(groups[at]) > 1 for at in places) or any(name in rule for rule in spec.exclude):
-            faults.append(Fault(f"--vary {name}", "varies together with others there; change the file"))
+            faults.append(Fault(f"--vary {name}", "varies together with others in the file; change it there"))
         elif places:
             groups[places[0]] = new
         else:
@@ -358,10 +362,10 @@ def more_varied(spec: Spec, vary: Mapping[str, Sequence[Value]]) -> Spec:
 
 
 def from_texts(vary: Sequence[str]) -> dict[str, list[Value]]:
-    """`NAME=VALUE,VALUE,...` texts as what varies: numbers where they look like numbers.
+    """Parses `NAME=VALUE,VALUE,...` to factors; values that look like numbers become numbers.
 
     Raises:
-        InputError: a text is not of that form, or varies what another one does.
+        InputError: a text is not of that form, or names the same factor as another one.
     """
     found: dict[str, list[Value]] = {}
     for text in vary:
@@ -378,12 +382,12 @@ def from_texts(vary: Sequence[str]) -> dict[str, list[Value]]:
 
 
 def several(text: str) -> list[Value]:
-    """The values of a text in which commas stand between them: numbers where they look like numbers."""
+    """The values of a comma-separated text; those that look like numbers become numbers."""
     return [_plain(value.strip()) for value in text.split(",")]
 
 
 def _plain(text: str) -> Value:
-    """A value as YAML has it."""
+    """The value of a text in YAML."""
     faults: list[Fault] = []
     documents, _ = read_documents(text, faults)
     value = settled(documents[0].content) if documents and not faults else text

@@ -1,4 +1,4 @@
-"""The points of an experiment: the grid of all groups of factors, less what is left out, or a part of it."""
+"""The points of an experiment: the grid of all groups of factors, less exclusions, or a sample of it."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from typing import TypeAlias
 from harness.studies.experiments.specification import SEED, Point, Spec, Value
 
 _MOST_TRIED = 2_000_000
-"""This many points of a grid are looked at for those that are to be drawn."""
+"""The most points of a grid that are searched for the random ones."""
 
 Applies: TypeAlias = Callable[[str, Point], bool]
-"""Whether a factor means anything at a point: an option does only for plugins that have it."""
+"""Says whether a factor has a meaning at a point: an option has one only for plugins that have it."""
 
 
 def size(spec: Spec) -> int:
-    """How many items there are at most."""
+    """The largest possible number of items."""
     whole = prod(len(group[0].values) for group in spec.axes)
     drawn = whole if spec.random is None else min(whole, spec.random.count)
     return drawn * (1 if spec.seeds is None else spec.seeds.count)
 
 
 def points(spec: Spec, applies: Applies) -> list[Point]:
-    """Every point once, in the order of the specification: the last factor varies fastest, seeds faster yet.
+    """Every point once, in the order of the specification: the last factor varies fastest, seeds even faster.
 
-    A factor that means nothing at a point is None there, so that points which differ in nothing else are one.
+    A factor without a meaning at a point is None there, so that points that differ in nothing else are one.
     """
 
     def meant(point: Point) -> Point:
@@ -40,7 +40,7 @@ def points(spec: Spec, applies: Applies) -> list[Point]:
 
 
 def _chosen(spec: Spec, meant: Callable[[Point], Point]) -> Iterator[Point]:
-    """The points that are not left out; of these as many as are drawn, no two of one meaning."""
+    """The points that are not excluded; if random points are wanted, that many with different meanings."""
     lengths = [len(group[0].values) for group in spec.axes]
     whole = prod(lengths)
     if spec.random is None or spec.random.count >= whole:

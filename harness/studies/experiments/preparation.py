@@ -1,4 +1,4 @@
-"""Reads what an experiment is made of, and tries every value before the first replay; all faults at once."""
+"""Reads the inputs of an experiment and tries every value before the first replay; reports all faults."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ _SEEDED = ("sample", "priority-share")
 
 _HINT = "nothing was replayed; docs/experiments.md describes every field"
 _TAKEN = ("item", "key", *schemas.METRICS)
-"""What columns of the tables are called besides the factors."""
+"""Names of table columns that no factor may have."""
 
 
 def prepared(spec: Spec, plugins: Plugins) -> Bench:
-    """An experiment with all that it is made of, read and tried.
+    """Reads the inputs of an experiment and tries all its values.
 
-    Every value is tried once, in a replay that is prepared and not begun: with the first value of everything
-    else, and all traces on all clusters.
+    Every value is tried once, in a replay that is prepared but not started: with the first value of every
+    other factor. All traces are tried on all clusters.
 
     Raises:
         SpecError: something cannot be read or used; every fault with its field.
@@ -124,10 +124,10 @@ def items_of(bench: Bench) -> list[Item]:
 
 
 def _faults_of_points(bench: Bench) -> list[Fault]:
-    """What is wrong with the values of an experiment.
+    """The faults of an experiment's values.
 
-    They are tried in points that are items. Where one fails each value is tried alone besides, so that the
-    fault names its field, and those of other fields are found, too.
+    Values are tried in points that are items. If one fails, each value is also tried alone. So the fault
+    names its field, and faults of other fields are found too.
     """
     together = Faults()
     for where, point in (*_starts(bench, alone=False), *_trials(bench, alone=False)):
@@ -149,17 +149,17 @@ def _faults_of_points(bench: Bench) -> list[Fault]:
 
 
 def _with_settings(bench: Bench, names: Iterable[str]) -> Bench:
-    """The same with only these of the settings that do not vary."""
+    """The bench with only these of the settings that do not vary."""
     spec = bench.spec
     settings = Frozen({name: spec.settings[name] for name in names})
     return Bench(replace(bench.inputs, spec=replace(spec, settings=settings)))
 
 
 def _tried(bench: Bench, point: Point) -> None:
-    """Prepare the replay of a point.
+    """Prepares the replay of a point.
 
     Raises:
-        InputError: something of it cannot be used.
+        InputError: some value cannot be used.
     """
     bench.planned(bench.request(point))
 
@@ -181,11 +181,11 @@ class Faults:
             self.add(fault.where, fault.what)
 
     def add(self, where: str, what: str) -> None:
-        """One, unless it was told of another place."""
+        """Adds a fault, unless it was already added for another place."""
         self._found.setdefault(what, Fault(where, what))
 
     def of(self, where: str, attempt: Callable[[], Any]) -> Any:
-        """What an attempt gives; None where it fails, which is a fault."""
+        """Returns the result of an attempt; None if it fails, which adds a fault."""
         try:
             return attempt()
         except HarnessError as error:
@@ -196,10 +196,10 @@ class Faults:
             return None
 
     def end(self, source: str, *, hint: str = _HINT) -> None:
-        """Raise what was found.
+        """Raises the faults that were found.
 
         Args:
-            source: what messages call the specification.
+            source: the name of the specification in messages.
             hint: what to do about it.
 
         Raises:
@@ -241,15 +241,15 @@ def _check_seeds(spec: Spec, seeds: Seeds, faults: Faults) -> None:
         faults.of("seeds.shake", partial(Twin.parse, f"1,{seeds.by}"))
     elif seeds.of not in _SEEDED:
         known = [WEEKS, SHAKE, *_SEEDED]
-        faults.add(f"seeds.{seeds.of}", f"is nothing that seeds draw; {did_you_mean(seeds.of, known)}")
+        faults.add(f"seeds.{seeds.of}", f"is no kind of draw; {did_you_mean(seeds.of, known)}")
     elif "@" in seeds.by:
         faults.add(f"seeds.{seeds.of}", f"{seeds.by!r} has a seed already; leave out what follows the @")
     elif seeds.of in spec.settings or any(factor.name == seeds.of for factor in spec.factors):
-        faults.add(f"seeds.{seeds.of}", "is a setting, too; give it here only")
+        faults.add(f"seeds.{seeds.of}", "is also a setting; give it only here")
 
 
 def _place(spec: Spec, factor: Factor) -> str:
-    """Where a specification says what a factor is set to; "" for inputs, plugins and seeds."""
+    """The field of a specification that sets a factor; "" for inputs, plugins and seeds."""
     together = [group for group in spec.groups if len(group) > 1]
     for number, group in enumerate(together):
         if factor in group:
@@ -258,7 +258,7 @@ def _place(spec: Spec, factor: Factor) -> str:
 
 
 def _values(spec: Spec, name: str) -> Iterator[tuple[str, str]]:
-    """All that a setting is set to, with the field of each."""
+    """The field and value of everything that a setting is set to."""
     if name in spec.settings:
         yield f"settings.{name}", spec.settings[name]
     for factor in (factor for group in spec.groups for factor in group if factor.name == name):
@@ -273,15 +273,13 @@ def _check_name(bench: Bench, factor: Factor, faults: Faults) -> None:
         return
     faults.of(f"{place}.{factor.name}", partial(bench.check_name, factor.name))
     if factor.name in _TAKEN:
-        faults.add(
-            f"{place}.{factor.name}", f"is what a column of the table is called; write PLUGIN.{factor.name}"
-        )
+        faults.add(f"{place}.{factor.name}", f"is the name of a table column; write PLUGIN.{factor.name}")
     if factor.name in bench.spec.settings:
-        faults.add(f"settings.{factor.name}", "varies, too; give it in one place")
+        faults.add(f"settings.{factor.name}", "also varies; give it in one place")
 
 
 def _starts(bench: Bench, *, alone: bool) -> Iterator[tuple[str, Point]]:
-    """A point of each trace with each cluster and patch, and which they are; see `_trials` for `alone`."""
+    """A point for each trace with each cluster and patch, and their names; see `_trials` for `alone`."""
     inputs = [group[0] for group in bench.spec.axes if group[0].name in (TRACE, CLUSTER, PATCH)]
     seeds = bench.spec.seeds
     rest: dict[str, Value] = {PLUGIN: bench.spec.arms[0].label}
@@ -295,12 +293,12 @@ def _starts(bench: Bench, *, alone: bool) -> Iterator[tuple[str, Point]]:
 
 
 def _trials(bench: Bench, *, alone: bool) -> Iterator[tuple[str, Point]]:
-    """Points that have every plugin and value at least once, with the field that each is about.
+    """Points that have every plugin and value at least once, with the field that each point tries.
 
     Args:
         bench: makes them.
-        alone: whether nothing else varies in a point than what it is about; else everything else has its
-            first value, as in a point of `_starts`.
+        alone: True if a point varies only in the value that it tries; else everything else has its first
+            value, as in a point of `_starts`.
     """
     spec = bench.spec
     _, start = next(_starts(bench, alone=alone))
@@ -316,7 +314,7 @@ def _trials(bench: Bench, *, alone: bool) -> Iterator[tuple[str, Point]]:
 
 
 def _varied(bench: Bench) -> list[tuple[Factor, list[str]]]:
-    """What varies, with the plugins for which it means anything, if there are such."""
+    """The factors, each with the plugins for which it has a meaning; others are left out."""
     labels = [arm.label for arm in bench.spec.arms]
     found = [
         (factor, [label for label in labels if bench.applies(factor.name, {PLUGIN: label})])

@@ -1,4 +1,4 @@
-"""A report of an experiment: its frontier, what each factor does, and who wins and loses, as one page."""
+"""A report of an experiment as one page: frontier, effects of factors, gains and losses of queues."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
 
 _OWNER = "report"
 _LISTED = 12
-"""Settings of the frontier that tables list."""
+"""The number of the frontier's settings that tables list."""
 _PAIRS = 3
-"""Pairs of factors that are drawn as heat maps, of those that vary most."""
+"""The number of heat maps: for the pairs of factors that vary most."""
 _LINES = len(palette.RUNS)
 _PANELS = 12
 _QUEUES = 12
 
 
 class _Scaled(NamedTuple):
-    """An objective, as its axes show it."""
+    """An objective with the scale of its axes."""
 
     measured: Measurement
     scale: Scale
 
     @property
     def title(self) -> str:
-        """For an axis; the unit names the resource, and what a chart is about stands above it."""
+        """The title of an axis; its unit names the resource, and the chart's heading says the rest."""
         return f"{self.measured.metric}, {self.scale.unit}" if self.scale.unit else name_of(self.measured)
 
     @property
@@ -50,12 +50,12 @@ class _Scaled(NamedTuple):
         return Axis(self.title, self.scale.shown_as, -1 if self.measured.better == "higher" else 1)
 
     def of(self, value: float | None) -> float | None:
-        """A value as the axis has it."""
+        """A value in units of the axis."""
         return None if value is None else value / self.scale.size
 
 
 def report(judged: Judged, *, command: str | None = None) -> Report:
-    """All chapters.
+    """All chapters of the report.
 
     Args:
         judged: the experiment with its objectives.
@@ -87,9 +87,7 @@ def _frontier(judged: Judged, found: Sequence[Outcome], scaled: Sequence[_Scaled
     best = [each for each in found if each.best]
     missing = list(about_objectives(judged))
     if not best:
-        yield Text(
-            "No setting has a value for every objective, so that none can be called the best.", lead=True
-        )
+        yield Text("No setting has a value for every objective, so none is best.", lead=True)
         yield Points(missing)
         return
     about = ", ".join(name_of(each.measured) for each in scaled)
@@ -99,7 +97,7 @@ def _frontier(judged: Judged, found: Sequence[Outcome], scaled: Sequence[_Scaled
     )
     if judged.experiment.description["seeds"] is None:
         yield Text(
-            "Every setting was replayed once: without seeds nothing tells small differences from luck "
+            "Every setting was replayed once: without seeds, luck may explain small differences "
             "(seeds: 10 in the specification, or harness sweep --seeds 10)."
         )
     if stopped := stopped_text(judged.experiment):
@@ -158,7 +156,7 @@ def _direction(axis: Axis, less: str, more: str) -> str:
 
 
 def _queues(judged: Judged, found: Sequence[Outcome]) -> Iterator[Block]:
-    """How long jobs of each queue wait at each point of the frontier, against the first setting."""
+    """The waits of each queue's jobs at each point of the frontier, against the first setting."""
     moved = shifts(judged)
     first = judged.settings[0]
     best = [each.setting for each in found if each.best and each.setting.item != first.item][:_LISTED]
@@ -235,7 +233,7 @@ def _varied(judged: Judged) -> list[str]:
 
 
 def _levels(judged: Judged, name: str) -> list[str]:
-    """The values of a factor that were made, in words, in order."""
+    """The values of a factor in items that were made, in words, in order."""
     there = {value_text(setting.point[name]) for setting in judged.settings}
     every = dict.fromkeys(map(value_text, [*judged.experiment.factors[name], None]))
     return [each for each in every if each in there]
@@ -303,7 +301,7 @@ def _heat_map(
 
 
 def _multiples(judged: Judged, scaled: Sequence[_Scaled]) -> Iterator[Block]:
-    """Every setting, along the factor with most values; a line and a panel for each value of the others."""
+    """Every setting along the factor with the most values; a line and a panel per value of the others."""
     varied = sorted(_varied(judged), key=lambda name: -len(_levels(judged, name)))
     if not varied:
         return
@@ -369,7 +367,7 @@ def _valued(judged: Judged, one: _Scaled) -> Iterator[tuple[Setting, Estimate]]:
 
 
 def _rests_on(judged: Judged, command: str | None) -> Iterator[Block]:
-    """What varies, what was not made, and the command."""
+    """The factors, the items that were not made, and the command."""
     experiment = judged.experiment
     yield Table(
         "What varies",

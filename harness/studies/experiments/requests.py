@@ -1,4 +1,4 @@
-"""Where the replays of an experiment are put together: what is read once, and the request of each point."""
+"""Builds the replays of an experiment: inputs that are read once, and the request of each point."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ REQUESTED: Mapping[str, str] = {
         "unfinished",
     )
 }
-"""Settings of a replay -> what requests call them."""
+"""Setting of a replay -> its name in requests."""
 
 STEPS: Mapping[str, str] = {name.replace("_", "-"): name for name in Calibration.__dataclass_fields__}
-"""Settings that change the trace or the size of the cluster -> what calibrations call them."""
+"""Setting that changes the trace or the size of the cluster -> its name in calibrations."""
 
 SETTINGS = (*REQUESTED, *STEPS)
 
 TENANTS = "tenants"
-"""The setting that can name files."""
+"""The setting whose value can name files."""
 
 _ROWS, _CLUSTERS = 1_000_000, 24
 _LENGTH = 32
@@ -68,17 +68,17 @@ _SHORTER = "seeds: {count: 10, weeks: 1h} draws spans of an hour"
 
 @dataclass(frozen=True)
 class Inputs:
-    """All that the items of an experiment are made of, which is read once and goes to whoever makes them.
+    """The inputs of an experiment's items; they are read once and sent to the processes that make items.
 
     Attributes:
         spec: the experiment.
-        plugins: whose policies are replayed.
-        traces: label -> what its file holds.
-        clusters: label -> the cluster as its manifests say; None for the trace's own.
-        own: label of a trace -> the cluster as the manifests beside it say; None, or nothing, where there are
-            none, or all clusters are given.
+        plugins: with the policies.
+        traces: label -> the content of its file.
+        clusters: label -> the cluster of its manifests; None for the trace's own.
+        own: label of a trace -> the cluster of the manifests beside it. It is None or missing if there are no
+            manifests, or if all clusters are given.
         patches: label -> the documents of a patch; None for none.
-        tenants: what `tenants` is set to, in any item -> the same with the files that it names.
+        tenants: a value of `tenants` in any item -> the same with the content of the files that it names.
     """
 
     spec: Spec
@@ -91,10 +91,10 @@ class Inputs:
 
 
 class Bench:
-    """Makes the requests of an experiment; what several of them share is made once, and kept for a while.
+    """Makes the requests of an experiment; shared parts are made once, and kept for a while.
 
     Args:
-        inputs: what items are made of.
+        inputs: the inputs of items.
     """
 
     def __init__(self, inputs: Inputs) -> None:
@@ -113,16 +113,16 @@ class Bench:
         return self._arms[str(point[PLUGIN])]
 
     def applies(self, name: str, point: Point) -> bool:
-        """Whether what varies means anything at a point: an option only for plugins that have it."""
+        """Returns True if a factor has a meaning at a point; an option has one only for its plugins."""
         if name in (*OWN, *SETTINGS) or is_knob(name):
             return True
         return self._option(name, self.arm(point)) is not None
 
     def check_name(self, name: str) -> None:
-        """Check that what varies is a setting, a knob, or an option of one of the plugins.
+        """Checks that a factor is a setting, a knob, or an option of one of the plugins.
 
         Raises:
-            OptionError: it is none; says what was probably meant.
+            OptionError: it is none; the message suggests a name.
         """
         if any(self.applies(name, {PLUGIN: arm.label}) for arm in self.spec.arms):
             return
@@ -134,7 +134,7 @@ class Bench:
         )
 
     def request(self, point: Point, *, output: Path = Path("results")) -> Request:
-        """The replay of a point.
+        """The request of a point's replay.
 
         Raises:
             InputError: a value cannot be used, or does not fit the inputs.
@@ -161,16 +161,17 @@ class Bench:
         )
 
     def plan(self, point: Point, request: Request) -> Plan:
-        """The replay of a point with all that it depends on, read and checked.
+        """The plan of a point's replay with everything that it depends on, read and checked.
 
-        What does not depend on the settings of the replay is found once for points that differ in them only.
+        Parts that do not depend on the settings of the replay are found once for points that differ only in
+        these.
 
         Args:
-            point: which one.
-            request: what `request` made of it.
+            point: the point.
+            request: the result of `request` for it.
 
         Raises:
-            InputError: the inputs do not go together.
+            InputError: the inputs do not fit together.
         """
         settings = self._settings(point)
         options = (
@@ -191,24 +192,24 @@ class Bench:
         )
 
     def planned(self, request: Request) -> Plan:
-        """What a request makes, whose waits and losses say something.
+        """The plan of a request; refuses one whose waits and losses would say nothing.
 
         Raises:
-            InputError: the inputs do not go together, or nobody knows how long some jobs run.
+            InputError: the inputs do not fit together, or the run times of some jobs are unknown.
         """
         plan = request.plan(self.plugins)
         if plan.work.unknown:
             raise OptionError(
-                f"{plan.work.unknown}; so waits and losses would say nothing",
+                f"{plan.work.unknown}, so waits and losses would mean nothing",
                 hint="the setting unfinished says how long they run, such as 2h, or drops them",
             )
         return plan
 
     def trace(self, point: Point) -> Trace:
-        """The trace of a point: calibrated, and drawn by its seed.
+        """The trace of a point, calibrated and drawn by its seed.
 
         Raises:
-            InputError: a step is not understood, or does not fit the trace.
+            InputError: a step cannot be parsed, or does not fit the trace.
         """
         key = self._trace_key(point)
         if key not in self._traces:
@@ -216,7 +217,7 @@ class Bench:
         return self._traces[key]
 
     def cluster(self, point: Point) -> Cluster:
-        """The cluster of a point: patched, with its knobs turned, and scaled.
+        """The cluster of a point, with its patch, its knobs and its scale.
 
         Raises:
             InputError: a patch or a value does not fit.
@@ -270,13 +271,14 @@ class Bench:
         return sha256(text.encode()).hexdigest()[:_LENGTH]
 
     def _trace_key(self, point: Point) -> Hashable:
-        """What the trace of a point depends on."""
+        """The key of a point's trace: everything that it depends on."""
         return (self._label(TRACE, point), *sorted(self._steps(point).items()), self._drawn(point))
 
     def _cluster_key(self, point: Point) -> Hashable:
-        """What the cluster of a point depends on.
+        """The key of a point's cluster: everything that it depends on.
 
-        Without manifests it is made of the trace before that is drawn anew, so that seeds share it.
+        Without manifests the cluster is made from the trace before that is drawn by a seed, so that seeds
+        share it.
         """
         label, trace = self._label(CLUSTER, point), self._label(TRACE, point)
         beside = trace if self.inputs.clusters[label] is None else None
@@ -310,7 +312,7 @@ class Bench:
         return calibration.of_trace(self.inputs.traces[self._label(TRACE, point)])
 
     def _maps(self, text: str | None) -> str:
-        """The sum of what the files say that new queues are read from; "" without any."""
+        """The hash of the files that the names of queues are read from; "" without any."""
         if text not in self._sums:
             maps = {} if text is None else self.inputs.tenants[text].maps
             told = json.dumps([sorted(each.items()) for each in maps.values()])
@@ -318,14 +320,14 @@ class Bench:
         return self._sums[text]
 
     def _manifests(self, point: Point) -> Cluster | None:
-        """The cluster of a point as manifests say, given or beside its trace; None without any."""
+        """The cluster of a point from manifests, given or beside its trace; None without any."""
         given = self.inputs.clusters[self._label(CLUSTER, point)]
         return self.inputs.own.get(self._label(TRACE, point)) if given is None else given
 
     # --- what a point says --------------------------------------------------------------------------------
 
     def _label(self, name: str, point: Point) -> str:
-        """Which of the inputs a point is about; the only one where there is just one."""
+        """The label of a point's input; if there is only one input, its label."""
         several: Mapping[str, Any] = {
             TRACE: self.inputs.traces,
             CLUSTER: self.inputs.clusters,
@@ -338,7 +340,7 @@ class Bench:
         return {**self.spec.settings, **varied}
 
     def _steps(self, point: Point) -> dict[str, str]:
-        """The calibration, with the step that a seed is of."""
+        """The calibration, including the step that a seed draws."""
         settings = self._settings(point)
         found = {argument: settings[name] for name, argument in STEPS.items() if name in settings}
         seeds, seed = self.spec.seeds, point.get(SEED)
@@ -347,13 +349,13 @@ class Bench:
         return found
 
     def _drawn(self, point: Point) -> int | None:
-        """The seed of what is drawn of a trace that is calibrated."""
+        """The seed of the draw from a calibrated trace."""
         seeds, seed = self.spec.seeds, point.get(SEED)
         of_trace = seeds is not None and seeds.of in (WEEKS, SHAKE)
         return seed if of_trace and isinstance(seed, int) else None
 
     def _option(self, name: str, arm: Arm) -> str | None:
-        """The option of a plugin that a name means; None where it is not about this plugin."""
+        """The option of a plugin that a name means; None if it is not about this plugin."""
         names = {option.name for option in self.plugins.policy(arm.plugin).options}
         if name in names:
             return name
@@ -361,14 +363,14 @@ class Bench:
         return option if prefix in (arm.label, arm.plugin) and option in names else None
 
     def _code(self, plugin: str) -> str:
-        """What code decides, records, draws and measures."""
+        """The hash of the code that decides, records, draws and measures."""
         if plugin not in self._codes:
             policy = self.plugins.policy(plugin)
             codes = [code_of_harness(), code_of_policy(policy), code_of_room("trace/generate")]
             unknown = next((code.unknown for code in codes if code.unknown), "")
             if unknown:
                 raise OptionError(
-                    f"{plugin}: an experiment cannot be gone on with, as its code is not known: {unknown}",
+                    f"{plugin}: cannot continue the experiment, as the plugin's code is unknown: {unknown}",
                     hint="define the policy in a module, and import it again after it was changed",
                 )
             told = [[code.sha256 for code in codes], policy.version, measured_by(self.plugins)]
@@ -377,7 +379,7 @@ class Bench:
 
 
 def _knobs(point: Point) -> dict[str, Value]:
-    """The knobs of the cluster that vary, and what each is turned to."""
+    """The knobs of the cluster that vary, and the value of each."""
     return {name: value for name, value in point.items() if is_knob(name)}
 
 

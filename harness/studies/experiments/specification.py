@@ -1,4 +1,4 @@
-"""What an experiment is: inputs, what is fixed, and what varies; made before any of the files is read."""
+"""The specification of an experiment: inputs, fixed settings and factors, before any file is read."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any, Literal, TypeAlias
 from harness.base.frozen import Frozen
 
 Value: TypeAlias = str | int | float | bool | None
-"""What a factor is set to, as it was written; None where it means nothing for an item."""
+"""A value of a factor, as it was written; None if the factor has no meaning for an item."""
 
 Point: TypeAlias = Mapping[str, Value]
-"""Factor -> value: all that tells an item from the others."""
+"""Factor -> value: all that distinguishes an item from the others."""
 
 ItemKeep: TypeAlias = Literal["metrics", "all"]
-"""What is kept of an item: its metrics, or all tables of its run besides."""
+"""What is kept of an item: only its metrics, or all tables of its run."""
 
 TRACE, CLUSTER, PATCH, PLUGIN, SEED = "trace", "cluster", "patch", "plugin", "seed"
 OWN = (TRACE, CLUSTER, PATCH, PLUGIN, SEED)
@@ -25,7 +25,7 @@ OWN = (TRACE, CLUSTER, PATCH, PLUGIN, SEED)
 MOST_ITEMS = 1_000_000
 
 WEEKS = "weeks"
-"""How seeds draw unless a specification says otherwise: the weeks of the record anew."""
+"""The default draw of seeds: the weeks of the record anew."""
 
 SHAKE = "shake"
 """Each seed is a twin of the trace, the same jobs moved a little."""
@@ -37,11 +37,11 @@ def _nothing() -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """Something that varies.
+    """A factor: something that varies.
 
     Attributes:
         name: a setting of `harness replay`, `[LABEL.]OPTION` of a plugin, a knob's path, or one of `OWN`.
-        values: what it is set to, one or more.
+        values: its values, one or more.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Arm:
 
     Attributes:
         plugin: the registered name.
-        label: what its items are called.
+        label: the name in its items.
         options: its options in every item.
     """
 
@@ -65,14 +65,14 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class Seeds:
-    """Repeats of every point that differ by chance alone; one seed draws the same for every other setting.
+    """Repeats of every point that differ only by chance; one seed gives the same draw for every setting.
 
     Attributes:
         count: how many.
         first: the first seed; the others follow it.
         of: what is drawn: `weeks` of the record, its twins by `shake`, or a step of the calibration with a
             seed.
-        by: the length of what is drawn as one; what twins differ in, such as `arrivals=30s,ties`; or the
+        by: the length of what is drawn as one; or the jitter of twins, such as `arrivals=30s,ties`; or the
             step without its seed, such as `0.2:1000`.
     """
 
@@ -100,20 +100,20 @@ class Spec:
     """An experiment.
 
     Attributes:
-        name: what it is called, and its folder.
-        source: what messages call it: the file, or the command line.
+        name: its name, and that of its folder.
+        source: its name in messages: the file, or the command line.
         traces: label -> file.
         clusters: label -> manifests; None for the trace's own.
-        patches: label -> a patch over the cluster; None for the cluster as it is.
+        patches: label -> a patch over the cluster; None for the cluster without changes.
         arms: the plugins.
-        settings: what `harness replay` is given in every item, by the names of its options.
-        groups: what varies; factors of one group go together, value by value, and groups make a grid.
-        exclude: points that are left out: factor -> the values that must all be met.
-        random: how many points are drawn of the grid; None for all.
+        settings: settings of every item, by the names of the options of `harness replay`.
+        groups: the factors. Factors of one group vary together, value by value, and groups form a grid.
+        exclude: points that are left out: factor -> value; a point is excluded if it has all of them.
+        random: how many points are drawn from the grid; None for all.
         seeds: repeats of every point; None for the record alone.
         keep: what is kept of an item.
         metrics: the families of metrics that are measured; all if empty.
-        folder: what paths in settings, and in what they vary to, are relative to.
+        folder: the folder of relative paths in settings, and in their varied values.
     """
 
     name: str
@@ -141,6 +141,6 @@ class Spec:
 
     @property
     def factors(self) -> tuple[Factor, ...]:
-        """Everything that tells items apart, seeds last."""
+        """All factors, seeds last."""
         seeds = () if self.seeds is None else (Factor(SEED, tuple(self.seeds.numbers)),)
         return (*(factor for group in self.axes for factor in group), *seeds)

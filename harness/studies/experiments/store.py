@@ -1,10 +1,10 @@
-"""Where an experiment is kept: what it consists of, a file for each item that was made, and the table.
+"""The stored form of an experiment: its specification, a file for each item that was made, and the table.
 
 <root>/experiment.json      what varies, and how
-<root>/items.parquet        a row an item: its number, its key and what it is set to
+<root>/items.parquet        a row per item: its number, its key and the values of its factors
 <root>/items/ab/ab12….parquet   its metrics, under its key
-<root>/failed/ab12….json    what it failed with
-<root>/experiment.parquet   all of it, a row an item and measured value
+<root>/failed/ab12….json    the message of its failure
+<root>/experiment.parquet   everything, a row per item and measured value
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Folder:
     """The folder of one experiment.
 
     Args:
-        root: where it is; made when the first file is written.
+        root: its path; created when the first file is written.
     """
 
     def __init__(self, root: Path) -> None:
@@ -43,7 +43,7 @@ class Folder:
     # --- what it consists of ------------------------------------------------------------------------------
 
     def describe(self, spec: Spec, items: Sequence[Item]) -> None:
-        """Write what the experiment consists of, before the first item is made.
+        """Writes the specification and the items of the experiment, before the first item is made.
 
         Raises:
             RunError: it cannot be written.
@@ -65,7 +65,7 @@ class Folder:
             file.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8", newline="\n")
 
     def description(self) -> Mapping[str, Any]:
-        """What `describe` wrote.
+        """Reads what `describe` wrote.
 
         Raises:
             RunError: the folder is no experiment.
@@ -84,7 +84,7 @@ class Folder:
         return found
 
     def items(self) -> pl.DataFrame:
-        """A row an item.
+        """One row per item.
 
         Raises:
             RunError: the table is not there, or damaged.
@@ -94,16 +94,16 @@ class Folder:
     # --- what was made ------------------------------------------------------------------------------------
 
     def file(self, key: str) -> Path:
-        """Where the metrics of an item are."""
+        """The path of an item's metrics."""
         return self.root / "items" / key[:2] / f"{key}.parquet"
 
     def missing(self, items: Iterable[Item]) -> list[Item]:
-        """The items that are not there."""
+        """The items without a file."""
         there = {path.stem for path in (self.root / "items").glob("*/*.parquet")}
         return [item for item in items if item.key not in there]
 
     def keep(self, made: Made) -> None:
-        """Keep what came of an item.
+        """Stores the result of an item.
 
         Raises:
             RunError: it cannot be written.
@@ -118,7 +118,7 @@ class Folder:
         failed.unlink(missing_ok=True)
 
     def error(self, key: str) -> str | None:
-        """What an item failed with; None where it did not, or was not made yet."""
+        """The message of an item's failure; None if it did not fail, or was not made yet."""
         try:
             found = json.loads((self.root / "failed" / f"{key}.json").read_text(encoding="utf-8"))
             return str(found["error"])
@@ -128,7 +128,7 @@ class Folder:
     # --- the table ----------------------------------------------------------------------------------------
 
     def write_table(self) -> None:
-        """Write one table of all items that are there; equal items give equal bytes.
+        """Writes one table of all items that are there; equal items give equal bytes.
 
         Raises:
             RunError: an item is damaged, or the table cannot be written.
@@ -166,7 +166,7 @@ class Folder:
             )
 
     def table(self) -> pl.DataFrame:
-        """All of it at once.
+        """The whole table at once.
 
         Raises:
             RunError: an item is damaged.
@@ -191,7 +191,7 @@ class Folder:
             raise _damaged(path, error) from error
 
     def about(self, key: str) -> Mapping[str, Any]:
-        """What the file of an item says of it: `key`, `run`, `jobs`, `stopped`, `unmeasured`.
+        """Reads the description in an item's file: `key`, `run`, `jobs`, `stopped`, `unmeasured`.
 
         Raises:
             RunError: it is not there, or damaged.
@@ -223,7 +223,7 @@ def _items_frame(factors: Sequence[Factor], items: Sequence[Item]) -> pl.DataFra
 
 
 def _column(factor: Factor, values: Sequence[Value]) -> pl.Series:
-    """The values of a factor: whole numbers, numbers, or texts where one of its values is no number."""
+    """The values of a factor: whole numbers, numbers, or texts if one of its values is no number."""
     given = [each for each in factor.values if each is not None]
     if any(isinstance(each, bool) or not isinstance(each, _NUMBERS) for each in given):
         texts = [None if each is None else value_text(each) for each in values]
@@ -233,13 +233,13 @@ def _column(factor: Factor, values: Sequence[Value]) -> pl.Series:
 
 
 def value_text(value: Value) -> str:
-    """A value as one would write it."""
+    """A value as a user would write it."""
     return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
 
 
 @contextmanager
 def _writing(path: Path) -> Iterator[Path]:
-    """A file that takes its place when it is whole.
+    """A file under a temporary name, renamed to `path` when it is complete.
 
     Raises:
         RunError: it cannot be written.

@@ -1,4 +1,4 @@
-"""Carries out an experiment: what is there is not made again, and what fails does not stop the others."""
+"""Carries out an experiment: finished items are kept, and a failed item does not stop the others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.studies.experiments.store import Folder
 
 @dataclass(slots=True)
 class State:
-    """How far an experiment has come.
+    """The progress of an experiment.
 
     Attributes:
         items: how many there are.
@@ -39,17 +39,17 @@ class State:
 
     @property
     def left(self) -> int:
-        """How many are still to be made."""
+        """The number of items still to be made."""
         return self.items - self.stored - self.made - self.failed
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """An experiment that is about to be carried out.
+    """An experiment that can be carried out.
 
     Args:
-        bench: what it is made of.
-        output: where experiments are kept, this one in a folder of its name.
+        bench: makes its requests.
+        output: the folder of experiments; this one has a folder of its name there.
 
     Attributes:
         items: all of its items.
@@ -69,7 +69,7 @@ class Sweep:
 
     @property
     def folder(self) -> Folder:
-        """What is kept there."""
+        """The folder of the experiment."""
         return Folder(self.root)
 
     def run(
@@ -79,13 +79,13 @@ class Sweep:
         executor: Executor | None = None,
         watch: Callable[[State, Made | None], None] | None = None,
     ) -> Experiment:
-        """Make the items that are missing, and the table of all.
+        """Makes the items that are missing, and the table of all.
 
         Args:
             workers: how many processes of this machine make them; by default as many as there are cores and
                 memory for, and at most one for each item. One is this process.
             executor: makes them instead, wherever it is.
-            watch: hears of the beginning, and of each item that was made.
+            watch: is called at the beginning, and for each item that was made.
 
         Raises:
             OptionError: both workers and an executor are given.
@@ -116,7 +116,7 @@ class Sweep:
         return Replays(self.bench.inputs, self.root / "runs")
 
     def make(self, number: int) -> Made:
-        """Make one item in this process, if it is not there.
+        """Makes one item in this process, if it is not there.
 
         Raises:
             OptionError: there is no such item.

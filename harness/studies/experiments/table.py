@@ -1,4 +1,4 @@
-"""What an experiment found, as tables for a terminal."""
+"""The results of an experiment, as tables for a terminal."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _QUEUES = 2
 
 
 def show(judged: Judged) -> str:
-    """Best and worst settings, main effects, the frontier, who wins and loses there, and what is missing."""
+    """Best and worst settings, main effects, the frontier with gains and losses, and what is missing."""
     found = outcomes(judged)
     parts = [_state(judged), _extremes(judged, found)]
     parts += [*(_effects(judged, each) for each in judged.objectives), unpaired(judged)]
@@ -53,14 +53,14 @@ def _state(judged: Judged) -> str:
 
 
 def stopped_text(experiment: Experiment) -> str:
-    """A sentence: items were ended because they made no progress; empty if there was no such item."""
+    """A sentence on items that were stopped because they made no progress; "" if there are none."""
     stopped = experiment.stopped
     if not stopped:
         return ""
     rest = f" and {len(stopped) - _NAMED:,} more" if len(stopped) > _NAMED else ""
     numbers = ", ".join(map(str, stopped[:_NAMED])) + rest
     which = f"item {numbers} was" if len(stopped) == 1 else f"items {numbers} were"
-    return f"{which} ended where the replay went nowhere: figures there are not of all jobs"
+    return f"{which} ended because the replay made no progress: figures there do not cover all jobs"
 
 
 def setting_text(setting: Setting) -> str:
@@ -70,7 +70,7 @@ def setting_text(setting: Setting) -> str:
 
 
 def figure(found: Estimate, measured: Measurement) -> str:
-    """A value with its interval, if it has one, and over how many seeds it is, if not over all."""
+    """A value with its interval, if it has one, and with its number of seeds, if these are not all."""
     digits = digits_of(found.value, found.low, found.high)
     parts = [shown(found.value, measured.unit, digits, at_least=found.at_least)]
     if found.low is not None and found.high is not None:
@@ -121,9 +121,9 @@ def _effects(judged: Judged, measured: Measurement) -> str:
 
 
 def moved(value: float, base: float | None, measured: Measurement) -> str:
-    """A difference of a metric from a first value, as comparisons tell it: in per cent of that.
+    """The difference of a metric from a first value, written as in comparisons: in per cent of that value.
 
-    Where that is 0 or below, it is in the metric's unit.
+    If that value is 0 or below, the difference is in the metric's unit.
     """
     relative = base is not None and base > 0
     each = value / base if relative and base else value
@@ -131,7 +131,7 @@ def moved(value: float, base: float | None, measured: Measurement) -> str:
 
 
 def _frontier(judged: Judged, found: Sequence[Outcome]) -> str:
-    """The Pareto set, with the queues that win and lose most against the first setting."""
+    """The Pareto set, with the queues that gain and lose most against the first setting."""
     rows = [["frontier", "item", *map(name_of, judged.objectives), ""]]
     moved = shifts(judged)
     rows[0][-1] = f"mean wait of queues, against item {judged.settings[0].item}"
@@ -144,7 +144,7 @@ def _frontier(judged: Judged, found: Sequence[Outcome]) -> str:
 
 
 def _moved(found: Sequence[Shift]) -> str:
-    """The queues that win most, and those that lose most."""
+    """The queues that gain most, and those that lose most."""
     winners = [each for each in found if each.longer < 0][:_QUEUES]
     losers = [each for each in found if each.longer > 0][-_QUEUES:]
     told = [
@@ -155,11 +155,11 @@ def _moved(found: Sequence[Shift]) -> str:
 
 
 def compare(judged: Judged, items: Sequence[int], metrics: Sequence[str] = ()) -> str:
-    """Compare settings with the first of them, paired by seeds; the headline metrics unless others are named.
+    """Compares settings with the first one, paired by seeds; the headline metrics unless others are named.
 
     Raises:
         OptionError: there is no such item, or it was not made.
-        RunError: a metric was not measured of all jobs, which is what is compared.
+        RunError: a metric was not measured for all jobs; only such metrics can be compared.
     """
     known = judged.frame.filter(scope="all")["metric"].unique()
     for metric in metrics:
@@ -192,7 +192,7 @@ def compare(judged: Judged, items: Sequence[int], metrics: Sequence[str] = ()) -
 
 
 def _about_changes(rows: Sequence[Row], family: Family, *, seeds: bool) -> Iterator[str]:
-    """What must be known of the differences in a table."""
+    """Notes on the differences in a table."""
     if not seeds:
         yield "?: without seeds, one replay does not say whether it is the setting or luck"
         return
@@ -203,7 +203,7 @@ def _about_changes(rows: Sequence[Row], family: Family, *, seeds: bool) -> Itera
         yield f"[95 % interval]: Student's, of differences paired by seed; {how}"
         yield gates(f"corrected for {family.size} tests, Holm" if family.size > 1 else "one test")
     if any(change.ground is Ground.FEW and change.verdict is Verdict.OPEN for change in changes):
-        yield "?: fewer than 2 seeds have a value in both settings: nothing can be said"
+        yield "?: no verdict: fewer than 2 seeds have a value in both settings"
 
 
 def _items_of(judged: Judged, setting: Setting) -> Iterator[int]:
@@ -214,7 +214,7 @@ def _items_of(judged: Judged, setting: Setting) -> Iterator[int]:
 
 
 def _compared(judged: Judged, chosen: Sequence[Setting], metrics: Sequence[str]) -> tuple[list[Row], Family]:
-    """What was measured of the chosen settings and is said of each difference; and the family of tests."""
+    """The measurements of the chosen settings with verdicts on their differences; and the family of tests."""
     family = _family(judged, chosen)
     rows = []
     for measured in _measured(judged, metrics):

@@ -1,4 +1,4 @@
-"""About how long an experiment takes: the first jobs of each trace are replayed with each plugin."""
+"""An estimate of an experiment's time: the first jobs of each trace are replayed with each plugin."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PILOT_JOBS = 500
 
 
 def estimated(sweep: Sweep) -> float:
-    """CPU-seconds that the missing items take if they take as long for each job as the first ones do.
+    """The CPU-seconds of the missing items, if each of their jobs takes as long as the first ones do.
 
     Raises:
         HarnessError: a pilot failed.
@@ -33,12 +33,12 @@ def estimated(sweep: Sweep) -> float:
 
 
 def _kind(item: Item) -> tuple[object, object]:
-    """What decides most how long an item takes."""
+    """The trace and plugin of an item, which influence its time most."""
     return item.point.get(TRACE), item.point[PLUGIN]
 
 
 def _seconds(sweep: Sweep, item: Item) -> float:
-    """How long an item takes, from a replay of its first jobs."""
+    """The estimated time of an item, from a replay of its first jobs."""
     bench = sweep.bench
     request = bench.request(item.point)
     trace = bench.trace(item.point)
@@ -50,7 +50,7 @@ def _seconds(sweep: Sweep, item: Item) -> float:
 
 
 def arriving(trace: Trace, request: Request) -> int:
-    """How many jobs of a trace arrive before a replay ends."""
+    """The number of a trace's jobs that arrive before a replay ends."""
     if request.until is None:
         return count_jobs(trace.frame)
     submit = trace.frame["submit_time"].to_physical() - trace.origin

@@ -1,1 +1,1 @@
-"""When what waits now will start: many futures of a live cluster, drawn from its history."""
+"""Forecasts when waiting jobs will start: many futures of a live cluster, drawn from its history."""

@@ -1,7 +1,8 @@
-"""What an API server shows of jobs at an instant: Workloads, Jobs and Pods, as JSON values.
+"""Builds the objects that an API server shows for jobs at an instant: Workloads, Jobs and Pods.
 
-A job that Kueue admits is a Workload, a Job and the Pods of the Job. Any other job is Pods alone. All times
-are whole seconds, as everywhere in the API; what happens within a second counts from its beginning.
+They are JSON values. A job that Kueue admits is a Workload, a Job and the Pods of the Job. Any other job
+consists of Pods alone. All times are whole seconds, as everywhere in the API; times within a second are
+rounded down.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from harness.policy import Job, PodSet
 Manifest = dict[str, Any]
 
 WORK = ("Workload", "Job", "Pod")
-"""The kinds of objects that jobs are."""
+"""The kinds of objects that represent jobs."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SCORED = ("cpu", "memory")
@@ -28,13 +29,13 @@ _PREEMPTED_BY_SCHEDULER = "PreemptionByScheduler"
 
 
 class Quota(NamedTuple):
-    """What a Workload holds.
+    """The quota of a Workload.
 
     Attributes:
         queue: its ClusterQueue.
         flavors: pod set -> resource -> flavor.
         counts: how many pods of each pod set.
-        reserved, admitted: since when, microseconds since 1970.
+        reserved, admitted: since when, in microseconds since 1970.
     """
 
     queue: str
@@ -48,10 +49,10 @@ class Eviction(NamedTuple):
     """The last eviction of a Workload; times in microseconds since 1970.
 
     Attributes:
-        time: when it was told to go.
-        reason: why: of one that was preempted, by which rule.
+        time: when it was told to leave.
+        reason: the reason; for a preemption, the rule.
         preempted: whether another workload took its place.
-        gone: when its quota was free; None where it still holds that.
+        gone: when its quota was free; None if it still holds quota.
     """
 
     time: int
@@ -66,10 +67,10 @@ class ShownPod(NamedTuple):
     Attributes:
         number: its number in the job.
         name: its name, without the namespace.
-        node: where it runs; "" where it waits.
-        since: since when it runs.
-        ready: since when it is ready; None where it is not.
-        told: when it was told to go; None where it was not.
+        node: the node that it runs on; "" if it waits.
+        since: the time since which it runs.
+        ready: the time since which it is ready; None if it is not.
+        told: when it was told to leave; None if it was not.
         nominated: the node on which a preemption makes room for it, or "".
     """
 
@@ -84,22 +85,22 @@ class ShownPod(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Shown:
-    """How a job stands; times in microseconds since 1970.
+    """The state of a job; times in microseconds since 1970.
 
     Attributes:
         job: the job.
         created: when it was submitted.
-        queued: whether it is one of Kueue's: a Workload and a Job.
-        quota: what its Workload holds; None for nothing.
-        eviction: its last one; None where it was never evicted.
-        leaving: whether it was told to go and still holds quota.
-        ready: since when all of its pods are ready; None where they are not.
+        queued: whether Kueue manages it: it is a Workload and a Job.
+        quota: the quota of its Workload; None if it has none.
+        eviction: its last one; None if it was never evicted.
+        leaving: whether it was told to leave and still holds quota.
+        ready: since when all of its pods are ready; None if they are not.
         waited_for: whether its Workload says whether its pods are ready (`waitForPodsReady`).
         time_outs: how often its pods were not ready in time.
-        requeue_at: until when it stays away from its queue; None where it never timed out.
-        away: whether it does so now.
-        active: False where it was deactivated.
-        began: when its Job started; None where that is suspended, or its pods wait.
+        requeue_at: the time until which it stays out of its queue; None if it never timed out.
+        away: whether it stays out of it now.
+        active: False if it was deactivated.
+        began: when its Job started; None if the Job is suspended, or its pods wait.
         pods: its Pods.
         ended: the numbers of pods that have ended, while others have not.
     """
@@ -122,7 +123,7 @@ class Shown:
 
     @property
     def name(self) -> str:
-        """Its name without its namespace; of jobs whose name has none, all of it."""
+        """The job's name without its namespace, or the whole name if it has no namespace."""
         return name_in(self.job.namespace, self.job.id)
 
     @property
@@ -132,7 +133,7 @@ class Shown:
 
 
 def name_in(namespace: str, name: str) -> str:
-    """The name of a job or pod without its namespace, which it may have before it."""
+    """The name of a job or pod without a namespace before it."""
     return name.removeprefix(f"{namespace}/")
 
 
@@ -184,7 +185,7 @@ def _workload(shown: Shown, owner: Manifest) -> Manifest:
 
 
 def _conditions(shown: Shown) -> Iterator[Manifest]:
-    """The conditions, as Kueue's controllers leave them."""
+    """The conditions, as Kueue's controllers set them."""
     quota, evicted = shown.quota, shown.eviction
     if quota is not None:
         yield _condition("QuotaReserved", True, "QuotaReserved", quota.reserved)
@@ -300,7 +301,7 @@ def _condition(kind: str, status: bool, reason: str, since: int) -> Manifest:
 
 
 def _time(since: int) -> str:
-    """A time as the API has it."""
+    """A time in the API's format."""
     moment = _EPOCH + timedelta(seconds=since // SECOND)
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
@@ -314,9 +315,8 @@ def _pod_set(pod_set: PodSet, job: Job) -> Manifest:
 def _template(pod_set: PodSet, job: Job, *, kueue: bool = False) -> Manifest:
     """The template of pods.
 
-    In that of a Workload nothing has filled in the priority. Requests for nothing are named where they count,
-    as in a trace: to Kueue all do, and kube-scheduler scores a pod that names neither cpu nor memory by
-    defaults.
+    The template of a Workload has no priority yet. Requests of 0 are named if they count, as in a trace.
+    Kueue counts all of them, and kube-scheduler scores a pod that names neither cpu nor memory by defaults.
     """
     spec = template_of(pod_set, [], job.id)
     if not _requests_anything(spec):
@@ -339,14 +339,14 @@ def _template(pod_set: PodSet, job: Job, *, kueue: bool = False) -> Manifest:
 
 
 def _requests_anything(spec: Mapping[str, Any]) -> bool:
-    """Whether containers of a template say what they ask for, so that the job's amounts do not count."""
+    """Returns True if containers of a template have requests, so that the job's amounts do not count."""
     containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     asked = [spec, *(each for each in containers if isinstance(each, Mapping))]
     return any((each.get("resources") or {}).get("requests") for each in asked)
 
 
 def _labels(template: str | None) -> Mapping[str, str]:
-    """The labels of a whole template of a trace; one that is a `spec` has none."""
+    """The labels of a whole template of a trace; a template that is only a `spec` has none."""
     found = json.loads(template) if template else {}
     metadata = found.get("metadata") if isinstance(found, Mapping) and "spec" in found else None
     labels = metadata.get("labels") if isinstance(metadata, Mapping) else None

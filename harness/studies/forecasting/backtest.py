@@ -1,8 +1,8 @@
-"""How often forecasts of the past held: made at moments of a record, of what was known then.
+"""Tests how often forecasts of the past held: each is made at a moment of a record, from what was known then.
 
-At each moment the record is written as the objects that an API server would have shown, and read as any dump.
-The history is what had been submitted and had ended by then. What is judged is when those that waited next
-started, by the record.
+At each moment the record is written as the objects that an API server would have shown, and read like any
+dump. The history contains jobs that had been submitted and had ended by then. The test compares the forecast
+with the next starts of waiting jobs in the record.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 _MOST_DRAWN = 20
-"""This many times as many moments as are wanted are looked at for some at which something waits."""
+"""To find moments with waiting jobs, at most this many times as many moments as wanted are tried."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Backtest:
     """Forecasts at moments of a record.
 
     Attributes:
-        cluster: whose work is left out.
+        cluster: the cluster without its work.
         history: the record's jobs.
         record: what happened to them.
         settings: of all futures.
@@ -58,11 +58,11 @@ class Backtest:
     futures: int
 
     def waits(self, moment: int) -> bool:
-        """Whether anything waited at a moment."""
+        """Returns True if anything waited at a moment."""
         return any(each.waits for each in self.record.there(moment))
 
     def world(self, moment: int) -> tuple[World, dict[int, int | None]] | None:
-        """What was known at a moment, and by place when each that waited started; None where nothing did."""
+        """The knowledge at a moment, and by place the start of each that waited; None if nothing waited."""
         there = list(self.record.there(moment))
         starts = {name: start for each in there for name, start in each.starts.items()}
         said = {name: Said(each.job.user, each.job.requested) for each in there for name in each.starts}
@@ -79,7 +79,7 @@ class Backtest:
         return [each for each in self.cluster.manifests if each.get("kind") not in WORK]
 
     def judged(self, moment: int) -> list[Judged]:
-        """What was forecast at a moment of each that waited then, and what came."""
+        """For each workload that waited at a moment, its forecast and its true start."""
         found = self.world(moment)
         if found is None:
             return []
@@ -118,15 +118,15 @@ class Judging:
 
     @property
     def memory(self) -> int:
-        """About how many bytes a process takes that judges."""
+        """The approximate number of bytes that a judging process takes."""
         return PROCESS
 
     def begun(self) -> Callable[[int], list[Judged] | str]:
-        """Be ready in this process; answers what judges a moment."""
+        """Prepares this process; returns the function that judges a moment."""
         return self._judged
 
     def failed(self, item: int, why: str) -> list[Judged] | str:
-        """What comes of a moment at which nobody could forecast."""
+        """The result for a moment that no process could judge."""
         return why
 
     def _judged(self, moment: int) -> list[Judged] | str:

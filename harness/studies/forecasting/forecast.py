@@ -1,4 +1,4 @@
-"""A forecast: when what waits starts, who is preempted, and what one job more would do."""
+"""A forecast: the starts of waiting jobs, the preemptions, and the effect of one further job."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ SCHEMA = 2
 
 
 class Start(NamedTuple):
-    """When a workload that waits starts.
+    """The forecast start of a workload that waits.
 
     Attributes:
-        place: its place among those that are there.
+        place: its place among the present workloads.
         name: its namespace and name.
-        queue: where it waits.
+        queue: the queue in which it waits.
         priority: its priority.
         waited: how long it has waited, microseconds; None where nobody says.
         times: the quantiles of `SHARES` in the futures, microseconds from now; None for later than the
@@ -65,13 +65,13 @@ class Risk(NamedTuple):
     """How likely a workload is preempted before all that is asked about has started.
 
     Attributes:
-        place: its place among those that are there.
+        place: its place among the present workloads.
         name: its namespace and name.
-        queue: where it holds quota, or waits.
+        queue: the queue in which it holds quota, or waits.
         running: whether it runs now.
-        share: in which share of the futures it is preempted.
-        median: of those futures, when for the first time, microseconds from now.
-        by: who preempts it, the likeliest first.
+        share: the share of the futures in which it is preempted.
+        median: over those futures, the time of its first preemption, in microseconds from now.
+        by: its preemptors, the likeliest first.
     """
 
     place: int
@@ -85,7 +85,7 @@ class Risk(NamedTuple):
 
 @dataclass(frozen=True)
 class Forecast:
-    """What is to be expected of a cluster.
+    """The forecast for a cluster.
 
     Attributes:
         world: what the futures are made of.
@@ -114,7 +114,7 @@ class Forecast:
 
     @cached_property
     def risks(self) -> list[Risk]:
-        """Of those that are preempted in any future, the likeliest first."""
+        """The risks of workloads that are preempted in any future, the likeliest first."""
         firsts: dict[int, dict[int, int]] = {}
         for number, future in enumerate(self.futures):
             for taken in future.preemptions:
@@ -130,18 +130,18 @@ class Forecast:
 
     @property
     def unstarted(self) -> float:
-        """How likely one that waits, and could start, has not by the horizon: the mean over all of them."""
+        """The mean probability that a waiting workload that could start has not by the horizon."""
         could = [each for each in self.starts if not each.never]
         return sum(each.unstarted for each in could) / len(could) if could else 0.0
 
     @property
     def ended_early(self) -> list[Future]:
-        """The futures that went nowhere, so that they were ended before all that waits had started."""
+        """The futures that were stopped because they made no progress, before all that waits had started."""
         return [future for future in self.futures if future.stopped]
 
     @property
     def submitted(self) -> Start | None:
-        """When the job that is to be submitted starts; None where there is none."""
+        """The start of the further job; None if there is none."""
         if self.with_job is None:
             return None
         there = {each.job.id for each in self.world.now.present}
@@ -149,28 +149,28 @@ class Forecast:
 
     @cached_property
     def displaced(self) -> list[Displaced]:
-        """Whom the job that is to be submitted displaces, who is hit most first; future by future."""
+        """The workloads that the further job displaces, those hit most first; found future by future."""
         job = self.submitted
         return [] if self.with_job is None or job is None else displaced(self, self.with_job, job)
 
     @cached_property
     def shifts(self) -> Mapping[str, list[Shift]]:
-        """What each of the other clusters changes for the workloads, future by future."""
+        """For each of the other clusters, its changes for the workloads, future by future."""
         return {name: shifts(self, other) for name, other in self.others.items()}
 
     @property
     def drawn_from(self) -> dict[str, int]:
-        """What run times are drawn from, and of how many of those that are there."""
+        """Source of run times -> the number of present workloads that it is used for."""
         sources = Counter(draws.source for draws in self.world.draws if draws.source != EVER)
         return dict(sources.most_common())
 
     def time(self, since: float) -> str | None:
-        """A time from now as a date in UTC; None where nobody knows what time it is."""
+        """A time from now as a date in UTC; None if the present time is unknown."""
         at = self.world.now.at
         return None if at is None else date_text(at + round(since))
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as plain values; times in seconds from now."""
+        """The forecast as plain values; times in seconds from now."""
         settings, now = self.world.settings, self.world.now
         found: dict[str, Any] = {
             "schema": SCHEMA,
@@ -286,7 +286,7 @@ def _shares(by: Sequence[By]) -> list[dict[str, Any]]:
 
 
 def _plain_shift(row: Shift) -> dict[str, Any]:
-    """What another cluster changes for a workload; starts are of those that wait only."""
+    """The changes by another cluster for a workload; only waiting ones have starts."""
     of_start: dict[str, Any] = {}
     if not row.running:
         of_start = {

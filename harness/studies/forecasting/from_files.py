@@ -51,11 +51,12 @@ CALIBRATE = 40
 
 
 class _Side(NamedTuple):
-    """What futures on one cluster are made of.
+    """The input of futures on one cluster.
 
     Attributes:
-        worlds: the cluster, and what of it can never start; likewise with one job more where that is asked.
-        notes: what was assumed or left out, in sentences.
+        worlds: the cluster, and the workloads that can never start; likewise with one further job if that is
+            wanted.
+        notes: assumptions and omissions, in sentences.
     """
 
     worlds: Sequence[tuple[World, Mapping[int, Never]]]
@@ -74,7 +75,7 @@ class _Side(NamedTuple):
 
 @dataclass(frozen=True)
 class Asked:
-    """A forecast that is asked for; see `harness.forecast` for what the fields mean."""
+    """A requested forecast; see `harness.forecast` for the meaning of the fields."""
 
     cluster: str | Path | Cluster
     history: str | Path | Trace | None = None
@@ -99,7 +100,7 @@ class Asked:
         executor: Executor | None = None,
         watch: Callable[[int, int], None] | None = None,
     ) -> Forecast:
-        """Make it.
+        """Makes the forecast.
 
         Raises:
             InputError: something cannot be read, nothing waits, or the job to submit can never start.
@@ -137,12 +138,12 @@ class Asked:
         return past_of(backtest, self.calibrate, now, workers=workers, executor=executor)
 
     def _side(self, given: str | Path | Cluster, plugins: Plugins, at: int | None) -> _Side:
-        """What futures on one cluster are made of.
+        """The input of futures on one cluster.
 
         Args:
             given: the cluster.
-            plugins: what was loaded.
-            at: what time it is, microseconds since 1970; None for the last that the manifests know of.
+            plugins: the loaded plugins.
+            at: the present time, in microseconds since 1970; None for the latest time in the manifests.
         """
         cluster, settings = self._settings(given, plugins)
         latest = latest_of(cluster)
@@ -188,10 +189,10 @@ class Asked:
         return frozenset(asked)
 
     def _check_queues(self, cluster: Cluster, now: Now) -> None:
-        """Check that Kueue's Workloads have queues to start from; who waits for another scheduler needs none.
+        """Checks that Kueue's Workloads have queues to start from; other schedulers' jobs need none.
 
         Raises:
-            InputError: they have none, and it was not asked for others that wait.
+            InputError: they have none, and the forecast is not about others that wait.
         """
         if self.plugin is None or not now.waiting:
             require_queues(cluster)
@@ -199,12 +200,12 @@ class Asked:
     def judged(
         self, moments: int, plugins: Plugins, *, workers: int | None = None, executor: Executor | None = None
     ) -> Coverage:
-        """How forecasts held that were made at moments of the history itself, which needs a record.
+        """The quality of forecasts at moments of the history itself, which must be a record.
 
         Args:
-            moments: at how many moments, drawn from the second half of the history.
-            plugins: what was loaded.
-            workers: how many processes judge; one moment is judged by one.
+            moments: the number of moments, drawn from the second half of the history.
+            plugins: the loaded plugins.
+            workers: how many processes judge; one process judges a moment.
             executor: judges instead.
 
         Raises:
@@ -244,7 +245,7 @@ class Asked:
         return Backtest(cluster, history, record, settings, futures)
 
     def _past(self, plugins: Plugins) -> tuple[Run | None, Trace]:
-        """The history that is given, as a trace; and the run, where that is the folder of one."""
+        """The given history as a trace; and the run, if the history is a run's folder."""
         assert self.history is not None
         if isinstance(self.history, (str, Path)) and Path(self.history, "run.json").is_file():
             run = Run.open(self.history)
@@ -252,7 +253,7 @@ class Asked:
         return None, read_trace(self.history, plugins, reader=self.reader)
 
     def _settings(self, given: str | Path | Cluster, plugins: Plugins) -> tuple[Cluster, Settings]:
-        """A cluster, and what is chosen for all futures on it."""
+        """A cluster, and the settings of all futures on it."""
         if self.futures < 1:
             raise OptionError(f"futures: {self.futures} is not a number of futures")
         if self.calibrate < 0:
@@ -271,7 +272,7 @@ class Asked:
     def _with_job(
         self, cluster: Cluster, history: History | None, settings: Settings, before: World, why: str
     ) -> tuple[World, Mapping[int, Never]]:
-        """The world with one job more."""
+        """The world with one further job."""
         given = self.submit
         source = str(given) if isinstance(given, (str, Path)) else "the job"
         job = read_job(Path(given)) if isinstance(given, (str, Path)) else given
@@ -301,7 +302,7 @@ class Asked:
     def _history(
         self, cluster: Cluster, settings: Settings, plugins: Plugins
     ) -> tuple[History | None, list[str], str]:
-        """The history that is given, else the jobs of the dump that have ended; or why there is none."""
+        """The given history, else the jobs of the dump that have ended; or why there is none."""
         notes = [f"scheduled by {settings.plugin}"] if self.plugin is None else []
         notes += assumptions(settings.policy, cluster, settings.options)
         if self.history is None:
@@ -344,9 +345,9 @@ def require_queues(cluster: Cluster) -> None:
 
 
 def scheduler_of(cluster: Cluster) -> str:
-    """The plugin that schedules a live cluster: Kueue's where it has ClusterQueues, else kube-scheduler's.
+    """The plugin that schedules a live cluster: Kueue's if it has ClusterQueues, else kube-scheduler's.
 
-    Kueue's Configuration says whether it shares fairly, and a KubeSchedulerConfiguration can name any.
+    Kueue's Configuration says whether it shares fairly, and a KubeSchedulerConfiguration can name any plugin.
     """
     if cluster.scheduler is not None:
         return default_plugin(cluster)

@@ -1,7 +1,7 @@
-"""One future: what is there now runs on for times that are drawn, and jobs come as on days of the history.
+"""One future: present jobs run on for drawn times, and jobs arrive as on days of the history.
 
-A future depends on the seed and its number alone: every draw is a function of these and of the name of what
-it is for. So the same futures can be played with one job more.
+A future depends only on the seed and its number. Every draw is a function of these and of the name of the
+thing it is for. So the same futures can be played with one further job.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
 
 NOBODY, LATER_ONE = -1, -2
-"""Who preempts, where it is none of those that are there."""
+"""Preemptors that are not among the present workloads."""
 
 
 class Preemption(NamedTuple):
-    """One of those that are there now lost what it held.
+    """A preemption or eviction of a present workload.
 
     Attributes:
         at: microseconds from now.
-        victim: its place among those that are there.
-        by: the place of who got it; `LATER_ONE` where that comes later, `NOBODY` where nobody is named.
-        reason: of an eviction for nobody, such as a time-out of `waitForPodsReady`, the scheduler's word for
-            it; else "".
+        victim: its place among the present workloads.
+        by: the place of the preemptor; `LATER_ONE` if it arrives later, `NOBODY` if none is named.
+        reason: for an eviction without a preemptor, such as a time-out of `waitForPodsReady`, the scheduler's
+            word for it; else "".
     """
 
     at: int
@@ -47,7 +47,7 @@ class Preemption(NamedTuple):
 
 
 class Future(NamedTuple):
-    """What happened in one future to those that are there now.
+    """The events of one future for the present workloads.
 
     Attributes:
         number: which future.
@@ -67,14 +67,14 @@ class Future(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """What is chosen for all futures.
+    """The settings of all futures.
 
     Attributes:
-        plugins: what was loaded.
+        plugins: the loaded plugins.
         plugin: the name of the policy that schedules.
         options: the policy's options, all of them.
         losses: what a preemption costs.
-        horizon: how far futures are played at most, microseconds.
+        horizon: how far futures are played at most, in microseconds.
         seed: of all draws.
     """
 
@@ -87,19 +87,19 @@ class Settings(NamedTuple):
 
     @property
     def policy(self) -> PolicySpec:
-        """Who schedules."""
+        """The policy that schedules."""
         return self.plugins.policy(self.plugin)
 
 
 @dataclass(frozen=True)
 class World:
-    """All that a future is made of, but its number.
+    """The input of a future, except its number.
 
     Attributes:
-        cluster: with the Workloads and Pods that are there.
-        settings: what is chosen for all of them.
-        now: what is there.
-        draws: for each of those what its run time is drawn from.
+        cluster: with the Workloads and Pods that are present.
+        settings: of all futures.
+        now: the present state.
+        draws: for each present workload, the distribution of its run time.
         never: the places of those that can never start.
         coming: the jobs that may come; None where none do.
         names: of those that wait the ones that are asked about; empty for all.
@@ -151,7 +151,7 @@ class World:
         )
 
     def _arrivals(self, number: int) -> Iterator[list[Arrival]]:
-        """What is there, then what comes day by day."""
+        """The present jobs, then those that arrive day by day."""
         seed, horizon = self.settings.seed, self.settings.horizon
         yield [
             (
@@ -168,7 +168,7 @@ class World:
 
 
 class _Seen(NullRecorder):
-    """What is to be known of a replay: first starts of those who wait, and who of all is preempted.
+    """Records first starts of waiting jobs, and all preemptions, of a replay.
 
     Args:
         present: those that are there; their places are the indexes of their jobs.

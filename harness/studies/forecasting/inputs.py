@@ -1,4 +1,4 @@
-"""Puts together what futures are made of: what is there, how long it may run, what will come."""
+"""Builds the input of futures: the present jobs, their run times, and the jobs to come."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ def world_of(
     why: str = "",
     names: frozenset[str] = frozenset(),
 ) -> tuple[World, Mapping[int, Never]]:
-    """What futures are made of, and by place which of those that are there can never start, with the reason.
+    """The input of futures, and by place the reason for each present workload that can never start.
 
-    Futures know what is to change of the cluster: times that are no dates count from now.
+    Futures include coming changes of the cluster. Times of changes that are no dates count from now.
 
     Args:
-        cluster: what there is.
-        now: what is there now.
+        cluster: the cluster.
+        now: the present state.
         history: the jobs that ran; None for none.
         settings: of all futures.
         why: why there is no history.
         names: of those that wait the ones that are asked about; empty for all.
 
     Raises:
-        InputError: nothing says how long some of those that are there run.
-        ClusterError: manifests are faulty at some time, or have a date where nobody knows what time it is.
+        InputError: the run times of some present workloads are unknown.
+        ClusterError: manifests are faulty at some time, or have a date while the present time is unknown.
         TraceError: no job of the history had ended by now.
     """
     known = None if history is None else history.by(now.at if history.dated else None)
@@ -75,7 +75,7 @@ def world_of(
 
 
 def _draws(now: Now, run_times: RunTimes, why: str) -> list[Draws]:
-    """What the run time of each that is there is drawn from."""
+    """The distribution of the run time of each present workload."""
     found = draws_of(now.present, run_times)
     unknown = [each.job.id for each, draws in zip(now.present, found, strict=True) if draws is None]
     if unknown:

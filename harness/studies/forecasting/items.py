@@ -1,4 +1,4 @@
-"""Futures, one by one, wherever a crew makes them."""
+"""Futures as items that a crew makes one by one."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from harness.studies.executor import crew_for
 from harness.studies.forecasting.futures import Future, World
 
 PROCESS = 400 << 20
-"""Bytes that a process takes about."""
+"""The approximate number of bytes that a process takes."""
 
 
 class Played(NamedTuple):
-    """What came of one future of one world, or what it failed with."""
+    """The result of one future of one world, or the message of its failure."""
 
     world: int
     future: Future | None
@@ -32,15 +32,15 @@ class Playing:
 
     @property
     def memory(self) -> int:
-        """About how many bytes a process takes that plays futures."""
+        """The approximate number of bytes that a process takes that plays futures."""
         return PROCESS
 
     def begun(self) -> Callable[[tuple[int, int]], Played]:
-        """Be ready in this process; answers what plays a future of a world, given both numbers."""
+        """Prepares this process; returns the function that plays a future of a world."""
         return self._play
 
     def failed(self, item: tuple[int, int], why: str) -> Played:
-        """What comes of a future that nobody could play."""
+        """The result for a future that no process could play."""
         return Played(item[0], None, why)
 
     def _play(self, item: tuple[int, int]) -> Played:
@@ -59,15 +59,15 @@ def futures_of(
     executor: Executor | None,
     watch: Callable[[int, int], None] | None = None,
 ) -> list[list[Future]]:
-    """This many futures of each world, in their order, whoever played them.
+    """Plays this many futures of each world; the result is in their order.
 
     Args:
-        worlds: what they are made of.
+        worlds: their input.
         count: how many of each.
         workers: how many processes of this machine play them; by default as many as there are cores and
             memory for. One is this process.
         executor: plays them instead.
-        watch: hears how many of all are played.
+        watch: is called with the number of played futures and of all.
 
     Raises:
         OptionError: both workers and an executor are given, or there is no such number of processes.

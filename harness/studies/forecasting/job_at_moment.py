@@ -1,4 +1,4 @@
-"""How one job of a run stood at a moment, found from the decisions about it until then."""
+"""The state of one job of a run at a moment, found from the earlier decisions about it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.studies.forecasting.api_objects import Eviction, Quota, Shown, Show
 
 _EVICTIONS = ("preempt", "evict")
 _ALL = -1
-"""Stands for all pods of a job where they hold resources as a whole."""
+"""The number for all pods of a job that hold resources as a whole."""
 
 
 class Told(NamedTuple):
@@ -21,16 +21,16 @@ class Told(NamedTuple):
 
     Attributes:
         time: when.
-        action: what, see `harness.engine.events.ACTIONS`.
+        action: the action, see `harness.engine.events.ACTIONS`.
         pod: the number of its pod; None for all of it.
         successor: how often that pod had been recreated.
         pods: how many pods it is about.
-        holding: 1 where the job begins to hold resources, -1 where it stops.
+        holding: 1 if the job begins to hold resources, -1 if it stops.
         reason: the policy's word for the rule.
-        node: where.
+        node: the node, if there is one.
         flavors: JSON of the flavors of an admission.
-        time_outs: of an eviction because of pods that were not ready, how often that has happened.
-        requeue_at: and until when the job stays away from its queue then.
+        time_outs: for an eviction because of pods that were not ready, how often that has happened.
+        requeue_at: for such an eviction, the time until which the job stays out of its queue.
     """
 
     time: int
@@ -47,7 +47,7 @@ class Told(NamedTuple):
 
 
 class _Hold(NamedTuple):
-    """What a pod has: where, since when, and when it was told to give it back."""
+    """The holdings of a pod: its node, the time since which it holds them, and when it was told to leave."""
 
     node: str
     since: int
@@ -56,14 +56,14 @@ class _Hold(NamedTuple):
 
 @final
 class Standing:
-    """A job, decision by decision.
+    """Follows a job, decision by decision.
 
     Args:
         job: the job.
-        queued: whether Kueue admits it, else each of its pods is a job of its own.
+        queued: whether Kueue admits it; else each of its pods is a job of its own.
         on_nodes: whether pods are bound to nodes.
-        progress: when it began to progress after each start, ascending; None where that is when the last of
-            its pods got what it asks for.
+        progress: when it began to progress after each start, ascending; None if that is when the last of its
+            pods got what it asks for.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Standing:
         self._requeue_at: int | None = None
 
     def take(self, told: Told) -> None:
-        """One decision."""
+        """Takes one decision into account."""
         time, action, pod = told.time, told.action, told.pod
         if action == "submit":
             self._created = time
@@ -139,17 +139,17 @@ class Standing:
 
     @property
     def _is_complete(self) -> bool:
-        """Whether all pods that are to run hold what they ask for, or have ended."""
+        """Returns True if all pods that should run hold what they ask for, or have ended."""
         return _ALL in self._holds or len(self._holds) + len(self._ended) >= self._wanted
 
     @property
     def started(self) -> bool:
-        """Whether all of its pods that are to run have what they ask for, and may keep it."""
+        """Returns True if all pods that should run have what they ask for, and may keep it."""
         return bool(self._holds) and not self._leaving and self._is_complete
 
     @property
     def waits(self) -> bool:
-        """Whether a forecast tells when it, or one of its pods that is a job of its own, starts."""
+        """Returns True if a forecast has a start for it, or for one of its pods that is a job of its own."""
         if not self._queued:
             return any(pod not in self._holds for pod in self._alive)
         unbound = self._on_nodes and not self._is_complete
@@ -163,7 +163,7 @@ class Standing:
         return name_in(self._job.namespace, self._job.pod_name(pod, self._successors.get(pod, 0)))
 
     def shown(self, moment: int, queue: str) -> Shown:
-        """How it stands at a moment; `queue` is the ClusterQueue whose quota it holds, if it does."""
+        """The job's state at a moment; `queue` is the ClusterQueue whose quota it holds, if it does."""
         if not self._queued:
             pods = tuple(self._pod(pod, moment) for pod in self._alive)
             return Shown(job=self._job, created=self._created, queued=False, pods=pods)
@@ -193,7 +193,7 @@ class Standing:
         )
 
     def _pods(self, moment: int) -> Iterator[ShownPod]:
-        """The Pods of a Job: those on nodes, and those that are to come there."""
+        """The Pods of a Job: those on nodes, and those that have yet to be bound."""
         if not self._on_nodes:
             return
         wanted = self._wanted - len(self._ended) - len(self._holds)
@@ -212,7 +212,7 @@ class Standing:
         return ShownPod(pod, self._name(pod), hold.node, hold.since, ready, hold.told)
 
     def _ready(self, moment: int) -> int | None:
-        """Since when all pods are ready, or were until they were told to go."""
+        """Since when all pods are ready, or were until they were told to leave."""
         if self._complete is None or self._progress is None:
             return self._complete
         at = bisect_left(self._progress, self._complete)
@@ -221,11 +221,11 @@ class Standing:
 
 
 def counts_are_known(job: Job, pods: int) -> bool:
-    """Whether it follows from their number how many pods of each pod set were admitted."""
+    """Returns True if the number of admitted pods determines how many of each pod set were admitted."""
     return pods == job.pods or sum(each.min_count < each.count for each in job.pod_sets) == 1
 
 
 def _counts(job: Job, pods: int) -> list[int]:
-    """How many pods of each pod set were admitted."""
+    """The number of admitted pods of each pod set."""
     fewer = job.pods - pods
     return [each.count - (fewer if each.min_count < each.count else 0) for each in job.pod_sets]

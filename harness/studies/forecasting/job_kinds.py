@@ -1,6 +1,6 @@
-"""Which pods jobs of the kinds have that Kueue admits, as the pod sets of the Workload that it makes of them.
+"""The pods of the kinds of jobs that Kueue admits, as the pod sets of the Workloads that it makes of them.
 
-By the `PodSets` of each integration of Kueue (`pkg/controller/jobs`).
+Source: the `PodSets` of each integration of Kueue (`pkg/controller/jobs`).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ PodSet = dict[str, Any]
 """One of a Workload's `spec.podSets`."""
 
 LEAST = "kueue.x-k8s.io/job-min-parallelism"
-"""The annotation of a Job with how many pods it may begin where not all fit."""
+"""The annotation of a Job with the number of pods that it may begin with if not all fit."""
 
 NO_POD = "so there is no pod that could start"
-"""What is wrong with a job that has none."""
+"""The fault of a job without pods."""
 
 _TOPOLOGY: Mapping[str, str] = {
     "kueue.x-k8s.io/podset-required-topology": "required",
@@ -28,7 +28,7 @@ _TOPOLOGY: Mapping[str, str] = {
     "kueue.x-k8s.io/podset-slice-size": "podSetSliceSize",
     "kueue.x-k8s.io/podset-group-name": "podSetGroupName",
 }
-"""Annotations of pod templates -> the fields of a `topologyRequest` that Kueue makes of them."""
+"""Annotation of pod templates -> the field of the `topologyRequest` that Kueue makes of it."""
 
 _SUBMITTER = {
     "spec": {
@@ -44,17 +44,17 @@ _SUBMITTER = {
         ],
     }
 }
-"""The pod with which KubeRay submits a RayJob that brings no template for it."""
+"""The pod with which KubeRay submits a RayJob that has no template for it."""
 
 
 def pod_sets_of(job: Fields) -> list[PodSet]:
-    """The pod sets of a job of one of `KINDS`; what is wrong with it becomes faults."""
+    """The pod sets of a job of one of `KINDS`; problems become faults."""
     kind = job.string("kind")
     return [_with_topology(each, job) for each in _OF_KIND[kind][1](job)]
 
 
 def copies_of(job: Fields) -> int:
-    """How many Workloads a job is, all alike: several where each replica is one."""
+    """The number of equal Workloads that Kueue makes of a job: several if each replica is one."""
     if job.raw("kind") not in _A_WORKLOAD_EACH:
         return 1
     return job.child("spec").integer("replicas", 1, least=0, most=_MOST_COPIES)
@@ -127,7 +127,7 @@ def _of_deployment(job: Fields) -> Iterator[PodSet]:
 
 
 def _of_leader_worker_set(job: Fields) -> Iterator[PodSet]:
-    """A group: its leader has a template of its own, or that of the workers."""
+    """The pod sets of a group; its leader has a template of its own, or that of the workers."""
     group = job.child("spec").child("leaderWorkerTemplate")
     size, workers = group.integer("size", 1, least=1), group.child("workerTemplate")
     check_containers(workers)
@@ -141,7 +141,7 @@ def _of_leader_worker_set(job: Fields) -> Iterator[PodSet]:
 
 
 def _of_app_wrapper(job: Fields) -> Iterator[PodSet]:
-    """The pod sets of its components: those that it names by their paths, else those of a known kind."""
+    """The pod sets of an AppWrapper's components: those named by paths, else those of a known kind."""
     found: list[PodSet] = []
     for component in job.child("spec").items("components"):
         inner = component.child("template")
@@ -163,7 +163,7 @@ def _of_app_wrapper(job: Fields) -> Iterator[PodSet]:
 
 
 def _at_path(template: Any, path: str) -> Any:
-    """What is at a path such as `template.spec.groups[0].template`; None for nothing."""
+    """The value at a path such as `template.spec.groups[0].template`; None if there is none."""
     if not _PATH.fullmatch(path):
         return None
     for name, number in _STEP.findall(path.removeprefix("template")):
@@ -212,10 +212,10 @@ _OF_KIND: Mapping[str, tuple[str, Callable[[Fields], Iterator[PodSet]]]] = {
     "LeaderWorkerSet": ("leaderworkerset.x-k8s.io", _of_leader_worker_set),
     "AppWrapper": ("workload.codeflare.dev", _of_app_wrapper),
 }
-"""Kind -> its API group, and what lists its pod sets."""
+"""Kind -> its API group, and the function that lists its pod sets."""
 
 _A_WORKLOAD_EACH = ("Deployment", "LeaderWorkerSet")
-"""Kinds that get a Workload for each replica from Kueue: a pod, or a group of pods."""
+"""Kinds that get a Workload from Kueue for each replica: a pod, or a group of pods."""
 
 _MOST_COPIES = 10_000
 
@@ -231,13 +231,13 @@ KINDS: Mapping[str, str] = {
 
 
 def _job_pods(spec: Fields) -> int:
-    """How many pods a Job has at once."""
+    """The number of pods that a Job runs at once."""
     parallelism = spec.integer("parallelism", 1, least=0)
     return min(parallelism, spec.integer("completions", parallelism, least=0))
 
 
 def _template(fields: Fields) -> dict[str, Any]:
-    """The template of pods; each has something to run."""
+    """The template of pods, checked to have containers."""
     check_containers(fields.child("template"))
     return _as_template(fields.raw("template"))
 
@@ -247,7 +247,7 @@ def _as_template(found: Any) -> dict[str, Any]:
 
 
 def check_containers(template: Fields) -> None:
-    """Check that pods of a template have something to run."""
+    """Checks that pods of a template have containers."""
     pods = template.child("spec")
     if not pods.raw("containers") and not pods.faults:
         pods.fault("containers", f"there are none, {NO_POD}")

@@ -1,4 +1,4 @@
-"""The job that may be submitted, as what a cluster would have of it: a Workload in a queue, else its Pods."""
+"""The job to submit, as the objects that a cluster would have of it: a Workload in a queue, else its Pods."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
 QUEUE = "kueue.x-k8s.io/queue-name"
 PRIORITY = "kueue.x-k8s.io/priority-class"
 LONGEST = "kueue.x-k8s.io/max-exec-time-seconds"
-"""Labels of a job that Kueue makes its Workload of."""
+"""Labels of a job from which Kueue makes its Workload."""
 
 _READ_WITH_PODS = frozenset(
     f"{name}.k8s.io" for name in ("scheduling", "scheduling.x", "scheduling.sigs", "kubescheduler.config")
 )
-"""The API groups of what a Pod is read with: priority classes, groups of pods, who schedules it."""
+"""The API groups of objects that are read with a Pod: priority classes, groups of pods, schedulers."""
 
 Job = Mapping[str, Any]
 """The manifest of a job."""
 
 
 def read_job(path: Path) -> Job:
-    """The manifest of one job, of a kind that can be submitted.
+    """Reads the manifest of one job, of a kind that can be submitted.
 
     Raises:
         ClusterError: the file cannot be read, or is not one such object.
@@ -55,10 +55,10 @@ def read_job(path: Path) -> Job:
 
 
 def read_jobs(path: Path) -> list[Job]:
-    """The manifests of jobs in a file, in their order.
+    """Reads the manifests of jobs in a file, in their order.
 
     Raises:
-        ClusterError: the file cannot be read, holds nothing, or something that is no job.
+        ClusterError: the file cannot be read, has no manifest, or has an object that is no job.
     """
     faults: list[Fault] = []
     documents, _ = read_documents(text_of(path), faults)
@@ -73,12 +73,12 @@ def read_jobs(path: Path) -> list[Job]:
 
 
 def names_queue(job: Job) -> bool:
-    """Whether a job is one of Kueue's: a Workload, or one with the label of a queue."""
+    """Returns True if Kueue manages a job: it is a Workload, or has the label of a queue."""
     return job.get("kind") == WORKLOAD or bool(_map(_map(job.get("metadata")).get("labels")).get(QUEUE))
 
 
 def _check_kind(job: Document, faults: list[Fault]) -> None:
-    """Check that an object is of a kind of jobs, and of its API group where it says one."""
+    """Checks that an object is of a kind of jobs, and of its API group if it names one."""
     kind, version = job.content.get("kind"), job.content.get("apiVersion")
     if not isinstance(kind, str) or kind not in KINDS:
         faults.append(Fault(job.where, f"kind {shown(kind)} is not one of {', '.join(KINDS)}"))
@@ -90,15 +90,15 @@ def _check_kind(job: Document, faults: list[Fault]) -> None:
 
 
 def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -> Cluster:
-    """A cluster in which one job more waits, the youngest of all.
+    """A cluster in which one further job waits, the youngest of all.
 
-    Where the job names a queue, and Kueue admits jobs, it is a Workload as Kueue makes one of it, or several
-    where each replica is one. Else each of its pods waits.
+    If the job names a queue, and Kueue admits jobs, it becomes the Workload that Kueue makes of it. It
+    becomes several if each replica is one. Otherwise each of its pods waits.
 
     Args:
-        cluster: stays as it is.
+        cluster: stays unchanged.
         job: of one of `KINDS`.
-        source: where it comes from, for messages.
+        source: its origin, for messages.
         queued: whether Kueue admits jobs.
 
     Raises:
@@ -158,11 +158,11 @@ def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -
 
 
 _UID = "~submitted"
-"""How the UIDs of what is submitted begin: of jobs of one second, those with the smaller UID come first."""
+"""The beginning of submitted objects' UIDs; among jobs of one second, those with smaller UIDs come first."""
 
 
 def _name(cluster: Cluster, metadata: Mapping[str, Any], namespace: str) -> str:
-    """The name of a job, with an ending where something of the cluster has that name already."""
+    """The name of a job, with a suffix if an object of the cluster already has that name."""
     name = str(metadata.get("name") or metadata.get("generateName") or "submitted").rstrip("-")
     there = {each.key for each in cluster.workloads} | {
         f"{each.namespace}/{each.name}" for each in cluster.pods
@@ -217,7 +217,7 @@ def _workload_of(
 
 
 def _limits(job: Fields, labels: Mapping[str, Any]) -> Iterator[int]:
-    """How long the job may run, seconds, by whoever says so; labels are texts."""
+    """The limits of the job's run time in seconds, from its label and its deadline."""
     told = str(labels.get(LONGEST, ""))
     if told.isdecimal():
         yield int(told)
@@ -235,7 +235,7 @@ def _with_pods(
     labels: Mapping[str, Any],
     source: str,
 ) -> Cluster:
-    """A cluster in which the pods of a job wait, each for itself."""
+    """A cluster in which the pods of a job wait, each as a job of its own."""
     pods: list[dict[str, Any]] = []
     several = sum(each["count"] for each in pod_sets) > 1
     for pod_set in pod_sets:

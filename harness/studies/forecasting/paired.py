@@ -1,8 +1,8 @@
-"""Two forecasts future by future: with one job more and without, or on one cluster and another.
+"""Compares two forecasts future by future: with and without one further job, or on two clusters.
 
-The futures of one number have the same run times and the same jobs to come, so that what differs between
-them comes from what differs between the forecasts. Workloads are known by their names. Preemptions count
-until the first of two such futures is over.
+Futures of one number have the same run times and the same arrivals. So their differences come only from the
+difference between the forecasts. Workloads are matched by their names. Preemptions count until the first of
+two such futures is over.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from harness.studies.forecasting.forecast import Forecast, Start
 
 MOVED = SECOND
-"""A start that is moved by more than this is earlier or later."""
+"""A start counts as earlier or later if it moves by more than this."""
 
 COMES_LATER = "a job to come"
-"""What a preemptor is called that is not there now."""
+"""The name of a preemptor that is not present now."""
 
 
 class By(NamedTuple):
-    """Who preempts a workload.
+    """A preemptor of a workload.
 
     Attributes:
-        name: its namespace and name; `COMES_LATER` for those that are not there now.
-        share: in which share of the futures.
+        name: its namespace and name; `COMES_LATER` for those that are not present now.
+        share: the share of the futures.
     """
 
     name: str
@@ -38,18 +38,19 @@ class By(NamedTuple):
 
 
 class Displaced(NamedTuple):
-    """What one job more does to a workload that is there.
+    """The effect of one further job on a present workload.
 
     Attributes:
         name: its namespace and name.
-        queue: where it holds quota, or waits.
+        queue: the queue in which it holds quota, or waits.
         running: whether it runs now.
-        preempted: in which share of the futures it is preempted, also by the job itself, and would not be
-            without the job.
-        preempted_more: in which share it is preempted by whomever, and would not be without the job.
-        later: in which share of the futures it starts later, or not at all any more.
-        delay: the median delay in those futures in which it starts, microseconds; None for none.
-        by: who preempts it in the futures of `preempted_more`, the likeliest first.
+        preempted: the share of the futures in which it is preempted, by the further job among others, and
+            would not be without that job.
+        preempted_more: the share in which it is preempted by any job, and would not be without the further
+            job.
+        later: the share of the futures in which it starts later, or no longer starts.
+        delay: the median delay over those futures in which it starts, in microseconds; None for none.
+        by: its preemptors in the futures of `preempted_more`, the likeliest first.
     """
 
     name: str
@@ -63,18 +64,19 @@ class Displaced(NamedTuple):
 
 
 class Shift(NamedTuple):
-    """What another cluster changes for a workload that is there.
+    """The effect of another cluster on a present workload.
 
     Attributes:
         name: its namespace and name.
-        queue: where it holds quota, or waits.
+        queue: the queue in which it holds quota, or waits.
         running: whether it runs now.
-        before, after: the quantiles of its start on the first cluster and on the other one, microseconds from
-            now; None for later than the horizon. They mean nothing for those that run.
-        earlier, later: in which shares of the futures it starts earlier, and later, or only in one of both.
-        shift: the median of the differences in those futures in which it is moved, microseconds; None where
-            there is none in which it starts in both.
-        preempted_before, preempted_after: in which shares of the futures it is preempted.
+        before, after: the quantiles of its start on the first cluster and on the other one, in microseconds
+            from now; None for later than the horizon. They mean nothing for workloads that run.
+        earlier, later: the shares of the futures in which it starts earlier, and later, or on one cluster
+            only.
+        shift: the median of the differences over those futures in which it moves, in microseconds; None if
+            there is none in which it starts on both.
+        preempted_before, preempted_after: the shares of the futures in which it is preempted.
     """
 
     name: str
@@ -90,14 +92,14 @@ class Shift(NamedTuple):
 
     @property
     def changed(self) -> bool:
-        """Whether anything is other than it was."""
+        """Returns True if anything differs."""
         return bool(self.earlier or self.later) or self.preempted_before != self.preempted_after
 
 
 def preemptors(forecast: Forecast, place: int, numbers: Sequence[int]) -> tuple[By, ...]:
-    """Who preempts a workload in some of the futures, the likeliest first; shares are of all futures.
+    """The preemptors of a workload in some of the futures, the likeliest first; shares are of all futures.
 
-    Where it is evicted for nobody, it is the reason.
+    If it is evicted without a preemptor, the reason takes the preemptor's place.
     """
     present = forecast.world.now.present
     found: Counter[str] = Counter()
@@ -117,12 +119,12 @@ def preemptors(forecast: Forecast, place: int, numbers: Sequence[int]) -> tuple[
 
 
 def displaced(forecast: Forecast, other: Forecast, job: Start) -> list[Displaced]:
-    """Whom one job more displaces, who is hit most first.
+    """The workloads that one further job displaces, those hit most first.
 
     Args:
         forecast: without it.
         other: with it.
-        job: when it starts.
+        job: its start.
     """
     places = _places(other)
     more: dict[str, list[int]] = {}
@@ -159,12 +161,12 @@ def displaced(forecast: Forecast, other: Forecast, job: Start) -> list[Displaced
 
 
 def shifts(forecast: Forecast, other: Forecast) -> list[Shift]:
-    """What another cluster changes for each workload: for those that wait in their order, then for others.
+    """The effect of another cluster on each workload: first waiting ones in their order, then others.
 
     Args:
         forecast: on the first cluster.
-        other: on the other one; workloads that are on one of both only are left out, and
-            those that wait and are not asked about.
+        other: on the other one; workloads that are on one of both only are left out, and those that wait and
+            are not asked about.
     """
     count = len(forecast.futures)
     mine, theirs = _starts(forecast), _starts(other)
@@ -198,12 +200,12 @@ def shifts(forecast: Forecast, other: Forecast) -> list[Shift]:
 
 
 def _places(forecast: Forecast) -> dict[str, int]:
-    """The places of those that are there, by their names."""
+    """The places of the present workloads, by their names."""
     return {each.job.id: place for place, each in enumerate(forecast.world.now.present)}
 
 
 def _taken(forecast: Forecast, future: Future, until: int) -> set[str]:
-    """Which of those that are there are preempted in a future, up to a time."""
+    """The names of present workloads that are preempted in a future, up to a time."""
     present = forecast.world.now.present
     return {present[each.victim].job.id for each in future.preemptions if each.at <= until}
 
@@ -219,7 +221,7 @@ def _starts(forecast: Forecast) -> Mapping[str, Sequence[int | None]]:
 
 
 def _moves(mine: Sequence[int | None], theirs: Sequence[int | None]) -> Iterator[int | None]:
-    """How much later each start is that is there at first; None where it is there no more."""
+    """The delay of each start in the first forecast; None if it is missing in the second."""
     for one, other in zip(mine, theirs, strict=False):  # nothing of those that run
         if one is not None:
             yield None if other is None else other - one

@@ -1,4 +1,4 @@
-"""Quantiles of when something happens, in futures where it may never happen."""
+"""Quantiles of the time of an event, over futures in which it may never happen."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Times = tuple[float | None, float | None, float | None]
 
 
 def quantile(times: Sequence[int | None], share: float) -> float | None:
-    """The time by which it has happened in a share of the futures; None where it has not in this many.
+    """The time by which it has happened in a share of the futures; None if it has not in that many.
 
     Of n futures the i-th time stands for the share i / (n + 1). An outcome of the same kind as the futures
     then lies between two of these with that probability, however few futures there are.

@@ -1,7 +1,7 @@
-"""What a trace says happened to its jobs, as an API server would have shown it at any moment.
+"""The record of a trace's jobs, as an API server would have shown them at any moment.
 
-A trace says when jobs ran, and neither where nor on which flavors. So this is for clusters without nodes
-whose ClusterQueues have one flavor each. A run says all of it: see `record_of_run.py`.
+A trace says when jobs ran, but neither on which nodes nor on which flavors. So this is for clusters without
+nodes whose ClusterQueues have one flavor each. A run records all of it: see `record_of_run.py`.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 
 class There(NamedTuple):
-    """A job that was there at a moment.
+    """A job that was present at a moment.
 
     Attributes:
-        shown: how it stood.
+        shown: its state.
         waits: whether it, or one of its Pods that is a job of its own, waited for what it asked for.
-        starts: by namespace and name, its Workload or each of its Pods: when it next starts, microseconds on
-            the history's clock; None for never as far as is known.
+        starts: namespace and name, of its Workload or each of its Pods -> its next start, in microseconds on
+            the history's clock; None if no start is known.
     """
 
     shown: Shown
@@ -52,22 +52,22 @@ class There(NamedTuple):
 
 
 class Record(Protocol):
-    """What really happened to the jobs of a history; times in microseconds on its clock."""
+    """The true history of jobs; times in microseconds on its clock."""
 
     @property
     def until(self) -> int | None:
-        """The last moment that it says anything of, where some had not started by then; else None."""
+        """The last moment of the record, if some jobs had not started by then; else None."""
 
     def there(self, moment: int) -> Iterator[There]:
-        """Who was there at a moment."""
+        """The jobs that were present at a moment."""
 
 
 @dataclass(frozen=True)
 class RecordOfTrace:
-    """What a trace says happened, see `Record`.
+    """The record of a trace, see `Record`.
 
     Attributes:
-        cluster: whose queues the jobs are in.
+        cluster: has the jobs' queues.
         jobs: ascending by submission.
         runs: the runs of each.
     """
@@ -97,7 +97,7 @@ class RecordOfTrace:
                 yield self._there(self.jobs[number], None, after)
 
     def _there(self, past: Past, since: int | None, after: int | None) -> There:
-        """A job that ran since some time, or waited, and when it next starts."""
+        """A job that ran since some time, or waited, and its next start."""
         job = past.arrival[0]
         quota = None
         if since is not None:
@@ -127,9 +127,9 @@ class RecordOfTrace:
 
 
 def record_of_trace(trace: Trace, cluster: Cluster, history: History) -> RecordOfTrace:
-    """What a trace says happened to the jobs of a history.
+    """The record of a trace's jobs, for a history.
 
-    Jobs that may never have run are left out, but for those that still waited when a replay ended.
+    Jobs that may never have run are left out, except those that still waited when a replay ended.
 
     Raises:
         TraceError: it has no record.

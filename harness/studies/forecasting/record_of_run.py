@@ -1,7 +1,7 @@
-"""What happened in a run, as an API server would have shown it at any moment: with nodes and flavors.
+"""The record of a run's jobs, as an API server would have shown them at any moment: with nodes and flavors.
 
-Its decisions say who was admitted with which flavors, and which pod was bound to which node. A run says
-nothing of admission checks that take time, so quota is reserved and admitted at once.
+Its decisions have the flavors of admissions and the nodes of bound pods. A run does not record admission
+checks that take time, so quota is reserved and admitted at once.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _PROGRESS = ("progress", "restoring")
 
 @dataclass(frozen=True)
 class RecordOfRun:
-    """What happened in a run, see `harness.studies.forecasting.record.Record`.
+    """The record of a run, see `harness.studies.forecasting.record.Record`.
 
     Attributes:
-        cluster: whose queues the jobs are in.
+        cluster: has the jobs' queues.
         jobs: the jobs of the run, by their rows.
-        spans: of each from when until when it was there: `row`, `submit` and `over`, ascending by the first.
+        spans: the time that each job was present: `row`, `submit` and `over`, ascending by `submit`.
         told: the decisions, in order: `row`, then the attributes of `Told`.
-        progress: by row when it began to progress, ascending; empty where pods are ready at once.
+        progress: by row, when the job began to progress, ascending; empty if pods are ready at once.
         until: see `Record`.
         queued: whether Kueue admits jobs.
     """
@@ -84,7 +84,7 @@ class RecordOfRun:
 
 
 def _next_start(standing: Standing, later: Sequence[Told]) -> int | None:
-    """When a job starts next; it goes on standing as it does then."""
+    """The next start of a job; moves `standing` on to that time."""
     before = standing.started
     for told in later:
         standing.take(told)
@@ -99,16 +99,16 @@ def _next_binding(pod: int, later: Sequence[Told]) -> int | None:
 
 
 def record_of_run(run: Run, trace: Trace, cluster: Cluster, *, queued: bool) -> RecordOfRun:
-    """What happened in a run.
+    """The record of a run.
 
     Args:
         run: with all of its tables.
-        trace: what was replayed.
-        cluster: on which it was.
+        trace: the replayed trace.
+        cluster: the cluster of the run.
         queued: whether the policy of the run admits jobs by queues, as Kueue does.
 
     Raises:
-        OptionError: the run was on another cluster, or its jobs cannot be told by what an API server shows.
+        OptionError: the run was on another cluster, or objects of an API server cannot represent its jobs.
         RunError: a table is damaged, or was not kept.
     """
     if run.info["schema"] == "2":
@@ -144,7 +144,7 @@ def record_of_run(run: Run, trace: Trace, cluster: Cluster, *, queued: bool) -> 
 
 
 def _spans(jobs: pl.DataFrame, decisions: pl.DataFrame, origin: int) -> pl.DataFrame:
-    """From when until when each job was there; those that are not over are for ever."""
+    """The time that each job was present; jobs that are not over have no end."""
     last = decisions.filter(pl.col("action").is_in(("finish", "reject"))).group_by("job").agg(
         pl.col("time").max().alias("over")
     )  # fmt: skip
@@ -181,7 +181,7 @@ def _told(decisions: pl.DataFrame, origin: int) -> pl.DataFrame:
 
 
 def _progress(stints: pl.DataFrame, origin: int) -> dict[int, list[int]]:
-    """When each job began to progress, where pods take time until they are ready; else nothing."""
+    """When each job began to progress, if pods take time until they are ready; else empty."""
     if stints.filter(pl.col("state") == "starting").is_empty():
         return {}
     begun = stints.filter(pl.col("state").is_in(_PROGRESS)).sort("job", "start", maintain_order=True)
@@ -197,7 +197,7 @@ def _until(run: Run, jobs: pl.DataFrame, origin: int) -> int | None:
 
 
 def _check_cluster(run: Run, decisions: pl.DataFrame, cluster: Cluster) -> None:
-    """Check that the run was on this cluster, as far as its decisions say where.
+    """Checks that the run was on this cluster, as far as its decisions show.
 
     Raises:
         OptionError: it was not.
@@ -218,10 +218,10 @@ def _check_cluster(run: Run, decisions: pl.DataFrame, cluster: Cluster) -> None:
 def _check_jobs(
     run: Run, decisions: pl.DataFrame, cluster: Cluster, jobs: Mapping[int, Job], *, queued: bool
 ) -> None:
-    """Check that Workloads and Pods say all that decisions depend on.
+    """Checks that Workloads and Pods can express everything that decisions depend on.
 
     Raises:
-        OptionError: they do not.
+        OptionError: they cannot.
     """
     why = ""
     if queued:

@@ -15,7 +15,7 @@ _ROWS = 20
 
 
 def text(forecast: Forecast, width: int | None = None, *, rows: int | None = _ROWS) -> str:
-    """For a terminal of this many columns; None for any number.
+    """The text for a terminal of this many columns; None for any number.
 
     Args:
         forecast: the forecast.
@@ -61,7 +61,7 @@ def _workloads(
 
 
 def verdict(held: Coverage, width: int | None = None) -> str:
-    """How forecasts held, for a terminal of this many columns."""
+    """The quality of forecasts as text for a terminal of this many columns."""
     size = "unknown" if held.width is None else format_duration(round(held.width))
     error = "unknown" if held.error is None else format_duration(round(held.error))
     sentences = [
@@ -142,7 +142,7 @@ def _risk(risk: Risk) -> list[str]:
 
 
 def _of_cluster(forecast: Forecast, name: str, width: int | None, rows: int | None) -> Iterator[str]:
-    """What another cluster changes for whom."""
+    """The changes by another cluster for each workload."""
     shifts = forecast.shifts[name]
     changed = [each for each in shifts if each.changed]
     if not changed:
@@ -172,7 +172,7 @@ def _shift(row: Shift) -> list[str]:
 
 
 def _by(by: Sequence[By]) -> str:
-    """Who preempts it most often, and how many others do."""
+    """The most frequent preemptor, and the number of others."""
     if not by:
         return ""
     more = f" and {len(by) - 1:,} more" if len(by) > 1 else ""
@@ -262,7 +262,7 @@ def _table(
 
 
 def _names(forecast: Forecast) -> dict[int, list[str]]:
-    """The names of all workloads and of all queues: no two look alike in any table."""
+    """The names of all workloads and of all queues; no two look alike in any table."""
     shifts = [each for several in forecast.shifts.values() for each in several]
     every = [*forecast.starts, *forecast.risks, *(forecast.displaced or ()), *shifts]
     return {0: [_name(each.name) for each in every], 1: [each.queue for each in every]}

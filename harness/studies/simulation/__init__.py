@@ -1,1 +1,1 @@
-"""Asks about one instant: would this job start now, whom would it preempt, and what would help."""
+"""Answers questions about an instant: would this job start now, at whose cost, and what would help."""

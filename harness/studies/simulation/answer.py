@@ -1,4 +1,4 @@
-"""What is answered of a job: whether it starts now, in what, whom it preempts, or what it waits for."""
+"""The answer about a job: whether it starts now, its flavors and nodes, its victims, or what it waits for."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ STARTS, WAITS, NEVER = "starts", "waits", "never"
 EXIT_CODES: Mapping[str, int] = {STARTS: 0, WAITS: 3, NEVER: 4}
 
 QUOTA, NODES, VICTIMS, CHECKS, TURN = "quota", "nodes", "victims", "checks", "turn"
-"""What a job waits for."""
+"""The things that a job can wait for."""
 
 
 class Victim(NamedTuple):
     """A job that is preempted.
 
     Attributes:
-        name, queue, priority: which one.
+        name, queue, priority: its name, queue and priority.
         reason: the scheduler's word for the rule.
-        pods: how many of its pods go.
-        ran: how long it had made progress, microseconds; None where it had not begun.
-        lost: how much of that is thrown away, summed over pods, microseconds.
-        text: all that is known of it, as `harness explain` says it.
+        pods: how many of its pods are evicted.
+        ran: how long it had made progress, in microseconds; None if it had not begun.
+        lost: how much of that is thrown away, summed over pods, in microseconds.
+        text: a full sentence, in the words of `harness explain`.
     """
 
     name: str
@@ -40,19 +40,19 @@ class Victim(NamedTuple):
     text: str
 
     def to_json(self) -> dict[str, Any]:
-        """It as plain values, times in seconds."""
+        """The victim as plain values, times in seconds."""
         found = {**self._asdict(), "lost_seconds": self.lost / SECOND}
         found["ran_seconds"] = None if self.ran is None else self.ran / SECOND
         return {key: value for key, value in found.items() if key not in ("ran", "lost")}
 
 
 class Move(NamedTuple):
-    """What happens to another job in the same cycles.
+    """An event of another job in the same cycles.
 
     Attributes:
-        name, queue: which one.
+        name, queue: its name and queue.
         what: `starts`, `preempts`, `preempted` or `evicted`.
-        text: all that is known of it, as `harness explain` says it.
+        text: a full sentence, in the words of `harness explain`.
     """
 
     name: str
@@ -67,10 +67,10 @@ class Change(NamedTuple):
     Attributes:
         kind: `pods`, `flavor`, `quota`, `policy` or `priority`.
         text: what to change.
-        after: `now`, or `victims` where others have to go first.
+        after: `now`, or `victims` if others must be preempted first.
         victims: the names of these.
-        patch: what changes of the cluster, as documents for `--patch`; empty where the job changes.
-        job: what changes of the job, as fields of its Workload; empty where the cluster changes.
+        patch: the changes of the cluster, as documents for `--patch`; empty if the job changes.
+        job: the changes of the job, as fields of its Workload; empty if the cluster changes.
     """
 
     kind: str
@@ -81,7 +81,7 @@ class Change(NamedTuple):
     job: Mapping[str, Any] = frozen()
 
     def to_json(self) -> dict[str, Any]:
-        """It as plain values."""
+        """The change as plain values."""
         return {
             **self._asdict(),
             "victims": list(self.victims),
@@ -92,24 +92,24 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True)
 class Answer:
-    """What is answered of one job.
+    """The answer about one job.
 
     Attributes:
         name: its namespace and name.
-        ids: of the scheduler's jobs that it is: several where it is several Pods.
-        queue: where it waits, "" for none.
+        ids: the ids of its jobs in the scheduler; several if it consists of several Pods.
+        queue: the queue in which it waits, "" for none.
         priority: its priority.
         pods: how many it has.
         verdict: `starts`, `waits` or `never`.
-        waits_for: `quota`, `nodes`, `victims`, `checks` or `turn`; "" where it does not wait.
-        why: what decided, as `harness explain` says it.
+        waits_for: `quota`, `nodes`, `victims`, `checks` or `turn`; "" if it does not wait.
+        why: the reason for the decision, in the words of `harness explain`.
         flavors: pod set -> resource -> flavor that it has, or gets.
-        counts: pod set -> pods, where it gets fewer than all.
-        nodes: node -> how many of its pods are there.
+        counts: pod set -> pods, if it gets fewer than all.
+        nodes: node -> the number of its pods there.
         topology: pod set -> the domains that it gets, as Kueue writes them.
-        victims: who is preempted for it.
-        moves: what happens to others in the same cycles.
-        changes: the smallest changes that let it start, each of its kind; None where nobody looked.
+        victims: the jobs that are preempted for it.
+        moves: the events of other jobs in the same cycles.
+        changes: the smallest changes that let it start, one per kind; None if they were not searched for.
     """
 
     name: str
@@ -130,11 +130,11 @@ class Answer:
 
     @property
     def exit_code(self) -> int:
-        """0 where it starts now, 3 where it does not, 4 where it can never start."""
+        """0 if the job starts now, 3 if it does not, 4 if it can never start."""
         return EXIT_CODES[self.verdict]
 
     def to_json(self) -> dict[str, Any]:
-        """It as plain values."""
+        """The answer as plain values."""
         return {
             "name": self.name,
             "queue": self.queue,
@@ -155,16 +155,16 @@ class Answer:
 
 @dataclass(frozen=True)
 class Simulation:
-    """What is answered of several jobs.
+    """The answers about several jobs.
 
     Attributes:
-        now: what time it is, as a date or as the trace counts; None where nobody knows.
-        plugin: who schedules.
+        now: the time of the instant, as a date or as the trace counts; None if it is unknown.
+        plugin: the scheduler's plugin.
         options: its options, all of them.
         on_preemption: what preempted jobs lose.
-        submitted: whether it was asked about jobs that are submitted, and not about those that wait.
-        answers: of each job, in the order of the questions.
-        notes: what was assumed or left out, in sentences.
+        submitted: True if the question was about submitted jobs, False if about those that wait.
+        answers: one per job, in the order of the questions.
+        notes: assumptions and omissions, in sentences.
     """
 
     now: str | None
@@ -177,11 +177,11 @@ class Simulation:
 
     @property
     def exit_code(self) -> int:
-        """The largest of the jobs that are submitted; 0 without one."""
+        """The largest exit code of the submitted jobs; 0 without one."""
         return max((each.exit_code for each in self.answers), default=0) if self.submitted else 0
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as plain values; `harness/studies/simulation/schema.json` says what there is."""
+        """The simulation as plain values; `harness/studies/simulation/schema.json` describes them."""
         return {
             "schema": "1",
             "now": self.now,

@@ -1,4 +1,4 @@
-"""A simulation that is asked for, from files and choices."""
+"""A simulation built from files and choices."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 Submitted = str | Path | Mapping[str, Any]
-"""The path of manifests of jobs, or the manifest of one."""
+"""The path of a file with jobs' manifests, or one manifest."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked about; see `harness.simulate` for what the fields mean.
+    """The scene of a question; see `harness.simulate` for the meaning of the fields.
 
     Attributes:
-        plugins: what was loaded.
-        cluster: what `kubectl get` printed, or a cluster; with a trace what it is replayed on, None for the
-            one beside it.
-        plugin, options, on_preemption: who schedules, with which options, and what preempted jobs lose.
-        trace, at: a trace, and the instant of its replay; None where the question is of a dump.
+        plugins: the loaded plugins.
+        cluster: the output of `kubectl get`, or a cluster; with a trace, the cluster of its replay, or None
+            for the one beside the trace.
+        plugin, options, on_preemption: the scheduler, its options, and what preempted jobs lose.
+        trace, at: a trace, and the instant of its replay; None if the question is about a dump.
     """
 
     plugins: Plugins
@@ -60,7 +60,7 @@ class Question:
     def answered(
         self, jobs: Sequence[Submitted] = (), *, each: bool = False, changes: bool | None = None
     ) -> Simulation:
-        """What is answered of jobs that are submitted; without any, of all that wait.
+        """Answers for submitted jobs; without any, for all jobs that wait.
 
         Raises:
             InputError: something cannot be read, or the scheduler does not schedule a job.
@@ -96,34 +96,34 @@ class Question:
 
         Args:
             largest: the resource, and the sizes to try: `nvidia.com/gpu=1..512`.
-            shape: what one pod asks for: `nvidia.com/gpu=8,cpu=32,memory=200Gi`.
-            queue: of this queue alone; None for all.
+            shape: the request of one pod: `nvidia.com/gpu=8,cpu=32,memory=200Gi`.
+            queue: only this queue; None for all.
 
         Raises:
-            InputError: something cannot be read or understood.
+            InputError: something cannot be read or parsed.
             PolicyError: the scheduler's plugin failed.
         """
         return fitting(self.moment, shape_of(largest, shape), queue)
 
     @cached_property
     def moment(self) -> Moment:
-        """What is asked about, without jobs that are submitted."""
+        """The moment of the question, without submitted jobs."""
         if self.trace is not None:
             return self._replayed
         if self.cluster is None:
             raise OptionError(
-                "nothing says what is asked about",
-                hint="--cluster names a dump; --trace a trace, and --at the instant of its replay",
+                "the question names no cluster and no trace",
+                hint="give a dump with --cluster, or a trace with --trace and the instant with --at",
             )
         if self.at is not None:
             raise OptionError(
-                "--at names an instant of a replay, and there is no trace",
+                "--at names an instant of a replay, but there is no trace",
                 hint="name the trace with --trace, or leave --at out: a dump is one instant",
             )
         cluster = self._loaded
         if cluster.timed:
             raise OptionError(
-                "a dump is one instant, and a patch or manifest has a time (harness/from, harness/until)",
+                "a dump is one instant, but a patch or manifest has a time (harness/from, harness/until)",
                 hint="leave the time out, or ask about a replay with --trace and --at",
             )
         if self.plugin is None:
@@ -131,7 +131,7 @@ class Question:
         policy = self.plugins.policy(self.plugin or scheduler_of(cluster))
         if policy.running is None:
             raise OptionError(
-                f"{policy.name} does not take over what a cluster holds, so nothing can be asked of it",
+                f"{policy.name} cannot take over a cluster's running jobs, so it cannot answer",
                 hint="name another plugin with -p",
             )
         scheduler = Scheduler(
@@ -172,7 +172,7 @@ class Question:
         return None if at_now is None else date_text(at_now)
 
     def _notes(self, moment: Moment, instant: Instant) -> Iterator[str]:
-        """What is assumed or left out."""
+        """Notes on assumptions and omissions."""
         policy, cluster = moment.scheduler.policy, moment.cluster
         if self.plugin is None:
             yield f"scheduled by {policy.name}"
@@ -199,5 +199,5 @@ def asked_of(given: Submitted) -> list[Asked]:
 
 
 def _with_changes(moment: Moment, answer: Answer) -> Answer:
-    """An answer that also says, for a job that does not start, what would let it start."""
+    """An answer that also has, for a job that does not start, the changes that would let it start."""
     return answer if answer.verdict == STARTS else replace(answer, changes=changes_for(moment, answer))

@@ -1,4 +1,4 @@
-"""The smallest single changes with which a job starts: each is tried before it is said."""
+"""The smallest single changes with which a job starts; each is tried before it is reported."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ _STARTS, _PREEMPTS, _WAITS = range(3)
 
 
 class Outcome(NamedTuple):
-    """What a change leads to.
+    """The outcome of a change.
 
     Attributes:
-        rank: 0 where the job starts, 1 where others are preempted for it, 2 where it waits as before.
+        rank: 0 if the job starts, 1 if others are preempted for it, 2 if it waits as before.
         victims: the ids of these.
     """
 
@@ -61,7 +61,7 @@ class Trials:
 
     Args:
         moment: the moment.
-        answer: what it came to for the job without a change.
+        answer: the answer for the job without a change.
     """
 
     def __init__(self, moment: Moment, answer: Answer) -> None:
@@ -70,7 +70,7 @@ class Trials:
         self.rank = _PREEMPTS if answer.waits_for == VICTIMS and answer.victims else _WAITS
 
     def outcome(self, difference: Difference) -> Outcome:
-        """What a change leads to."""
+        """The outcome of a change."""
         names = self.answer.ids
 
         def told(instant: Instant) -> Outcome:
@@ -80,7 +80,7 @@ class Trials:
         return self.moment.asked(told, difference)
 
     def starts(self, difference: Difference) -> bool:
-        """Whether the job starts now with a change."""
+        """Returns True if the job starts now with a change."""
         return self.outcome(difference).rank == _STARTS
 
     def least(self, most: int, difference: Callable[[int], Difference], *, sure: bool = False) -> int | None:
@@ -109,7 +109,7 @@ class Trials:
 
 
 def changes_for(moment: Moment, answer: Answer) -> list[Change]:
-    """The smallest single changes with which a job that waits starts, by their kinds."""
+    """The smallest single changes with which a waiting job starts, by their kinds."""
     trials = Trials(moment, answer)
     found = [*_fewer_pods(trials), *_other_flavor(trials), *_more_quota(trials), *_more_elastic(trials)]
     return [*found, *_policy_fields(trials), *_priorities(trials)]
@@ -119,7 +119,7 @@ def changes_for(moment: Moment, answer: Answer) -> list[Change]:
 
 
 def _fewer_pods(trials: Trials) -> Iterator[Change]:
-    """Of each pod set the most pods that it can have."""
+    """For each pod set, the largest number of pods with which the job starts."""
     workload = workload_of(trials.moment.cluster, trials.answer.ids[0])
     for pod_set in () if workload is None else workload.pod_sets:
 
@@ -139,7 +139,7 @@ def _fewer_pods(trials: Trials) -> Iterator[Change]:
 
 
 def _other_flavor(trials: Trials) -> Iterator[Change]:
-    """Of each flavor of the queue that pods do not ask for, or do not tolerate, that they would."""
+    """For each flavor that pods do not select or tolerate, the change that they do."""
     cluster, names = trials.moment.cluster, trials.answer.ids
     workload, queue = workload_of(cluster, names[0]), _queue_of(trials)
     if workload is None or queue is None:
@@ -198,7 +198,7 @@ def _priorities(trials: Trials) -> Iterator[Change]:
 
 
 def _above(cluster: Cluster, priority: int, *, of_kueue: bool) -> list[tuple[int, str]]:
-    """Higher priorities with their classes, ascending; without such classes those right above other work."""
+    """Higher priorities with their classes, ascending; without such classes, those just above other work."""
     classes = {**cluster.priority_classes, **(cluster.workload_priority_classes if of_kueue else {})}
     named = sorted((each.value, each.name) for each in classes.values() if each.value > priority)
     if named:
@@ -213,7 +213,7 @@ def _above(cluster: Cluster, priority: int, *, of_kueue: bool) -> list[tuple[int
 
 
 def _more_quota(trials: Trials) -> Iterator[Change]:
-    """Of each flavor how much more nominal quota the job's ClusterQueue needs."""
+    """For each flavor, the additional nominal quota that the job's ClusterQueue needs."""
     queue, workload = _queue_of(trials), workload_of(trials.moment.cluster, trials.answer.ids[0])
     if queue is None or workload is None:
         return
@@ -232,9 +232,9 @@ def _more_quota(trials: Trials) -> Iterator[Change]:
 def _least_amounts(
     trials: Trials, queue: ClusterQueue, flavor: str, asked: Mapping[str, int], group: ResourceGroup
 ) -> dict[str, int]:
-    """How much more of each resource of a flavor is needed; nothing where all that is asked is too little.
+    """The additional amount of each resource of a flavor that is needed; empty if requests do not help.
 
-    No amount can be smaller while the others are as they are.
+    The largest amounts tried are the requests. No amount can be smaller while the others stay as they are.
     """
     cluster = trials.moment.cluster
     steps = {name: _step(cluster, name) for name in asked}
@@ -261,7 +261,7 @@ def _least_amounts(
 
 
 def _step(cluster: Cluster, resource: str) -> int:
-    """The largest amount that divides all that is asked for and all quotas of a resource."""
+    """The largest amount that divides all requests and all quotas of a resource."""
     found = 0
     for workload in cluster.workloads:
         for pod_set in workload.pod_sets:
@@ -276,7 +276,7 @@ def _step(cluster: Cluster, resource: str) -> int:
 
 
 def _more_elastic(trials: Trials) -> Iterator[Change]:
-    """How much more `min` or `max` of one resource one elastic quota of the job's line needs."""
+    """The additional `min` or `max` of one resource that an elastic quota above the job needs."""
     cluster = trials.moment.cluster
     pods = [each for each in cluster.pods if each.key in trials.answer.ids]
     quota = _elastic_quota_of(cluster, pods[0], trials.answer.queue) if pods else None
@@ -298,7 +298,7 @@ def _more_elastic(trials: Trials) -> Iterator[Change]:
 
 
 def _elastic_quota_of(cluster: Cluster, pod: Pod, queue: str) -> ElasticQuota | None:
-    """The elastic quota that a Pod counts against; None where it is none's."""
+    """The elastic quota that a Pod counts against; None if there is none."""
     named = pod.labels.get(QUOTA_NAME_LABEL, "")
     return cluster.elastic_quotas.get(QuotaLeaves(cluster).of(pod.namespace, queue, named) or "")
 
@@ -307,7 +307,7 @@ def _elastic_quota_of(cluster: Cluster, pod: Pod, queue: str) -> ElasticQuota | 
 
 
 def _policy_fields(trials: Trials) -> Iterator[Change]:
-    """Of each field of the job's ClusterQueue the first value with which it starts, or others have to go."""
+    """For each field of the job's ClusterQueue, the first value with which it starts or preempts others."""
     queue = _queue_of(trials)
     known = () if queue is None else field_changes(queue, _below(trials))
     for _, of_field in groupby(known, attrgetter("field")):
@@ -327,7 +327,7 @@ def _policy_fields(trials: Trials) -> Iterator[Change]:
 
 
 def _below(trials: Trials) -> Below:
-    """Who could be preempted for the job; nobody is newer than one that is submitted."""
+    """Says whether jobs could be preempted for the job; none is newer than a submitted one."""
     moment, answer = trials.moment, trials.answer
     workload, queue = workload_of(moment.cluster, answer.ids[0]), _queue_of(trials)
     if not isinstance(moment, Dump) or workload is None or queue is None:
@@ -346,7 +346,7 @@ def _after(found: Outcome) -> str:
 
 
 def _queue_of(trials: Trials) -> ClusterQueue | None:
-    """The ClusterQueue of the job; None where it is Pods alone."""
+    """The ClusterQueue of the job; None if the job consists of Pods alone."""
     workload = workload_of(trials.moment.cluster, trials.answer.ids[0])
     if workload is None:
         return None
@@ -354,7 +354,7 @@ def _queue_of(trials: Trials) -> ClusterQueue | None:
 
 
 def _total(pod_sets: tuple[PodSet, ...], copies: int) -> dict[str, int]:
-    """Resource -> what all pods of some Workloads that are alike ask for."""
+    """Resource -> the total request of all pods of several equal Workloads."""
     total: dict[str, int] = {}
     for pod_set in pod_sets:
         for resource, amount in pod_set.requests.items():

@@ -1,4 +1,4 @@
-"""What can be changed of a cluster or of a job in it, one thing at a time; the cluster stays as it is."""
+"""Single changes of a cluster or of a job in it; each returns a new cluster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Amounts = Mapping[str, int]
 
 
 def workload_of(cluster: Cluster, name: str) -> Workload | None:
-    """The Workload of a job; None where it is Pods."""
+    """The Workload of a job; None if the job consists of Pods."""
     return next((each for each in cluster.workloads if each.key == name), None)
 
 
@@ -43,12 +43,12 @@ def with_count(pod_set: PodSet, count: int) -> PodSet:
 
 
 def for_flavor(pod_set: PodSet, flavor: ResourceFlavor, among: frozenset[str]) -> PodSet:
-    """A pod set whose pods ask for the nodes of a flavor, and bear their taints.
+    """A pod set whose pods select the nodes of a flavor, and tolerate their taints.
 
     Args:
         pod_set: the pod set.
         flavor: the flavor.
-        among: the labels of all flavors of the queue: of these pods ask for the flavor's own alone.
+        among: the labels of all flavors of the queue; of these, pods select only the flavor's own.
     """
     selector = {key: value for key, value in pod_set.node_selector.items() if key not in among}
     selector |= {key: value for key, value in flavor.node_labels.items() if key in pod_set.node_selector}
@@ -82,7 +82,7 @@ def with_priority(cluster: Cluster, names: Collection[str], value: int, class_na
 
 
 def with_queue(cluster: Cluster, queue: ClusterQueue) -> Cluster:
-    """Another ClusterQueue of that name."""
+    """A cluster in which the ClusterQueue of that name is replaced."""
     queues = {**cluster.cluster_queues, queue.name: queue}
     return replace(cluster, cluster_queues=frozen(queues))
 
@@ -90,7 +90,7 @@ def with_queue(cluster: Cluster, queue: ClusterQueue) -> Cluster:
 def with_quotas(
     queue: ClusterQueue, flavor: str, change: Callable[[str, ResourceQuota], ResourceQuota]
 ) -> ClusterQueue:
-    """A ClusterQueue with other quotas of one flavor."""
+    """A ClusterQueue in which the quotas of one flavor are changed."""
     groups = []
     for group in queue.resource_groups:
         flavors = tuple(
@@ -115,7 +115,7 @@ def more(amounts: Amounts) -> Callable[[str, ResourceQuota], ResourceQuota]:
 
 
 def quota_patch(before: ClusterQueue, after: ClusterQueue) -> Mapping[str, Any]:
-    """What makes one ClusterQueue of the other, where their quotas differ, as a document for `--patch`."""
+    """The difference between two ClusterQueues' quotas, as a document for `--patch`."""
     groups = []
     for old, new in zip(before.resource_groups, after.resource_groups, strict=True):
         flavors = []
@@ -150,7 +150,7 @@ def queue_patch(name: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def with_elastic(cluster: Cluster, name: str, field: str, resource: str, amount: int) -> Cluster:
-    """More `min` or `max` of one resource of an elastic quota."""
+    """A cluster with a larger `min` or `max` of one resource of an elastic quota."""
     quota = cluster.elastic_quotas[name]
     table = getattr(quota, field)
     raised = frozen({**table, resource: min(UNLIMITED, table[resource] + amount)})

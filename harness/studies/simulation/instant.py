@@ -1,4 +1,4 @@
-"""One instant of a replay, as it stands when all of its cycles are over: the replay is cut there."""
+"""One instant of a replay, after all of its cycles: the replay is cut there."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 class Scheduler(NamedTuple):
-    """Who schedules, and what its preemptions cost.
+    """The scheduler, and the cost of its preemptions.
 
     Attributes:
         policy: the plugin's policy.
@@ -53,12 +53,12 @@ class Scheduler(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """What an eviction cost pods of a job.
+    """The loss of a job's pods by an eviction.
 
     Attributes:
         pods: how many.
-        ran: how long they had made progress, microseconds.
-        lost: how much of it is thrown away, microseconds of each pod.
+        ran: how long they had made progress, in microseconds.
+        lost: how much of it is thrown away, in microseconds of each pod.
     """
 
     pods: int
@@ -68,19 +68,19 @@ class Lost(NamedTuple):
 
 @dataclass
 class Life:
-    """How a job stands.
+    """The state of a job.
 
     Attributes:
         job: the job.
-        before: how long it had run when it arrived, microseconds.
-        admitted: its latest admission, while that holds.
-        bound: node -> how many of its pods are there.
+        before: how long it had run when it arrived, in microseconds.
+        admitted: its latest admission, while that is valid.
+        bound: node -> the number of its pods there.
         started: when it got all that it needs to make progress; `NEVER` while it has not.
-        refusals: why it was not helped since it last got something, in order.
-        evicted: its evictions at the instant that is looked at.
-        lost: what these cost.
-        rejected: why it can never start; "" where nobody said so.
-        ended: when it ended or was rejected, microseconds since the origin; `NEVER` before.
+        refusals: its refusals since it last got something, in order.
+        evicted: its evictions at the given instant.
+        lost: the losses by these.
+        rejected: why it can never start; "" if no component rejected it.
+        ended: when it ended or was rejected, in microseconds since the origin; `NEVER` before.
     """
 
     job: Job
@@ -96,25 +96,25 @@ class Life:
 
     @property
     def over(self) -> bool:
-        """Whether it ended, or was rejected."""
+        """Returns True if the job ended or was rejected."""
         return self.ended != NEVER
 
     @property
     def pods_bound(self) -> int:
-        """How many pods have a node."""
+        """The number of pods that have a node."""
         return sum(self.bound.values())
 
 
 class Instant(NullRecorder):
-    """What a replay has decided up to an instant, which is its last one.
+    """The decisions of a replay up to an instant, its last one.
 
     Args:
-        at: the instant, microseconds since the origin.
+        at: the instant, in microseconds since the origin.
 
     Attributes:
         at: the instant.
         lives: the jobs that have arrived, by their ids.
-        preempted_by: by the ids of preemptors what was preempted for them at the instant.
+        preempted_by: id of a preemptor -> the preemptions for it at the instant.
         anybody_gone: whether an evicted job has left.
     """
 
@@ -126,11 +126,11 @@ class Instant(NullRecorder):
         self._before: dict[int, int] = {}
 
     def starts(self, names: Iterable[str]) -> bool:
-        """Whether all of these jobs have started."""
+        """Returns True if all of these jobs have started."""
         return all(self.lives[name].started != NEVER for name in names)
 
     def victims(self, names: Iterable[str]) -> list[str]:
-        """The ids of those that are preempted for these jobs, in order."""
+        """The ids of the jobs that are preempted for these jobs, in order."""
         facts = (fact for name in names for fact in self.preempted_by.get(name, ()))
         return list(dict.fromkeys(fact.job.id for fact in facts))
 
@@ -189,21 +189,21 @@ class Instant(NullRecorder):
             life.lost.append(Lost(pods, end - start + life.before, lost + lost_before))
 
     def watched(self, chunks: Iterable[list[Arrival]]) -> Iterator[list[Arrival]]:
-        """The same arrivals, with what they have done noted."""
+        """Passes on arrivals, and records their jobs' state."""
         return map(self.noted, chunks)
 
     def noted(self, chunk: list[Arrival]) -> list[Arrival]:
-        """The same of some of them."""
+        """Does the same for some of the arrivals."""
         self._before.update((each[0].index, each[4]) for each in chunk if len(each) == 5)
         return chunk
 
 
 class Change(NamedTuple):
-    """What is different when a prepared instant goes on.
+    """The changes when a prepared instant continues.
 
     Attributes:
         arrivals: the jobs that are submitted.
-        edits: what changes of the cluster before.
+        edits: the changes of the cluster before them.
     """
 
     arrivals: list[Arrival]
@@ -211,16 +211,16 @@ class Change(NamedTuple):
 
 
 class Prepared:
-    """An instant in which all that holds something is in its place, and nobody who waits has been tried.
+    """An instant in which all holders are in their places, and no waiting job has been tried.
 
-    It is made once, and goes on in a copy of the process for each question. Where no copy can be made, it is
-    made anew for each.
+    It is made once, and continues in a copy of the process for each question. If no copy can be made, it is
+    made again for each question.
 
     Args:
         holders: the jobs that hold something, in order of arrival.
-        waiting: the others, but for those that are submitted.
-        cluster: what there is, with the jobs that are submitted.
-        scheduler: who decides.
+        waiting: the others, except submitted ones.
+        cluster: the cluster, with the submitted jobs.
+        scheduler: the scheduler.
     """
 
     def __init__(
@@ -234,19 +234,20 @@ class Prepared:
 
     @cached_property
     def whole(self) -> bool:
-        """Whether the instant comes to the same when those that wait come after the others' first cycle.
+        """Returns True if the result is the same when waiting jobs come after the holders' first cycle.
 
-        It does not where somebody is gone by then, as those who wait may not take that place first.
+        The result may differ if an evicted job has left by then: waiting jobs could have taken its place
+        first.
         """
         return not self._made()[2].anybody_gone
 
     @cached_property
     def hears(self) -> bool:
-        """Whether the policy follows changes of the cluster."""
+        """Returns True if the policy follows changes of the cluster."""
         return getattr(self._made()[1], "changed", None) is not None
 
     def asked(self, change: Change, tell: Callable[[Instant], T]) -> T:
-        """What the instant that goes on with a change comes to.
+        """The result of the instant when it continues with a change.
 
         Raises:
             PolicyError: the policy failed.
@@ -288,13 +289,13 @@ class Prepared:
 
 
 def played(chunks: Iterable[list[Arrival]], cluster: Cluster, scheduler: Scheduler, at: int = 0) -> Instant:
-    """What is decided by the end of an instant.
+    """The decisions by the end of an instant.
 
     Args:
         chunks: the jobs in order of arrival.
-        cluster: what there is.
-        scheduler: who decides.
-        at: the instant, microseconds since the origin; nothing after it is played.
+        cluster: the cluster.
+        scheduler: the scheduler.
+        at: the instant, in microseconds since the origin; nothing after it is played.
 
     Raises:
         PolicyError: the policy failed.

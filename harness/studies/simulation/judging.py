@@ -1,4 +1,4 @@
-"""Judges what an instant decided about the jobs that are asked about."""
+"""Turns the decisions of an instant into answers about jobs."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from harness.studies.simulation.moment import Moment
 
 _HELD_BACK = "Inadmissible"
-"""The reason of who is not queued because somebody beside the scheduler holds it back."""
+"""The reason of jobs that are not queued because a component besides the scheduler holds them back."""
 
 
 class Judge:
-    """Answers what was decided at a moment.
+    """Answers from the decisions at a moment.
 
     Args:
         moment: the moment.
-        instant: what was decided, of this very moment.
+        instant: the decisions of this very moment.
     """
 
     def __init__(self, moment: Moment, instant: Instant) -> None:
@@ -48,7 +48,7 @@ class Judge:
         self._possible: Possible | None = None
 
     def answers(self) -> list[Answer]:
-        """Of the jobs that are submitted, in order; without any, of all that wait."""
+        """The answers for submitted jobs, in order; without any, for all jobs that wait."""
         waiting = self._moment.waiting
         asked = self._moment.submitted or [(name,) for name in waiting]
         moves = self._moves({name for names in asked for name in names})
@@ -96,7 +96,7 @@ class Judge:
         return f"bound to {', '.join(sorted(life.bound))}" if life.bound else "started"
 
     def _never(self, life: Life) -> str | None:
-        """Why a job can never start; None where it may."""
+        """Why a job can never start; None if it may."""
         if life.rejected or self._held_back(life):
             return life.rejected or None
         if self._possible is None:
@@ -107,16 +107,16 @@ class Judge:
 
     @staticmethod
     def _held_back(life: Life) -> bool:
-        """Whether somebody beside the scheduler keeps a job from being queued, which can end."""
+        """Returns True if a component besides the scheduler keeps a job from being queued, which can end."""
         return bool(life.refusals) and life.refusals[-1].reason == _HELD_BACK
 
     def _why(self, life: Life) -> tuple[str, str]:
-        """What a job waits for, and what decided that."""
+        """The thing that a job waits for, and the decision behind it."""
         made = self._instant.preempted_by.get(life.job.id)
         if made:
             return VICTIMS, self._words.preempts(life.job, made)
         if life.job.id in self._moment.leaving or life.evicted:
-            return VICTIMS, f"it has to go itself: {self._words.victim(life).text}"
+            return VICTIMS, f"the job itself must leave: {self._words.victim(life).text}"
         refusal = self._words.refusal(life)
         if life.admitted is not None:
             said = self._words.admission(life)
@@ -131,7 +131,7 @@ class Judge:
         return self._waits_for(figures, life), said
 
     def _waits_for(self, figures: Figures, life: Life) -> str:
-        """What a job waits for that was tried in vain, by the figures of that."""
+        """The thing that a refused job waits for, by the figures of its refusal."""
         if figures.waits_for and not figures.ahead:
             return VICTIMS if all(map(self._goes, figures.waits_for)) else TURN
         if figures.ahead:
@@ -145,16 +145,17 @@ class Judge:
         return CHECKS if self._held_back(life) else TURN
 
     def _goes(self, name: str) -> bool:
-        """Whether a job was told to go."""
+        """Returns True if a job has been told to leave."""
         life = self._instant.lives.get(name)
         return name in self._moment.leaving or life is None or bool(life.evicted)
 
     def _beside(self, life: Life) -> tuple[str, str]:
-        """What a job waits for that was not tried itself, by another one of its queue that was.
+        """The thing that an untried job waits for, from another job of its queue that was tried.
 
-        Of jobs that ask for the same one is tried, and what keeps it out keeps out the others.
+        The scheduler tries one of several jobs with equal requests. What keeps that one out keeps out the
+        others.
         """
-        said = "nothing was recorded of why this job itself waits"
+        said = "no reason is recorded for this job's own wait"
         door = life.job.namespace, life.job.queue
         alike = self._tried.get((*door, _asks(life.job)), ())
         for other in (*alike, *self._tried.get((*door, ""), ())):
@@ -163,7 +164,7 @@ class Judge:
             same = any(other is each for each in alike)
             whose = f"job {other.job.id} of the same queue"
             if refusal is not None and same:
-                tried = f"the scheduler tried {whose} instead, which asks for the same"
+                tried = f"the scheduler tried {whose} instead, which requests the same"
                 return self._waits_for(refusal[0], other), f"{refusal[1]}; {tried}"
             if refusal is not None:
                 return TURN, f"{said}; {whose} {refusal[1]}"
@@ -173,7 +174,7 @@ class Judge:
 
     @cached_property
     def _tried(self) -> Mapping[tuple[str, str, str], Sequence[Life]]:
-        """The first jobs of each queue that were tried and wait, also of those that ask for the same."""
+        """The first waiting jobs of each queue that were tried; and those tried with equal requests."""
         found: dict[tuple[str, str, str], list[Life]] = {}
         for life in self._instant.lives.values():
             job = life.job
@@ -186,7 +187,7 @@ class Judge:
     # --- others -------------------------------------------------------------------------------------------
 
     def _moves(self, own: Collection[str]) -> list[Move]:
-        """What happens to others in the same cycles, in the order of their arrival."""
+        """The events of other jobs in the same cycles, in the order of arrival."""
         found: list[Move] = []
         waiting = frozenset(self._moment.waiting)
         for name, life in self._instant.lives.items():
@@ -205,12 +206,12 @@ class Judge:
 
 
 def _whole_name(names: Sequence[str]) -> str:
-    """The name of a job; of one that is several Pods what their names have in common."""
+    """The name of a job; if it consists of several Pods, the common part of their names."""
     return names[0] if len(names) == 1 else names[0].rpartition("-")[0]
 
 
 def _asks(job: Job) -> str:
-    """What tells apart jobs that are tried one by one."""
+    """A key that differs for jobs that are tried one by one."""
     pods = [
         (each.count, dict(each.requests), dict(each.node_selector), each.tolerations, each.affinity)
         for each in job.pod_sets
@@ -219,5 +220,5 @@ def _asks(job: Job) -> str:
 
 
 def _maybe(job: object) -> Never | None:
-    """Nobody says beforehand what can never start."""
+    """Says of no job beforehand that it can never start."""
     return None

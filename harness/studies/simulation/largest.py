@@ -28,12 +28,12 @@ _MOST_PODS = 100_000
 
 
 class Shape(NamedTuple):
-    """What is asked for.
+    """The shape of a gang.
 
     Attributes:
-        resource: what the size of a gang counts.
-        least, most: of that, between which sizes are tried.
-        pod: what one pod asks for, resource -> amount.
+        resource: the resource that measures the size of a gang.
+        least, most: the range of sizes to try, in that resource.
+        pod: the request of one pod, resource -> amount.
     """
 
     resource: str
@@ -49,11 +49,11 @@ class Shape(NamedTuple):
 
 
 class Size(NamedTuple):
-    """The largest gang; nothing of the range where `pods` is 0.
+    """The largest gang; `pods` is 0 if none of the range starts.
 
     Attributes:
         pods: how many.
-        amount: of the resource that sizes count.
+        amount: of the resource that measures sizes.
         victims: how many others are preempted for it.
     """
 
@@ -63,13 +63,13 @@ class Size(NamedTuple):
 
 
 class Largest(NamedTuple):
-    """What would fit in one queue.
+    """The largest gangs of one queue.
 
     Attributes:
         queue: the queue, "" for none.
         flavor: the flavor that pods ask for; None for any.
         now: the largest gang that starts now.
-        preempting: the largest one that starts now, or that others are preempted for.
+        preempting: the largest gang that starts now, or for which others are preempted.
     """
 
     queue: str
@@ -80,18 +80,18 @@ class Largest(NamedTuple):
 
 @dataclass(frozen=True)
 class Fitting:
-    """What would fit, by queue and flavor.
+    """The largest gangs, by queue and flavor.
 
     Attributes:
-        shape: what was asked for.
-        rows: what was found.
+        shape: the shape of the gangs.
+        rows: the results.
     """
 
     shape: Shape
     rows: Sequence[Largest]
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as plain values, amounts as in manifests."""
+        """The result as plain values, amounts as in manifests."""
         resource = self.shape.resource
 
         def plain(size: Size) -> dict[str, Any]:
@@ -127,10 +127,10 @@ class Fitting:
 
 
 def shape_of(largest: str, shape: str) -> Shape:
-    """What texts ask for: `nvidia.com/gpu=1..512`, and `nvidia.com/gpu=8,cpu=32,memory=200Gi`.
+    """Parses texts such as `nvidia.com/gpu=1..512`, and `nvidia.com/gpu=8,cpu=32,memory=200Gi`.
 
     Raises:
-        InputError: they are not understood, or the range has no gang.
+        InputError: they cannot be parsed, or the range has no gang.
     """
     found = _RANGE.fullmatch(largest)
     if found is None:
@@ -143,7 +143,7 @@ def shape_of(largest: str, shape: str) -> Shape:
         pod[name] = _amount("shape", name, text)
     resource = found["resource"]
     if not pod.get(resource):
-        raise OptionError(f"shape: a pod asks for no {resource}, which --largest is about")
+        raise OptionError(f"shape: a pod requests no {resource}, the resource that --largest varies")
     bounds = [_amount("largest", resource, found[name]) for name in ("least", "most")]
     made = Shape(resource, bounds[0], bounds[1], pod)
     if not made.counts or made.counts.stop > _MOST_PODS:
@@ -162,9 +162,9 @@ def fitting(moment: Moment, shape: Shape, queue: str | None = None) -> Fitting:
     """The largest gangs of a shape.
 
     Args:
-        moment: where; without jobs that are submitted.
-        shape: what is asked for.
-        queue: of this queue alone; None for all.
+        moment: the moment, without submitted jobs.
+        shape: the shape.
+        queue: only this queue; None for all.
 
     Raises:
         InputError: there is no such queue.
@@ -189,7 +189,7 @@ def fitting(moment: Moment, shape: Shape, queue: str | None = None) -> Fitting:
 
 
 def _resources(cluster: Cluster) -> set[str]:
-    """All that a node has, or a quota names."""
+    """All resources of nodes and quotas."""
     found = {name for node in cluster.nodes.values() for name in node.allocatable}
     for queue in cluster.cluster_queues.values():
         found.update(name for group in queue.resource_groups for name in group.covered_resources)
@@ -199,7 +199,7 @@ def _resources(cluster: Cluster) -> set[str]:
 
 
 def _doors(cluster: Cluster) -> Iterator[tuple[str, str]]:
-    """The namespaces and queues that jobs are submitted to; one without a name where there are no queues."""
+    """The namespaces and queues that jobs are submitted to; an unnamed queue if there are none."""
     if cluster.cluster_queues:
         for namespace, name in cluster.local_queues or [("default", each) for each in cluster.cluster_queues]:
             yield namespace, name
@@ -264,18 +264,18 @@ def _largest(
 
 
 def _told(names: Sequence[str], instant: Instant) -> tuple[bool, int]:
-    """Whether a gang starts, and how many others are preempted for it."""
+    """Returns whether a gang starts, and how many others are preempted for it."""
     return instant.starts(names), len(instant.victims(names))
 
 
 def _sized(flavor: ResourceFlavor | None, pods: int, pod_set: PodSet) -> PodSet:
-    """This many pods, which bear the taints of their flavor."""
+    """This many pods, which tolerate the taints of their flavor."""
     sized = with_count(pod_set, pods)
     return sized if flavor is None or not flavor.taints else for_flavor(sized, flavor, frozenset())
 
 
 def _most(counts: range, holds: Callable[[int], bool]) -> int:
-    """The largest count with which something holds, by halving; 0 for none."""
+    """The largest count for which `holds` is true, by halving; 0 for none."""
     if holds(counts[-1]):
         return counts[-1]
     if not holds(counts[0]):

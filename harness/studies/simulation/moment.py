@@ -1,4 +1,4 @@
-"""The moment that is asked about: what a cluster holds and has waiting, and the jobs that are submitted."""
+"""The moment of a question: the jobs that hold something and that wait, and the submitted jobs."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Difference = Callable[["Cluster"], "Cluster"]
-"""Makes another cluster of one."""
+"""Makes a changed cluster from a cluster."""
 
 
 class Asked(NamedTuple):
-    """A job that is submitted.
+    """A submitted job.
 
     Attributes:
-        manifest: what is submitted.
-        source: where it is from, for messages.
+        manifest: its manifest.
+        source: its origin, for messages.
     """
 
     manifest: Manifest
@@ -41,40 +41,40 @@ class Asked(NamedTuple):
 
 
 class Moment(Protocol):
-    """What is asked about."""
+    """The moment of a question."""
 
     @property
     def cluster(self) -> Cluster:
-        """What there is, with the jobs that are submitted."""
+        """The cluster, with the submitted jobs."""
 
     @property
     def scheduler(self) -> Scheduler:
-        """Who decides."""
+        """The scheduler."""
 
     @property
     def submitted(self) -> Sequence[tuple[str, ...]]:
-        """Of each job that is submitted the ids of the scheduler's jobs: several where it is several Pods."""
+        """For each submitted job, the ids of its jobs in the scheduler; several if it is several Pods."""
 
     @property
     def waiting(self) -> Sequence[str]:
-        """The ids of the jobs that wait before the instant, without those that are submitted."""
+        """The ids of the jobs that wait before the instant, without submitted ones."""
 
     @property
     def leaving(self) -> frozenset[str]:
-        """The ids of the jobs that had been told to go before."""
+        """The ids of the jobs that had been told to leave before."""
 
     def with_jobs(self, jobs: Iterable[Asked]) -> Self:
-        """The same with some jobs that are submitted one after the other.
+        """The same moment with jobs that are submitted one after the other.
 
         Raises:
             InputError: one of them is faulty, or the scheduler does not schedule it.
         """
 
     def played(self, difference: Difference | None = None) -> Instant:
-        """What is decided.
+        """Plays the instant and returns its decisions.
 
         Args:
-            difference: what is different of the cluster; None for nothing.
+            difference: the change of the cluster; None for none.
         """
 
     def asked(self, tell: Callable[[Instant], T], difference: Difference | None = None) -> T:
@@ -88,11 +88,11 @@ class Moment(Protocol):
 
 @dataclass(frozen=True)
 class Dump:
-    """What `kubectl get` printed of a live cluster, in the first instant of a replay that begins with it.
+    """A live cluster as `kubectl get` printed it, at the first instant of a replay that begins with it.
 
     Attributes:
-        cluster: as `harness.runs.at_start.as_it_stands` has it, with the jobs that are submitted.
-        scheduler: who decides.
+        cluster: the cluster from `harness.runs.at_start.as_it_stands`, with the submitted jobs.
+        scheduler: the scheduler.
         submitted: see `Moment`.
     """
 
@@ -145,9 +145,9 @@ class Dump:
 
     @cached_property
     def _is_ready(self) -> bool:
-        """Whether those that wait can come after those that hold something, and nothing else comes of it.
+        """Returns True if waiting jobs can come after the holders without changing the result.
 
-        Where pods of both look for nodes, they look for them together.
+        If pods of both look for nodes, they look for them together, and the order matters.
         """
         cluster = self.cluster
         holders, waiting = self._sides
@@ -172,7 +172,7 @@ class Dump:
 
     @cached_property
     def _sides(self) -> tuple[list[Arrival], list[Arrival]]:
-        """The jobs that hold something, and the others but for those that are submitted."""
+        """The jobs that hold something, and the others except submitted ones."""
         own = {arrival[0].id for arrival in self._own}
         holders: list[Arrival] = []
         waiting: list[Arrival] = []
@@ -187,9 +187,9 @@ class Dump:
         return {each.key: each for each in several}
 
     def _change(self, difference: Difference | None) -> Change | None:
-        """What a difference makes of the jobs that are submitted, and of the queues.
+        """The effect of a difference on the submitted jobs and on the queues.
 
-        None where it is another one, or one that a policy would have to know of from the beginning.
+        None if it changes something else, or something that a policy would have to know from the beginning.
         """
         if difference is None:
             return Change(self._own)
@@ -211,10 +211,10 @@ class Dump:
         return None if arrivals is None else Change(arrivals, edits)
 
     def _made_again(self, cluster: Cluster) -> list[Arrival] | None:
-        """The jobs that are submitted, as other manifests have them.
+        """The submitted jobs, from other manifests.
 
-        One of another priority is none of those that the policy knows from the manifests. None where the
-        manifest says more of it than a job does.
+        If a job has another priority, it is none of those that the policy knows from the manifests. None if
+        the manifest has more changes than a job can show.
         """
         own = {arrival[0].id: arrival[0] for arrival in self._own}
         workloads = tuple(each for each in cluster.workloads if each.key in own)
@@ -255,5 +255,5 @@ class Dump:
 
 
 def _holds(each: Workload | Pod) -> bool:
-    """Whether a job holds quota or a node."""
+    """Returns True if a job holds quota or a node."""
     return bool(each.node) if isinstance(each, Pod) else each.holds_quota

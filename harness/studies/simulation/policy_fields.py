@@ -1,4 +1,4 @@
-"""The policy fields of a ClusterQueue, one at a time, with the values that let more in; the mildest first."""
+"""The policy fields of a ClusterQueue, one at a time, with values that admit more; the mildest first."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class FieldChange(NamedTuple):
 
     Attributes:
         field: the field, as people name it.
-        value, before: what it becomes and what it was.
+        value, before: its new and its old value.
         queue: the ClusterQueue with it.
         spec: the field in the `spec` of a manifest.
-        patch: the document of the change, where it is not the field alone.
+        patch: the document of the change, if it is more than this field.
     """
 
     field: str
@@ -34,11 +34,11 @@ class FieldChange(NamedTuple):
 
 
 class Below(NamedTuple):
-    """Who holds quota and has a lower priority than a job.
+    """Says whether holders of quota have a lower priority than a job.
 
     Attributes:
-        own: whether somebody does in its ClusterQueue; also one of equal priority that is newer.
-        others: whether somebody does in another one.
+        own: whether there are any in its ClusterQueue, including newer ones of equal priority.
+        others: whether there are any in another one.
     """
 
     own: bool = True
@@ -49,11 +49,11 @@ ANYBODY = Below()
 
 
 def field_changes(queue: ClusterQueue, below: Below = ANYBODY) -> Iterator[FieldChange]:
-    """What can be changed of a ClusterQueue's policies for a job.
+    """The possible changes of a ClusterQueue's policies for a job.
 
     Args:
         queue: the ClusterQueue.
-        below: who could be preempted for the job; fields about others do nothing for it.
+        below: the jobs that could be preempted; fields about others have no effect without such jobs.
     """
     if queue.stop_policy != "None":
         yield FieldChange(
@@ -73,7 +73,7 @@ def field_changes(queue: ClusterQueue, below: Below = ANYBODY) -> Iterator[Field
 
 
 def _of_preemption(queue: ClusterQueue, below: Below) -> Iterator[FieldChange]:
-    """The fields of `preemption`; those about others of a cohort do nothing without one."""
+    """The fields of `preemption`; those about others of a cohort have no effect without one."""
     now = queue.preemption
     orders = (
         ("withinClusterQueue", now.within_cluster_queue, (_NEVER, _LOWER, _EQUAL)),
@@ -99,7 +99,7 @@ def _of_preemption(queue: ClusterQueue, below: Below) -> Iterator[FieldChange]:
 
 
 def _of_fungibility(queue: ClusterQueue) -> Iterator[FieldChange]:
-    """The fields of `flavorFungibility`, which do nothing where there is no other flavor."""
+    """The fields of `flavorFungibility`; they have no effect if there is no other flavor."""
     now = queue.fungibility
     if all(len(group.flavors) < 2 for group in queue.resource_groups):
         return

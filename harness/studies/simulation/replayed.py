@@ -57,7 +57,7 @@ class Replayed:
         policy = self.plan.policy
         if policy.running is None and jobs:
             raise OptionError(
-                f"{policy.name} takes no jobs of manifests, so none can be submitted to it",
+                f"{policy.name} reads no jobs from manifests, so you cannot submit one to it",
                 hint="name another plugin with -p",
             )
         queued = policy.admits_by_queues(cluster)
@@ -84,7 +84,7 @@ class Replayed:
         return tell(self.played(difference))
 
     def _arrivals(self, cluster: Cluster, own: set[str]) -> list[Arrival]:
-        """The jobs that are submitted, as the policy makes them of manifests."""
+        """The submitted jobs, as the policy makes them from manifests."""
         if not own:
             return []
         workloads = tuple(each for each in cluster.workloads if each.key in own)
@@ -97,7 +97,7 @@ class Replayed:
         return arrivals
 
     def over_since(self, instant: Instant) -> int | None:
-        """When the last job of the trace was over, microseconds since the origin; None where one is not."""
+        """When the last job of the trace was over, in microseconds since the origin; None if one is not."""
         own = {name for names in self.submitted for name in names}
         lives = [life for name, life in instant.lives.items() if name not in own]
         if len(lives) < self.plan.trace.frame.height or not all(life.over for life in lives):
@@ -121,7 +121,7 @@ class Replayed:
 
 
 def instant_of(text: str, trace: Trace) -> int:
-    """A time as the trace has them, or a duration, in microseconds since the trace's origin.
+    """Parses a time as in the trace, or a duration, to microseconds since the trace's origin.
 
     Raises:
         InputError: it is neither, or before the origin.

@@ -1,4 +1,4 @@
-"""What is answered, as text for a terminal."""
+"""The answers as text for a terminal."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _NAMED = 3
 
 
 def text(simulation: Simulation, width: int | None = None, *, rows: int | None = _ROWS) -> str:
-    """For a terminal of this many columns; None for any number.
+    """The text for a terminal of this many columns; None for any number.
 
     Args:
-        simulation: what is answered.
+        simulation: the answers.
         width: columns of the terminal.
         rows: how many rows each table has at most; None for all.
     """
@@ -60,7 +60,7 @@ def _row(answer: Answer) -> list[str]:
 
 
 def _about(answer: Answer, width: int | None, rows: int | None) -> Iterator[str]:
-    """All that is known of one job."""
+    """The text about one job."""
     name = _name(answer.name)
     can = {NEVER: "can never start", STARTS: "starts now"}.get(answer.verdict, answer.verdict)
     told = answer.why if answer.why.startswith("waits ") else f"{can}: {answer.why}"
@@ -110,7 +110,7 @@ def _changes(answer: Answer, width: int | None) -> Iterator[str]:
 
 
 def _reasons(answers: Iterable[Answer], width: int | None, rows: int | None) -> Iterator[str]:
-    """Why those wait that wait, each reason with those whom it keeps out."""
+    """The reasons of waits, each with the jobs that it keeps out."""
     reasons: dict[str, list[str]] = {}
     for answer in answers:
         if answer.verdict != STARTS:

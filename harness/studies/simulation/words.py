@@ -1,4 +1,4 @@
-"""What an instant decided, in the words of `harness explain`."""
+"""The decisions of an instant, in the words of `harness explain`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Words:
-    """Says what happened at an instant.
+    """Writes sentences about an instant.
 
     Args:
         instant: the instant.
@@ -34,11 +34,11 @@ class Words:
         self._units = Units(_resources(cluster), flavors=len(cluster.flavors) > 1)
 
     def figures(self, fact: Fact) -> Figures:
-        """What a decision was recorded with."""
+        """The figures that were recorded with a decision."""
         return read(None if fact.detail is None else self._texts.of_detail(fact))
 
     def refusal(self, life: Life) -> tuple[Figures, str] | None:
-        """Why a job was not helped when it was tried last; None where it was not tried."""
+        """Why a job was refused when it was last tried; None if it was not tried."""
         if not life.refusals:
             return None
         told = [self._event(fact, life.job.pods) for fact in life.refusals]
@@ -46,12 +46,12 @@ class Words:
         return last.figures, self._sentences(life.job).refused(last)
 
     def admission(self, life: Life) -> str:
-        """How a job was admitted."""
+        """A sentence about a job's admission."""
         assert life.admitted is not None
         return self._sentences(life.job).about(self._event(life.admitted, life.admitted.pods))
 
     def preempts(self, job: Job, facts: Sequence[Fact]) -> str:
-        """Whom a job preempts."""
+        """A sentence about the jobs that a job preempts."""
         victims: dict[str, list[Fact]] = {}
         for fact in facts:
             victims.setdefault(fact.job.id, []).append(fact)
@@ -67,7 +67,7 @@ class Words:
         return self._sentences(job).about(event)
 
     def victim(self, life: Life) -> Victim:
-        """What becomes of a job that is preempted."""
+        """A victim with its losses."""
         first, job = life.evicted[0], life.job
         others = () if first.by is None else (_other(first.by),)
         costs = life.lost
@@ -104,7 +104,7 @@ class Words:
 
 
 def evicted_for_nobody(life: Life) -> bool:
-    """Whether a job is preempted without a job that takes its place."""
+    """Returns True if a job is evicted without a preemptor."""
     return life.evicted[0].action == EVICT
 
 
@@ -113,7 +113,7 @@ def _other(job: Job) -> Other:
 
 
 def _amounts(job: Job, costs: Iterable[Lost]) -> dict[str, int]:
-    """Resource -> amount x microseconds that are thrown away; pods of a job are taken to be alike."""
+    """Resource -> amount x microseconds that are lost; the pods of a job are taken to be equal."""
     total = job.requests_of(range(job.pods))
     found: dict[str, int] = {}
     for each in costs:

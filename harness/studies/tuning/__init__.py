@@ -1,1 +1,1 @@
-"""Tuning: what is searched for, how it is searched, and what was found."""
+"""Tuning: the search space, the search, and its results."""

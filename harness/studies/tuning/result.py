@@ -1,4 +1,4 @@
-"""What a tuning found: values, figures of the weeks of the search and of others, and a patch; as text too."""
+"""The result of a tuning: values, figures on the weeks of the search and on others, a patch, and a text."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from harness.studies.tuning.search import Found, Trial, gain
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """What a tuning found.
+    """The result of a tuning.
 
-    As a text it says all of this (`print(tuned)`).
+    As a text it has all of this (`print(tuned)`).
 
     Attributes:
         experiment: all items that were made, of all windows.
         windows: the weeks of the search, and those that were held out.
         parts: windows on which trials were given up early.
         today: the present value of everything that was searched.
-        objectives: what was sought.
-        trials: all that was tried, the present configuration first.
-        winner: the best trial; None where nothing is better.
-        held_out: what the present configuration and the winner lead to on the held-out weeks.
-        patch: the winner's knobs as a patch over the manifests; empty where none of them changed.
+        objectives: the objectives.
+        trials: all trials, the present configuration first.
+        winner: the best trial; None if nothing is better.
+        held_out: the values of the present configuration and of the winner on the held-out weeks.
+        patch: the winner's knobs as a patch over the manifests; empty if none of them changed.
         items: the first items of the present configuration and of the winner, on the held-out weeks.
-        constraints: what was to hold, as it was written.
+        constraints: the constraints, as they were written.
         unmade: whether a replay of the held-out weeks failed.
     """
 
@@ -55,7 +55,7 @@ class Tuned:
 
 
 def _text(found: Tuned) -> str:
-    """What was found, on the weeks of the search and on those that were held out."""
+    """The result as text, on the weeks of the search and on those that were held out."""
     pruned = sum(each.pruned for each in found.trials)
     failed = sum(each.found is None for each in found.trials) - pruned
     barred = sum(each.found is not None and not each.found.allowed for each in found.trials)

@@ -1,7 +1,7 @@
-"""Searches a space for the best points: Optuna asks for points, whoever calls tells what they lead to.
+"""Searches a space for the best points: Optuna proposes points, and the caller returns their results.
 
-Points are asked for in batches of a fixed size, and their results are handed back in order. So the search is
-the same for any number of processes. A search that was stopped comes by the same points again.
+Points are proposed in batches of a fixed size, and their results are returned in order. So the search is the
+same for any number of processes. A search that was stopped proposes the same points again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from harness.studies.experiments.specification import Point, Value
 
 TPE, NSGA2, GP = "tpe", "nsga2", "gp"
 SAMPLERS = (TPE, NSGA2, GP)
-"""How the next points are chosen: by Parzen estimators, a genetic algorithm, or Gaussian processes."""
+"""The methods that choose the next points: Parzen estimators, a genetic algorithm, or Gaussian processes."""
 
 _INSTALL = "pip install 'harness-replay[tune]'"
 _INSTALL_TORCH = f"pip install torch, or leave sampler out: {TPE} is for one objective, {NSGA2} for several"
@@ -32,10 +32,10 @@ class Range:
     """Numbers in steps.
 
     Attributes:
-        name: what they are of.
-        low: the least.
+        name: of the parameter.
+        low: the smallest number.
         high: no number is above this.
-        step: how far they are apart.
+        step: the distance of two numbers.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Range:
 
     @property
     def last(self) -> int:
-        """The place of the largest one, the least being at 0."""
+        """The place of the largest number; the smallest is at 0."""
         return int((self.high - self.low) // self.step)
 
     def at(self, place: int) -> Fraction:
@@ -53,7 +53,7 @@ class Range:
         return self.low + place * self.step
 
     def place(self, number: Fraction) -> int | None:
-        """The place of a number; None where it is none of these."""
+        """The place of a number; None if it is none of these."""
         place = (number - self.low) / self.step
         return int(place) if place.denominator == 1 and 0 <= place <= self.last else None
 
@@ -68,7 +68,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """Ranges that add up to a number; all of one step."""
+    """Ranges of one step whose numbers add up to a fixed total."""
 
     names: tuple[str, ...]
     total: Fraction
@@ -76,12 +76,12 @@ class Sum:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """What is searched.
+    """The search space.
 
     Attributes:
         ranges: numbers in steps.
         choices: everything else.
-        sums: which ranges add up to what; each range is in one of them at most.
+        sums: ranges with a fixed sum; each range is in at most one of them.
     """
 
     ranges: tuple[Range, ...]
@@ -90,12 +90,12 @@ class Space:
 
 
 class Found(NamedTuple):
-    """What a point leads to.
+    """The result of a point.
 
     Attributes:
         values: one for each objective.
-        excess: one for each constraint, above 0 where it is not met.
-        at_least: of each objective, whether its value is the least that it can become.
+        excess: one for each constraint, above 0 if it is not met.
+        at_least: for each objective, whether its value is a lower bound that can still grow.
     """
 
     values: Sequence[float]
@@ -104,7 +104,7 @@ class Found(NamedTuple):
 
     @property
     def allowed(self) -> bool:
-        """Whether all constraints are met."""
+        """Returns True if all constraints are met."""
         return all(each <= 0 for each in self.excess)
 
 
@@ -113,8 +113,8 @@ class Trial(NamedTuple):
 
     Attributes:
         point: the point.
-        found: what it led to on the whole; None where it failed, or was pruned.
-        pruned: whether it was given up, as it did worse than others on a part.
+        found: its result on the whole; None if it failed, or was pruned.
+        pruned: whether it was given up because it did worse than others on a part.
     """
 
     point: Point
@@ -123,8 +123,10 @@ class Trial(NamedTuple):
 
 
 Try: TypeAlias = Callable[[Sequence[Point], int], Sequence[Found | None]]
-"""Tries points on a part, by its number, or on the whole, whose number is that of all parts; answers what
-each led to, None for those that failed."""
+"""Tries points on a part, by its number, or on the whole, whose number is the number of parts.
+
+It returns the result of each point, None for those that failed.
+"""
 
 
 def search(
@@ -139,26 +141,26 @@ def search(
     parts: int = 0,
     sampler: str = "",
 ) -> list[Trial]:
-    """Try points, the present one first, each of the others where the search expects most of it.
+    """Tries points: first the present one, then those that look best to the search.
 
-    With parts a point is tried on one after the other of them before the whole. It is pruned as soon as
-    Optuna's `MedianPruner` says so of its gains against the present point on the same part. That is when its
-    largest gain so far is below the median of those that other points had on this part.
+    With parts, a point is tried on one part after the other before the whole. Optuna's `MedianPruner` prunes
+    it by its gains against the present point on the same part. A point is pruned if its largest gain so far
+    is below the median of those that other points had on this part.
 
     Args:
-        space: what is searched.
+        space: the search space.
         attempt: tries points.
         better: for each objective `lower` or `higher`.
         first: the present point, which need not be in the space.
         trials: how many are tried.
         seed: equal seeds try equal points.
-        at_once: how many are asked for before the first result.
-        parts: how many parts there are, for one objective alone; those on which the present point fails say
-            nothing.
+        at_once: how many are proposed before the first result.
+        parts: how many parts there are, only for a single objective; parts on which the present point fails
+            are ignored.
         sampler: one of `SAMPLERS`; by default `tpe` for one objective and `nsga2` for several.
 
     Raises:
-        InputError: what the sampler needs is not installed.
+        InputError: a package that the sampler needs is not installed.
     """
     optuna = ready(sampler)
     with warnings.catch_warnings():
@@ -199,7 +201,7 @@ def search(
 
 
 def _pruned(optuna: Any, study: Any, trial: Any, part: int, gained: float) -> bool:
-    """Whether a trial that gained so much on a part is given up, which the study then knows."""
+    """Returns True if a trial with this gain on a part is given up, and reports that to the study."""
     lower = study.direction == optuna.study.StudyDirection.MINIMIZE
     trial.report(-gained if lower else gained, part)
     if trial.should_prune():
@@ -209,9 +211,9 @@ def _pruned(optuna: Any, study: Any, trial: Any, part: int, gained: float) -> bo
 
 
 def best_of(tried: Sequence[Trial], better: Sequence[str]) -> Trial | None:
-    """The trial that gains most against the first one and is worse in nothing; None where nothing is better.
+    """The trial that gains most against the first one and is worse in nothing; None if nothing is better.
 
-    Of several objectives the gains are parts of the first one's values, and their mean counts.
+    With several objectives the gains are parts of the first trial's values, and their mean counts.
     """
     today = tried[0].found
     if today is None:
@@ -235,13 +237,13 @@ def best_of(tried: Sequence[Trial], better: Sequence[str]) -> Trial | None:
 
 
 def gain(before: float, after: float, better: str) -> float:
-    """By what part of itself a value became better; of 0 by how much."""
+    """The improvement of a value as a part of itself; the absolute improvement if the value is 0."""
     change = (after - before) if better == "higher" else (before - after)
     return change / abs(before) if before else change
 
 
 def ready(sampler: str = "") -> Any:
-    """Optuna, with what a sampler needs.
+    """Optuna, with the packages that a sampler needs.
 
     Raises:
         InputError: one of them is not installed.
@@ -295,7 +297,7 @@ def _asked(study: Any, space: Space) -> tuple[Any, Point]:
 
 
 def _room(space: Space, held: Sum, mine: Range, point: Point) -> tuple[int, int]:
-    """The places that a range of a sum may take, so that those after it can make up the rest."""
+    """The places that a range of a sum may take, so that later ranges can make up the rest."""
     others = [each for each in space.ranges if each.name in held.names and each.name != mine.name]
     taken = sum((exact(point[each.name]) for each in others if each.name in point), Fraction(0))
     after = [each for each in others if each.name not in point]
@@ -307,7 +309,7 @@ def _room(space: Space, held: Sum, mine: Range, point: Point) -> tuple[int, int]
 
 
 def _places(space: Space, point: Point) -> dict[str, int] | None:
-    """A point as Optuna has it; None where it is not in the space."""
+    """A point in Optuna's form; None if it is not in the space."""
     found: dict[str, int] = {}
     for each in space.ranges:
         value = point[each.name]
@@ -335,10 +337,10 @@ def _tell(optuna: Any, study: Any, trial: Any, found: Found | None) -> None:
 
 
 def exact(value: Value) -> Fraction:
-    """A number as it was written."""
+    """A number exactly as it was written."""
     return Fraction(str(value))
 
 
 def plain(number: Fraction) -> int | float:
-    """A number as specifications have it."""
+    """A number in the form of specifications."""
     return int(number) if number.denominator == 1 else float(number)

@@ -1,4 +1,4 @@
-"""What is tuned: a space over knobs, settings and options, what is best, and on which weeks it is sought."""
+"""The specification of a tuning: the space of knobs, settings and options, objectives, and weeks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EXAMPLE = (
     'tune: {space: {"ClusterQueue/a.quota[cpu]": {low: 8, high: 64, step: 8}, evictionLatency: [1s, 10s]}, '
     'objectives: [wait.first_start.p95], constraints: ["disruption.preemptions <= +20%"], trials: 50}'
 )
-"""A field `tune`, as refusals show it."""
+"""A field `tune`, as an example in messages."""
 _HINT = f"for example {EXAMPLE}; docs/experiments.md describes every field"
 _MOST_TRIALS = 100_000
 _MOST_AT_ONCE = 1_000
@@ -34,18 +34,18 @@ class Tuning:
     """A search for better values.
 
     Attributes:
-        spec: what is replayed; nothing varies in it.
-        space: what is searched.
+        spec: the replay; nothing varies in it.
+        space: the search space.
         objectives: metrics, as `METRIC{SCOPE,resource=NAME}`.
-        constraints: what must hold.
+        constraints: conditions that must hold.
         trials: how many points are tried.
         seed: equal seeds try equal points.
-        at_once: how many points are asked for before the first result.
+        at_once: how many points are proposed before the first result.
         search: the window of the trace that is searched on; "" for its first half.
-        held_out: the window that says how much of the gain survives; "" for its second half.
+        held_out: the window that shows how much of the gain survives; "" for its second half.
         parts: windows on which a point is tried before that of the search, and given up if it does worse
             there than others.
-        sampler: how the next points are chosen, one of `SAMPLERS`; "" for the usual one.
+        sampler: the method that chooses the next points, one of `SAMPLERS`; "" for the default.
     """
 
     spec: Spec
@@ -62,7 +62,7 @@ class Tuning:
 
 
 def load_tuning(path: Path) -> Tuning:
-    """The tuning that a file describes: an experiment in which nothing varies, with a field `tune`.
+    """Reads the tuning in a file: an experiment in which nothing varies, with a field `tune`.
 
     Raises:
         SpecError: the file cannot be read, or is faulty; every fault with its line or its field.
@@ -71,13 +71,13 @@ def load_tuning(path: Path) -> Tuning:
 
 
 def tuning_of(content: Any, *, source: str, folder: Path = Path(), name: str = "tuning") -> Tuning:
-    """The tuning that a mapping describes.
+    """Reads the tuning in a mapping.
 
     Args:
         content: the fields of the file, as plain values.
-        source: what messages call it.
-        folder: what relative paths are relative to.
-        name: what it is called where it does not say so.
+        source: its name in messages.
+        folder: the folder of relative paths.
+        name: its name, if the content has none.
 
     Raises:
         SpecError: every fault with its field.
@@ -114,7 +114,7 @@ def tuning_of(content: Any, *, source: str, folder: Path = Path(), name: str = "
         sampler=fields.choice("sampler", SAMPLERS, "") if "sampler" in fields else "",
     )
     if "window" in spec.settings:
-        faults.append(Fault("settings.window", "is said by tune.search and tune.held-out"))
+        faults.append(Fault("settings.window", "is set by tune.search and tune.held-out"))
     if bool(tuning.search) != bool(tuning.held_out):
         fields.fault("held-out", "and search need each other: give both or neither")
     _check_held_out(fields, tuning)
@@ -192,7 +192,7 @@ def _sums(fields: Fields, ranges: tuple[Range, ...]) -> tuple[Sum, ...]:
 
 
 def _check_held_out(fields: Fields, tuning: Tuning) -> None:
-    """No job is in both windows, or what says how much of the gain survives would have been searched on."""
+    """Checks that no job is in both windows; otherwise the held-out window would take part in the search."""
     if not (tuning.search and tuning.held_out):
         return
     try:
@@ -202,19 +202,17 @@ def _check_held_out(fields: Fields, tuning: Tuning) -> None:
     if search.dates != held_out.dates:
         fields.fault("held-out", f"{held_out} and search, {search}, must both be dates or both durations")
     elif held_out.overlaps(search):
-        fields.fault("held-out", f"{held_out} has a part in common with search, {search}")
+        fields.fault("held-out", f"{held_out} overlaps with search, {search}")
 
 
 def _check_parts(fields: Fields, tuning: Tuning) -> None:
-    """Parts lie within the window of the search, or what is held out would have a say in it."""
+    """Checks that parts lie within the search window; otherwise held-out jobs would influence the search."""
     if not tuning.parts:
         return
     if len(tuning.objectives) > 1:
-        fields.fault(
-            "prune", "works with one objective only: with several, no single one decides what is worse"
-        )
+        fields.fault("prune", "works with one objective only: several cannot decide which value is worse")
     if not tuning.search:
-        fields.fault("prune", "has windows within search, which is to be given too")
+        fields.fault("prune", "has windows within search, so give search too")
         return
     try:
         whole = Window.parse(tuning.search)

@@ -1,4 +1,4 @@
-"""Tunes: searches on some weeks of a trace, and says on others how much of the gain survives."""
+"""Tunes: searches on some weeks of a trace, and measures on others how much of the gain survives."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _USUAL: Mapping[str, Value] = {
     "scale-arrivals": 1,
     "scale-cluster": 1,
 }
-"""What a replay does where nothing is set."""
+"""The value of each setting in a replay that does not set it."""
 
 
 @dataclass
@@ -55,12 +55,12 @@ class Tuner:
     """Carries a tuning out.
 
     Args:
-        tuning: what is sought.
-        plugins: whose policies are replayed.
-        output: where the folder of the experiment is.
+        tuning: the specification.
+        plugins: with the policies.
+        output: the parent folder of the experiment.
 
     Raises:
-        InputError: Optuna is not installed, or what its sampler needs.
+        InputError: Optuna is not installed, or a package that its sampler needs.
         SpecError: something cannot be read or used; every fault with its field.
     """
 
@@ -90,7 +90,7 @@ class Tuner:
         return self.output / self.tuning.spec.name
 
     def run(self, *, workers: int | None = None, executor: Executor | None = None) -> Tuned:
-        """Search, and hold what is best against the present configuration on the held-out weeks.
+        """Searches, and compares the best trial with the present configuration on the held-out weeks.
 
         Args:
             workers: how many processes of this machine replay; by default as many as there is work for. One
@@ -184,7 +184,7 @@ class Tuner:
         )
 
     def _measured(self, first: pl.DataFrame) -> tuple[list[Measurement], list[Measurement]]:
-        """What objectives and constraints are about, among what was measured of the present configuration.
+        """The metrics of the objectives and constraints, among those measured of the present configuration.
 
         Raises:
             SpecError: one of them was not measured, or its bound does not fit its unit.
@@ -205,7 +205,7 @@ class Tuner:
     def _check_values(
         self, first: pl.DataFrame, objectives: Sequence[Measurement], bounds: Sequence[Measurement]
     ) -> None:
-        """That the present configuration has a value of all of them, else nothing could be held against it.
+        """Checks that the present configuration has a value of all of them, so that trials can be compared.
 
         Raises:
             SpecError: it has none of some.
@@ -234,7 +234,7 @@ class Tuner:
         """The present value of everything that is searched.
 
         Raises:
-            SpecError: a name is none, or means several knobs of differing values.
+            SpecError: a name is unknown, or means several knobs of differing values.
         """
         faults = Faults()
         space, (arm,) = self.tuning.space, self.tuning.spec.arms
@@ -270,7 +270,7 @@ class Tuner:
     def _frames(
         self, points: Sequence[Point], window: str, crew: Crew[Item, Made]
     ) -> list[pl.DataFrame | None]:
-        """The metrics of points on a window, of all seeds together; None where an item failed."""
+        """The metrics of points on a window, with all seeds together; None if an item failed."""
         wanted = [self._of_point(point, window) for point in points]
         missing = {item.key: item for items in wanted for item in items}
         with closing(crew.make(self._folder.missing(missing.values()))) as news:
@@ -317,10 +317,10 @@ class Tuner:
 
 
 def _bounded(frame: pl.DataFrame, condition: Condition) -> Measurement:
-    """What a constraint is about.
+    """The metric of a constraint.
 
     Raises:
-        RunError, OptionError: nothing like that was measured, or the bound does not fit its unit.
+        RunError, OptionError: no such metric was measured, or the bound does not fit its unit.
     """
     found = found_as(frame, condition, given=True)
     condition.excess(found.unit, 0.0, 0.0)
@@ -328,11 +328,11 @@ def _bounded(frame: pl.DataFrame, condition: Condition) -> Measurement:
 
 
 def _mean(frame: pl.DataFrame, measured: Measurement) -> float | None:
-    """The mean of a metric over seeds; None where one of them has no value."""
+    """The mean of a metric over seeds; None if one of them has no value."""
     values = _rows(frame, measured)["value"].to_list()
     return None if not values or None in values else fsum(values) / len(values)
 
 
 def _rows(frame: pl.DataFrame, measured: Measurement) -> pl.DataFrame:
-    """What was measured of a metric, seed by seed."""
+    """The measurements of a metric, seed by seed."""
     return frame.filter(metric=measured.metric, scope=measured.scope, resource=measured.resource)

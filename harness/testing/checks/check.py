@@ -56,8 +56,7 @@ def check_run(
     For every policy these must hold:
 
     - *order*: every action is possible after the earlier ones; names of pods, preemptors and nodes exist;
-      nothing is
-      invented, and no job is lost;
+      nothing is invented, and no job is lost;
     - *time*: it never goes backwards. Within an instant ends come first, then what is gone, starts and
       arrivals. Work ends exactly when it is done, by the loss model; grace periods are kept exactly;
     - *capacity*: after every decision, of every node as it is then, or without nodes of the cluster. Nobody

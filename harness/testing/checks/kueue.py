@@ -116,8 +116,7 @@ class Kueue(ClusterQuotas):
         """Returns True if a queue uses more than its own quota, according to what Kueue knows.
 
         Kueue notices departures late. Also, the request for which a head waits counts as used by its queue,
-        for later
-        heads of the same cycle. It cannot be seen from outside.
+        for later heads of the same cycle. It cannot be seen from outside.
         """
         if self._until_the_last:
             return True  # it counts pods that have ended for as long as others of their job run

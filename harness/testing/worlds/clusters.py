@@ -1,8 +1,7 @@
 """Random manifests: nodes with taints and GPUs, Kueue's queues and cohorts, elastic quotas.
 
 Amounts are drawn in small units, which `Units` turns into quantities. So a world can have a few cores, or
-memory
-that only just fits 64 bits.
+memory that only just fits 64 bits.
 """
 
 from __future__ import annotations

@@ -214,8 +214,7 @@ def random_world(
     """Make a random world; the same seed gives the same one, on every version of Python and every machine.
 
     Every job fits the whole cluster, though maybe no single queue or node, so that every policy of `PLUGINS`
-    can
-    replay every world.
+    can replay every world.
 
     Args:
         seed: any whole number.

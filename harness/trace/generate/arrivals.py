@@ -1,9 +1,8 @@
 """Submission times of jobs: Poisson, diurnal, bursty, or at regular intervals.
 
 All random processes derive from one: a Poisson process of rate 1. Its time is stretched when few jobs come,
-and
-compressed when many come (time change by the integrated rate). The processes differ only in their rate over
-time.
+and compressed when many come (time change by the integrated rate). The processes differ only in their rate
+over time.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ def jobs_of(spec: Spec, seed: int) -> Iterator[pl.DataFrame]:
     """Yields the rows of a synthetic trace, ascending by submission, in the schema's types.
 
     A job depends on the seed, its stream's name and its number in the stream. It is the same whatever other
-    streams
-    there are, and however much of the trace is made. Jobs of one instant are in the order of the streams.
+    streams there are, and however much of the trace is made. Jobs of one instant are in the order of the
+    streams.
 
     Raises:
         SpecError: jobs would be submitted over more than a hundred years, or would be too many.

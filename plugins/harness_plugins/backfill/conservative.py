@@ -2,10 +2,8 @@
 
 A job that arrives gets the first moment from which it has room for its expected run time, beside running and
 reserved jobs. When a job ends, the waiting ones are moved in order. Each gets the first moment that is then
-possible,
-which is never later. Reservations fail to hold only if a job runs longer than expected. Then all are made
-anew, in
-order.
+possible, which is never later. Reservations fail to hold only if a job runs longer than expected. Then all
+are made anew, in order.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """EASY backfilling: a job may overtake those before it if it does not delay the first of them.
 
 The first waiting job has a reservation: the moment at which it finds room, under the expected ends of jobs.
-Another
-job may start before it in two cases. Either it is expected to be over by then, or the first job finds room
-then
-beside it, too.
-Resources that are free after a job ended at that very moment count as free then.
+Another job may start before it in two cases. Either it is expected to be over by then, or the first job finds
+room then beside it, too. Resources that are free after a job ended at that very moment count as free then.
 """
 
 from __future__ import annotations
@@ -25,8 +22,7 @@ class Easy(Generic[R, A, V]):
     """The jobs of one quota tree, or of all nodes.
 
     Shortcut: while nothing ends and no expected end moves, jobs that could not start cannot start later
-    either. The
-    reason is that free resources only shrink. Until then only new jobs are examined (`_fresh`).
+    either. The reason is that free resources only shrink. Until then only new jobs are examined (`_fresh`).
     """
 
     def __init__(self, capacity: Capacity[R, A, V], expected: Expected) -> None:

@@ -35,9 +35,8 @@ class Expected:
         """Returns the expected run time of a job that arrives, microseconds.
 
         With `last-two`, it is the mean of the last two run times of its user's jobs that have ended. It is at
-        most the
-        requested time. With fewer than two ended jobs, it is the requested time (Tsafrir et al. 2007, section
-        3).
+        most the requested time. With fewer than two ended jobs, it is the requested time (Tsafrir et al.
+        2007, section 3).
         """
         if self._estimate == "actual":
             return ENDLESS if job.duration is None else job.duration
@@ -57,8 +56,7 @@ class Expected:
         """Returns the new expected run time of a job that has outlived its old one, and its next step.
 
         A prediction is raised step by step to at most the requested time. Beyond that it has no bound,
-        because nothing ends
-        a job that runs longer.
+        because nothing ends a job that runs longer.
 
         Args:
             job: the job, which runs.

@@ -1,11 +1,9 @@
 """The jobs on each node from now on, under their expected run times.
 
 A reservation is a moment. The plan assumes that all running jobs end as expected. When its moment comes, a
-job is
-placed as it would be then: on the nodes of its plan if these are still free, or else on others. A job can be
-reserved a moment if two conditions hold. It finds nodes then, and every later job still finds nodes at its
-own
-reserved moment. So no job is delayed, and no job waits for certain nodes if others would do.
+job is placed as it would be then: on the nodes of its plan if these are still free, or else on others. A job
+can be reserved a moment if two conditions hold. It finds nodes then, and every later job still finds nodes at
+its own reserved moment. So no job is delayed, and no job waits for certain nodes if others would do.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Jobs on nodes: all pods of a job are placed at once, by kube-scheduler's filters and scores.
 
 The reservation of the first waiting job is a moment at which its pods find nodes. These nodes may change as
-other
-jobs start beside it. But at that moment there are always some.
+other jobs start beside it. But at that moment there are always some.
 """
 
 from __future__ import annotations
@@ -194,8 +193,7 @@ class OnNodes:
         """See `Capacity`.
 
         Pods are placed one by one. So a job can fail to find nodes although there are more than before. In
-        that case, the
-        nodes that were reserved before are used.
+        that case, the nodes that were reserved before are used.
         """
         snapshot, ends = self._then, {end: list(group) for end, group in groupby(running, key=_end)}
         snapshot.show({each.job.index: each.assignment for _, each in running})

@@ -43,10 +43,8 @@ class Backfill:
     """Whole jobs, on nodes or within quotas. No tree of quotas delays jobs of another one.
 
     The engine delivers everything that happens at an instant before it asks once. But a batch scheduler
-    decides after
-    each event. So events are kept and played here one by one, in the order of the option `ties`. Ends come in
-    the order
-    in which their jobs had arrived, and submissions in the order of arrival.
+    decides after each event. So events are kept and played here one by one, in the order of the option
+    `ties`. Ends come in the order in which their jobs had arrived, and submissions in the order of arrival.
     """
 
     def __init__(self, cluster: Cluster, options: Mapping[str, Any]) -> None:

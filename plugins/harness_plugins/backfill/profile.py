@@ -39,8 +39,8 @@ class Profile:
         """Returns the first moment from `now` on from which a job has quota for so long, and that quota.
 
         The last span has only running jobs that never end. If a job could never start in it, the job starts
-        at once when the
-        earlier spans have room. So there is always an answer for a job that may start in an empty cluster.
+        at once when the earlier spans have room. So there is always an answer for a job that may start in an
+        empty cluster.
         """
         first = roomy = 0
         while first < len(self._times):
@@ -61,8 +61,7 @@ class Profile:
         """Returns True if a request might have quota before a time, or another flavor at that time.
 
         Shortcut: a job that holds nothing before its reservation can have an earlier one only if some span
-        before it has
-        room. With a single flavor there is nothing to choose.
+        before it has room. With a single flavor there is nothing to choose.
         """
         if any(len(flavors) > 1 for flavors in request.groups):
             return True

@@ -1,8 +1,7 @@
 """Nodes with the pods of whole jobs on them, now or at an expected time.
 
 kube-scheduler's filters and scores choose the node of each pod (`harness.models.kube`). A job gets nodes for
-all of
-its pods or for none.
+all of its pods or for none.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ class Places:
         home: all nodes are one cluster.
         job: the job.
         nodes: positions of the nodes, pod by pod; a plan may change them until the job starts. -1 for a node
-            that
-            is gone.
+            that is gone.
+        devices: the GPUs that the pods have on their nodes; empty before the job starts.
     """
 
     __slots__ = ("devices", "job", "nodes")

@@ -1,4 +1,4 @@
-"""Elastic quotas: guarantees that are taken back by preemption, for pods and for gangs."""
+"""Elastic quotas: guarantees that quotas reclaim by preemption, for pods and for gangs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
     register(
         "elasticquota",
         _make,
-        help="quotas with a guarantee and a bound; a guarantee is taken back from those that borrow it",
+        help="quotas with a guarantee and a bound; a guarantee is reclaimed from quotas that borrow it",
         options=OPTIONS,
         running=running_jobs,
         ignored_fields=ignored_fields,
@@ -100,7 +100,7 @@ def _conformance(function: str) -> Callable[[Mapping[str, Any]], Any]:
 
 
 def _by_elastic_quotas(cluster: Cluster) -> bool:
-    """Always: it has nothing else to go by."""
+    """Always true: nothing but elastic quotas decides here."""
     return True
 
 

@@ -1,8 +1,8 @@
-"""ACK's documented rules about who may preempt whom, the default.
+"""ACK's documented rules of preemption between quotas, the default.
 
-A pod, or a gang, whose quota keeps to its `min` takes from quotas that use more than theirs. If its quota
-does not, it takes only from less important pods of its own quota. One without a quota takes from nobody.
-Nobody is a victim twice, or against a PodDisruptionBudget; pods that are protected are none.
+A pod, or a gang, whose quota keeps to its `min` may preempt pods of quotas that use more than theirs.
+Otherwise it may only preempt less important pods of its own quota. A pod without a quota may preempt no pod.
+No pod is a victim twice, or against a PodDisruptionBudget. Protected pods are never victims.
 https://www.alibabacloud.com/help/en/ack/ack-managed-and-ack-dedicated/user-guide/enable-preemptive-scheduling
 """
 
@@ -24,7 +24,7 @@ from harness_plugins.elastic_quota.quota_request import QuotaRequest
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Claim
 
-NO_QUOTA = "a pod that belongs to no quota may not preempt"
+NO_QUOTA = "a pod without a quota may not preempt"
 QUOTA_LEAVING = "not eligible until the pods that are leaving have given back their quota."
 NOT_LOWER = "its quota would exceed its min, and has no pod of lower priority"
 NOT_LOWER_BY_USAGE = "its quota uses more than its min, and has no pod of lower priority"
@@ -39,8 +39,8 @@ class AckRules:
         usage: the quota tree.
         budgets: the PodDisruptionBudgets, a hard rule here.
         protection: which pods are never victims.
-        by_usage: whether a quota claims its guarantee while what it uses is within its `min`, whatever it
-            requests. Otherwise its usage with the request has to be.
+        by_usage: True if a quota claims its guarantee while its usage is within its `min`, whatever it
+            requests. Otherwise its usage with the request must be.
         examines_all: see `Rules`.
     """
 
@@ -69,7 +69,7 @@ class AckRules:
         self._may_go: dict[NodeInfo, tuple[int, list[PodInfo]]] = {}  # with the node's generation
 
     def reclaims(self, quota: Quota | None, amounts: Amounts, own: Amounts) -> bool:
-        """Whether the quota is within its `min` in every resource: with the request, or by its usage alone.
+        """Returns True if the quota is within its `min` in every resource, with the request or without it.
 
         Room that was made for other pods of the quota counts as used, so that one guarantee is not claimed
         several times while victims leave.
@@ -81,7 +81,7 @@ class AckRules:
         return self._usage.tree.within_min(quota, amounts)
 
     def why_never(self, request: QuotaRequest, *, reclaims: bool) -> str | None:
-        """It has no quota, or nobody borrows, or nobody of its own quota is less important."""
+        """The reason: the pod has no quota, no quota borrows, or no pod of its quota is less important."""
         usage, quota = self._usage, request.quota
         if quota is None:
             return NO_QUOTA
@@ -96,9 +96,10 @@ class AckRules:
     def why_not_eligible(
         self, request: QuotaRequest, expected: NodeInfo | None, *, reclaims: bool
     ) -> str | None:
-        """It never preempts, or it waits for what leaves the node where room was made for it, or its quota.
+        """The reason: the pod never preempts, or it waits for leaving pods of its node or its quota.
 
-        The dry run that made the room took all that to have left.
+        The node is one on which room was made for it. The dry run that made the room counted these pods as
+        gone.
         """
         if not request.pod.preempts:
             return NEVER_PREEMPTS
@@ -124,7 +125,7 @@ class AckRules:
         return AckClaim(self, self._usage, self._budgets, request.pod, request.quota, reclaims=reclaims)
 
     def may_go(self, node: NodeInfo) -> Sequence[PodInfo]:
-        """The pods on a node that may be victims of others, least important first; budgets aside."""
+        """The pods on a node that may be victims of others, least important first, regardless of budgets."""
         known = self._may_go.get(node)
         if known is not None and known[0] == node.generation:
             return known[1]
@@ -137,15 +138,15 @@ class AckRules:
 
 @final
 class AckClaim:
-    """What a pod may take: from those that borrow if it reclaims, else from its own quota; see `Claim`.
+    """The victims that a pod may have: of quotas that borrow if it reclaims, else of its own; see `Claim`.
 
     Args:
-        rules: say who may go at all.
+        rules: say which pods may be victims at all.
         usage: the quotas.
         budgets: the PodDisruptionBudgets.
         pod: the pod.
         quota: its quota.
-        reclaims: whether it takes from others what is guaranteed to its quota.
+        reclaims: whether it reclaims its quota's guarantee from others.
     """
 
     def __init__(
@@ -176,10 +177,10 @@ class AckClaim:
         return set().union(*(usage.nodes_of(leaf) for leaf in losing))
 
     def potential_victims(self, node: NodeInfo) -> list[PodInfo]:
-        """Borrowers of other quotas for a pod that reclaims, else less important pods of its own.
+        """Borrowing pods of other quotas for a pod that reclaims, else less important pods of its own quota.
 
-        Pods of its own gang, or its own job, are none. The least important ones come first: they use up the
-        disruptions that budgets allow, and a quota's pods are taken until it no longer borrows.
+        Pods of its own gang or job are never among them. The least important ones come first: they use up the
+        disruptions that budgets allow, and a quota loses pods until it no longer borrows.
         """
         pod, quota, lent, quota_of = self._pod, self._quota, self._lent, self._usage.of
         found: list[PodInfo] = []
@@ -206,7 +207,7 @@ class AckClaim:
         return found
 
     def _disrupts(self, victim: PodInfo, left: dict[int, int]) -> bool:
-        """Whether all budgets allow that it goes, too; it then uses up one disruption of each."""
+        """Returns True if all budgets also allow this victim, which then uses up one disruption of each."""
         budgets = self._budgets
         charged = list(budgets.charged(victim))
         if any(left.setdefault(number, budgets.allowed[number]) < 1 for number in charged):

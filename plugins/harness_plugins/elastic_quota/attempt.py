@@ -1,4 +1,4 @@
-"""One attempt at a pod, or at a gang as one: where its pods go, whom that costs, or why it fails.
+"""One attempt at a pod, or at a whole gang: the nodes and victims, or the reason of failure.
 
 An attempt changes nothing: cache, quotas and budgets are as before when it is over.
 """
@@ -32,11 +32,11 @@ from harness_plugins.elastic_quota.search import DefaultSearch, QuotaSearch, Sea
 from harness_plugins.elastic_quota.shortcuts.kept_dry_runs import KeptDryRuns
 from harness_plugins.elastic_quota.tentative import TentativePlacement
 
-TOO_FEW = "fewer pods of its group are there than have to be placed together"
+TOO_FEW = "its group has fewer pods than must be placed together"
 
 
 class Whole(NamedTuple):
-    """What pods of one quota request together; `first` is the request of the first of them."""
+    """The total request of pods of one quota; `first` is the request of the first of them."""
 
     first: QuotaRequest
     own: dict[str, int]
@@ -47,7 +47,7 @@ class Whole(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """All pods get a node as things stand."""
+    """The outcome: all pods get a node without preemption."""
 
     nodes: Mapping[PodInfo, NodeInfo]
 
@@ -55,7 +55,7 @@ class Placed:
 @final
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Room that is made for one pod: on which node, which victims in which order, why, and the detail."""
+    """Room that is made for one pod: the node, the ordered victims, the reason, and the detail."""
 
     pod: PodInfo
     chosen: Candidate
@@ -67,11 +67,11 @@ class Step:
 @final
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A preemption helps all pods.
+    """The outcome: a preemption helps all pods.
 
     Attributes:
-        nodes: where each of them goes.
-        steps: what is done for those that need room to be made.
+        nodes: the node of each pod.
+        steps: the preemptions for those that need room.
         search: how it was found.
         rejecting: the plugins that rejected pods.
     """
@@ -93,10 +93,10 @@ class Attempts:
         scheduling: finds nodes.
         budgets: the PodDisruptionBudgets.
         usage: the quotas.
-        nominated: who is nominated to nodes.
-        rules: who may preempt whom by quotas.
+        nominated: the pods nominated to nodes.
+        rules: the rules of preemption between quotas.
         default: preempts for pods that belong to no quota; None leaves that to the rules.
-        preempts: whether anybody is preempted at all.
+        preempts: whether there is any preemption.
     """
 
     def __init__(
@@ -124,13 +124,13 @@ class Attempts:
         return KeptDryRuns(self._usage, self._cache) if self._rules.keeps_dry_runs else None
 
     def renew(self) -> None:
-        """Nodes have changed, or their order has: nothing that was kept of them holds."""
+        """Nodes or their order have changed: drops all results that depend on them."""
         self._kept = self._new_answers()
         if self._default is not None:
             self._default.renew()
 
     def try_pod(self, pod: PodInfo) -> Outcome:
-        """Try one pod."""
+        """Tries one pod."""
         request = quota_request(pod, self._usage, self._nominated.besides([pod]))
         found = self._find_node(request)
         if isinstance(found, NodeInfo):
@@ -141,14 +141,14 @@ class Attempts:
         return refusal or self._make_room([pod], search, {}, {pod: found})
 
     def try_gang(self, pods: Sequence[PodInfo], least: int) -> Outcome:
-        """Try pods one after the other, each with those before it in place; if one fails, all do.
+        """Tries pods one after the other, each with those before it in place; if one fails, all do.
 
-        Where fewer than all have to be placed together, those that fit are, if they are enough; the others
-        are a list of their own afterwards. Room is made for all of a list or for none.
+        If fewer than all must be placed together, those that fit are placed, provided there are enough. The
+        others then form a list of their own. Room is made for all pods of a list or for none.
 
-        A gang that no preemption can help fails at its first pod that gets no node. It fails before anything
-        is placed if its quota has no room for all of it. Where the next search begins is then as before, as
-        it is after an equal gang that is not tried.
+        A gang that no preemption can help fails at its first pod without a node. If its quota has no room for
+        all of it, it fails before anything is placed. The next search then begins at the same node as before.
+        The same holds after an equal gang that is not tried.
         """
         start = self._scheduling.start
         outcome = self._try_together(pods, least)
@@ -203,7 +203,7 @@ class Attempts:
         )
 
     def _find_node(self, request: QuotaRequest) -> NodeInfo | Failure:
-        """The node that a pod gets, if its quota lets it in."""
+        """The node that a pod gets, if its quota admits it."""
         if request.excess is not None:
             return self._failure(request, request.excess)
         found = self._scheduling.schedule(request.pod)
@@ -215,7 +215,7 @@ class Attempts:
         return Failure(request, self._scheduling.pre_filter(request.pod), self._cache, None, excess)
 
     def _fitting(self, pods: Sequence[PodInfo], others: Others | None) -> Mapping[PodInfo, NodeInfo]:
-        """The pods that get a node as things stand, each with those before it in place."""
+        """The pods that get a node without preemption, each with those before it in place."""
         tentative = TentativePlacement(self._cache, self._usage, self._budgets)
         try:
             for pod in pods:
@@ -229,7 +229,7 @@ class Attempts:
     # --- gangs --------------------------------------------------------------------------------------------
 
     def _wholes(self, pods: Sequence[PodInfo], others: Others | None) -> dict[Quota | None, Whole]:
-        """What the pods of a gang request together, for each of their quotas."""
+        """The total request of a gang's pods to each of their quotas."""
         wholes: dict[Quota | None, Whole] = {}
         for pod in pods:
             quota = self._usage.quota_of(pod)
@@ -243,7 +243,7 @@ class Attempts:
         return wholes
 
     def lets_in(self, pods: Sequence[PodInfo]) -> bool:
-        """Whether the quotas of pods have room for all of them now, beside those that are nominated."""
+        """Returns True if the quotas of pods have room for all of them now, besides nominated pods."""
         wholes = self._wholes(pods, self._nominated.besides(pods))
         return all(
             whole.first.excess is None and self._over(quota, whole) is None for quota, whole in wholes.items()
@@ -258,7 +258,7 @@ class Attempts:
     # --- preemption ---------------------------------------------------------------------------------------
 
     def _search(self, reclaims: Mapping[Quota | None, bool]) -> Search | None:
-        """How an attempt of pods of these quotas looks for victims; None when it does not."""
+        """The search for victims in an attempt of pods of these quotas; None when there is none."""
         if not self._preempts:
             return None
         if self._default is not None and None in reclaims:
@@ -282,12 +282,12 @@ class Attempts:
         placed: Mapping[PodInfo, NodeInfo],
         failures: Mapping[PodInfo, Failure],
     ) -> Planned | QuotaRefusal:
-        """Make room for one pod after the other, in simulation; one that cannot be helped ends it for all.
+        """Makes room for one pod after the other, in simulation; if one cannot be helped, all fail.
 
         Args:
             pods: all pods of the attempt.
-            search: how victims are looked for.
-            placed: the pods that get a node as things stand.
+            search: the search for victims.
+            placed: the pods that get a node without preemption.
             failures: the others.
         """
         assert search is not None, "room is made without a preemption"
@@ -327,7 +327,7 @@ class Attempts:
 
 
 def _as_seen(refusal: QuotaRefusal, tentative: TentativePlacement) -> QuotaRefusal:
-    """A refusal with its figures, if pods have been placed to try them: they are gone when it is recorded."""
+    """A refusal with its figures if pods have been placed on trial: they are gone when it is recorded."""
     return refusal.with_figures() if tentative.placed else refusal
 
 

@@ -1,7 +1,7 @@
-"""Capacity scheduling: the rules of scheduler-plugins about who may preempt whom.
+"""Capacity scheduling: the rules of scheduler-plugins for preemption between quotas.
 
-Quotas are flat, one a namespace. A pod that would borrow takes from its own namespace, by priority; one that
-requests its guarantee takes from namespaces that borrow, whatever their priority.
+Quotas are flat, one per namespace. A pod that would borrow preempts in its own namespace, by priority. A pod
+that requests its guarantee preempts in namespaces that borrow, whatever their priority.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class CapacityRules:
         self._usage = usage
 
     def reclaims(self, quota: Quota | None, amounts: Amounts, own: Amounts) -> bool:
-        """Whether the quota stays within its `min`, in the core resources and those that are asked for."""
+        """Returns True if the quota stays within its `min`, in the core resources and the requested ones."""
         return quota is not None and quota.over_min(amounts) is None
 
     def why_never(self, request: QuotaRequest, *, reclaims: bool) -> str | None:
-        """Nobody borrows, or nobody of the quota, or outside of all quotas, is less important."""
+        """The reason: no quota borrows, or no pod of the quota (or outside of quotas) is less important."""
         usage, quota = self._usage, request.quota
         if not reclaims:
             return None if usage.has_lower(quota, request.pod.priority) else "no pod of lower priority"
@@ -55,13 +55,13 @@ class CapacityRules:
     def why_not_eligible(
         self, request: QuotaRequest, expected: NodeInfo | None, *, reclaims: bool
     ) -> str | None:
-        """It never preempts, or it waits for pods that are leaving its node, whatever made them leave."""
+        """The reason: it never preempts, or it waits for pods that are leaving its node for any reason."""
         return waits_for_victims(request, expected, self._usage, reclaims=reclaims)
 
     def exceeded(self, request: QuotaRequest) -> Exceeded:
-        """All bounds; nominated pods do not count when all potential victims are gone.
+        """All bounds. While all potential victims are removed, nominated pods do not count.
 
-        They do in the attempt that follows.
+        They do count in the attempt that follows.
         """
         tree = self._usage.tree
         return Exceeded(request.excesses(tree), request.own_excesses(tree))
@@ -73,7 +73,7 @@ class CapacityRules:
 
 @final
 class CapacityClaim:
-    """What a pod may take from those that borrow if it reclaims, else from its own quota; see `Claim`.
+    """The victims that a pod may have: of quotas that borrow if it reclaims, else of its own; see `Claim`.
 
     Args:
         usage: the quotas.
@@ -97,7 +97,7 @@ class CapacityClaim:
         return {position for leaf in losing for position in usage.nodes_of(leaf)}
 
     def potential_victims(self, node: NodeInfo) -> list[PodInfo]:
-        """Borrowers of other quotas for a pod that reclaims, else less important pods of its own."""
+        """Borrowers of other quotas for a pod that reclaims, else less important pods of its own quota."""
         pod, quota, usage = self._pod, self._quota, self._usage
         least_first = (each for each in reversed(node.by_importance()) if not are_mates(each, pod))
         if self._reclaims:

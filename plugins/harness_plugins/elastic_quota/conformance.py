@@ -33,7 +33,7 @@ _REASONS = {"max": "overMax", "min": "overAggregatedMin", "runtime": "runtime", 
 
 
 def answer(case: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer a case of `elasticquota/preempt`: is the pod let in, and whom does it preempt on which node."""
+    """Answers a case of `elasticquota/preempt`: whether the pod is admitted, the node, and the victims."""
     asked = question_of(case)
     tree = QuotaTree(asked.cluster.elastic_quotas, hierarchical=False)
     usage = _usage(asked.cluster, tree, asked.running)
@@ -47,7 +47,7 @@ def answer(case: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def runtime(case: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer a case of `koordinator/runtime`: what each quota asks for, uses and may use."""
+    """Answers a case of `koordinator/runtime`: the request, usage and runtime of each quota."""
     world = world_of(case)
     tree, runtimes = _with_runtimes(case, world.cluster)
     usage = _usage(world.cluster, tree, world.pods)
@@ -60,7 +60,7 @@ def runtime(case: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def attempt(case: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer a case of `koordinator/preempt`: is the pod let in, and whom does it preempt on which node."""
+    """Answers a case of `koordinator/preempt`: whether the pod is admitted, the node, and the victims."""
     asked = question_of(case)
     tree, _ = _with_runtimes(case, asked.cluster)
     usage = _usage(asked.cluster, tree, asked.running)
@@ -81,7 +81,7 @@ def _with_runtimes(case: Mapping[str, Any], cluster: Cluster) -> tuple[QuotaTree
 
 
 def _usage(cluster: Cluster, tree: QuotaTree, pods: Iterable[PodInfo]) -> QuotaUsage:
-    """The quotas of a cluster, with what its pods ask for and hold."""
+    """The quotas of a cluster, with what its pods request and hold."""
     usage = QuotaUsage(cluster, tree)
     for pod in pods:
         usage.ask(pod)
@@ -105,7 +105,7 @@ def explain(case: Mapping[str, Any]) -> str:
 
 
 def _pre_filter(request: QuotaRequest) -> dict[str, str]:
-    """Whether the quota lets a pod in."""
+    """The result of the quota's check of a pod."""
     if request.excess is None:
         return {"preFilter": "Success"}
     return {"preFilter": Code.UNSCHEDULABLE.value, "preFilterReason": _REASONS[request.excess.bound]}
@@ -141,7 +141,7 @@ def _outcome(request: QuotaRequest, asked: Question, usage: QuotaUsage, rules: R
 
 
 def _used(usage: QuotaUsage) -> dict[str, dict[str, str]]:
-    """Quota -> what it uses, as the corpora write it."""
+    """Quota -> its usage, as the corpora write it."""
     quotas = usage.tree.quotas.values()
     return _as_recorded({quota.name: {k: v for k, v in quota.used.items() if v} for quota in quotas})
 

@@ -1,6 +1,6 @@
-"""What quotas say in the dry run of a preemption on one node.
+"""The quotas' part in the dry run of a preemption on one node.
 
-Who may be a victim at all is the semantics' to say, and so is which bounds count when; the dry run itself is
+The semantics decide which pods may be victims at all, and which bounds count when. The dry run itself is
 kube-scheduler's.
 """
 
@@ -17,21 +17,21 @@ from harness.models.kube.pod import PodInfo
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 OVER_QUOTA = Status(Code.UNSCHEDULABLE, "", ("global quota max exceeded",))
-"""The preemptor's quota does not let it in even when all potential victims are gone."""
+"""The preemptor's quota does not admit it even when all potential victims are gone."""
 
 
 NO_VICTIMS = Status(Code.UNRESOLVABLE, "", ("no pod on it may be a victim",))
-"""There is nobody on a node who may be a victim."""
+"""No pod on a node may be a victim."""
 
 
 def no_victims(pod: PodInfo, node: NodeInfo) -> Status:
-    """The same in scheduler-plugins' words."""
+    """No pod on a node may be a victim, in scheduler-plugins' words."""
     said = f"No victims found on node {node.name} for preemptor pod {pod.name}"
     return Status(Code.UNRESOLVABLE, "", (said,))
 
 
 class Exceeded(NamedTuple):
-    """Which bounds a pod exceeds that count in a dry run.
+    """The exceeded bounds that count in a dry run.
 
     Attributes:
         back: those that count when a potential victim is put back.
@@ -44,9 +44,9 @@ class Exceeded(NamedTuple):
 
 @final
 class Shortfall:
-    """How much has to be given back so that a quota lets a pod in.
+    """The amounts that must be freed so that a quota admits a pod.
 
-    Pods are taken away and put back, so that no other bound than those exceeded now comes to be exceeded.
+    Pods are removed and put back, so that no bounds other than those exceeded now can become exceeded.
 
     Args:
         excesses: the bounds that are exceeded.
@@ -66,7 +66,7 @@ class Shortfall:
                     self._left[place] += sign * amounts.get(resource, 0)
 
     def is_covered(self) -> bool:
-        """Whether so much is given back."""
+        """Returns True if enough has been freed."""
         for left in self._left:  # noqa: SIM110 `all` of a generator takes twice as long, for one bound or two
             if left > 0:
                 return False
@@ -80,8 +80,8 @@ class QuotaBound:
     Args:
         exceeded: these.
         usage: the quotas.
-        twice: whether a pod that leaves no room on the node is also held against the quota. The whole node
-            fails if the quota refuses too, as in scheduler-plugins and Koordinator.
+        twice: whether a pod that finds no room on the node is also checked against the quota. If the quota
+            refuses too, the whole node fails, as in scheduler-plugins and Koordinator.
     """
 
     __slots__ = ("_back", "_gone", "_twice", "_usage")

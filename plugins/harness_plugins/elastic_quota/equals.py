@@ -1,4 +1,4 @@
-"""Which pods, and which gangs, differ in nothing that counts, so that where one fails all do."""
+"""Groups of equal pods and of equal gangs, so that if one fails, all do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Equals:
     """Knows the peers of each pod and gang.
 
     Args:
-        usage: tells which quota a pod belongs to.
+        usage: finds the quota of a pod.
     """
 
     def __init__(self, usage: QuotaUsage) -> None:
@@ -23,16 +23,16 @@ class Equals:
         self._peers: dict[object, Peers] = {}
 
     def renew(self) -> None:
-        """Quotas have changed, and pods that were alike may differ: all get other peers."""
+        """Quotas have changed, and formerly equal pods may differ: all get new peers."""
         self._peers.clear()
 
     def of_pod(self, pod: PodInfo) -> Peers:
-        """Pods of one template, quota and priority."""
+        """The pods of the same template, quota and priority."""
         quota, apart = self._usage.quota_of(pod), self._apart(job_of(pod))
         return self._peers.setdefault((pod.template, quota, pod.priority, pod.preempts, apart), Peers())
 
     def of_gang(self, gang: Gang) -> Peers:
-        """The same for gangs without a bound pod; others, and pod groups, change as pods join."""
+        """Gangs without a bound pod that are equal; other gangs, and pod groups, change as pods join."""
         pods = gang.in_order()
         if not gang.is_whole:
             return Peers(loose=True)
@@ -42,9 +42,9 @@ class Equals:
         return self._peers.setdefault(key, Peers(loose=gang.least is not None))
 
     def _apart(self, job: Job) -> int | None:
-        """Which job it is, where its pods may be victims of its equals and not of itself; else None.
+        """The job's index, if its pods may be victims of its equals but not of itself; else None.
 
-        They are those of several quotas: pods of one job and quota are equally important.
+        This is so if its pods are of several quotas: pods of one job and quota are equally important.
         """
         if len(job.pod_sets) == 1:
             return None

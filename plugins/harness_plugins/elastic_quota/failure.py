@@ -1,4 +1,4 @@
-"""Why a pod got no node: its quota does not let it in, or no node has room."""
+"""Why a pod got no node: its quota does not admit it, or no node has room."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness_plugins.elastic_quota.quota_detail import states
 from harness_plugins.elastic_quota.quota_request import QuotaRequest
 
 PLUGIN = "ElasticQuota"
-"""Who rejects a pod that its quota does not let in, among the plugins of kube-scheduler."""
+"""The name of the plugin that rejects a pod because of its quota, among kube-scheduler's plugins."""
 
 _NAMED = 3
 
@@ -29,8 +29,8 @@ class Failure(NamedTuple):
         request: its request.
         state: the counts of the attempt.
         cache: the nodes.
-        diagnosis: why each node rejected it; None when its quota did, and no node was looked at.
-        excess: why its quota did, or that of its gang.
+        diagnosis: why each node rejected it; None if its quota did, and no node was looked at.
+        excess: why its quota rejected it, or that of its gang.
     """
 
     request: QuotaRequest
@@ -48,7 +48,7 @@ class Failure(NamedTuple):
     def rejecting(self) -> frozenset[str]:
         """The plugins that rejected the pod.
 
-        When its quota did, every deletion may help, as if resources of nodes were short.
+        If its quota did, every deletion may help, as if resources of nodes were short.
         """
         if self.diagnosis is None:
             return frozenset((PLUGIN, NODE_RESOURCES_FIT))
@@ -56,7 +56,7 @@ class Failure(NamedTuple):
 
     @property
     def expected(self) -> NodeInfo | None:
-        """The node that a preemption made room on, unless it can never run the pod."""
+        """The node on which a preemption made room, unless it can never run the pod."""
         node = self.cache.by_name.get(self.request.pod.nominated)
         if node is not None and self.diagnosis is not None:
             return None if self.diagnosis.status(node).code is Code.UNRESOLVABLE else node
@@ -64,18 +64,18 @@ class Failure(NamedTuple):
 
 
 class QuotaRefusal(NamedTuple):
-    """Why a pod, or a gang because of one of its pods, was not helped by a preemption.
+    """Why a preemption did not help a pod, or a gang because of one of its pods.
 
     Attributes:
         pod: the pod that could not be placed.
-        rule: which rule said so, in words.
+        rule: the rule behind it, in words.
         failure: why it got no node.
-        nodes: why each node is no candidate, by position; empty where nodes did not matter.
+        nodes: why each node is no candidate, by position; empty if nodes did not matter.
         keeps: whether nominations stay: it waits for victims to leave, or a dry run ended in an error.
         rejecting: the plugins that rejected pods.
         place: the pod's place among those of its gang; None for a pod by itself.
-        figures: what nodes and quotas had at the attempt; None until they are asked for, which is before
-            anything changes.
+        figures: the figures of nodes and quotas at the attempt; None until they are requested, which happens
+            before anything changes.
     """
 
     pod: str
@@ -89,19 +89,19 @@ class QuotaRefusal(NamedTuple):
 
     @property
     def said(self) -> tuple[str, str]:
-        """What tells refusals apart; nodes and amounts do not."""
+        """The key of equal refusals; nodes and amounts do not count."""
         excess = self.failure.excess
         return self.rule, in_words(excess) if excess is not None else ""
 
     def with_figures(self) -> QuotaRefusal:
-        """The same, for the record: when it is written, pods that are tried may no longer be in place.
+        """The refusal with its figures, for the record: by then, pods on trial may have been removed.
 
-        What is written of equal pods is the same object then, which is turned into text once.
+        Equal pods then share one record object, which is turned into text once.
         """
         return self if self.figures is not None else self._replace(figures=self._figures())
 
     def detail(self) -> dict[str, Any]:
-        """The figures for the record; nodes that say the same are counted, and the first ones named."""
+        """The figures for the record; equal answers of nodes are counted, and the first nodes named."""
         said = self._figures() if self.figures is None else self.figures
         request = self.failure.request
         job, labels = request.pod.job, request.pod.template.labels
@@ -142,7 +142,7 @@ class QuotaRefusal(NamedTuple):
 
 
 def in_words(excess: Excess) -> str:
-    """What a quota says to a pod that it does not let in."""
+    """The quota's reason for rejecting a pod, in words."""
     if not excess.quota:
         return f"all quotas together would use more {excess.resource} than their min"
     if excess.bound == FIRM:

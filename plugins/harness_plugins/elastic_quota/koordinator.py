@@ -1,7 +1,7 @@
-"""Koordinator's elastic quotas: a tree in which what a quota may use follows from what all of them ask for.
+"""Koordinator's elastic quotas: a tree in which each quota's runtime depends on the requests of all.
 
-A pod is admitted within the runtime of its quota, and preempts less important pods of its own quota. What is
-lent comes back not by preemption but by `revoke.py`.
+A pod is admitted within the runtime of its quota, and preempts less important pods of its own quota. Lent
+quota comes back by `revoke.py`, not by preemption.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from harness_plugins.elastic_quota.quota_request import QuotaRequest
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Claim, waits_for_victims
 
-NO_QUOTA = "a pod that belongs to no quota preempts nobody"
-FIRM_PODS = "no preemption gives back min that pods use which must not be preempted"
+NO_QUOTA = "a pod without a quota may not preempt"
+FIRM_PODS = "pods that must not be preempted leave too little of min"
 
 
 @final
@@ -28,7 +28,8 @@ class KoordinatorRules:
 
     Args:
         usage: the quotas, with runtimes.
-        quirks: whether dry runs do what only Koordinator's code explains, see `exceeded`.
+        quirks: whether dry runs follow properties of Koordinator's code that nothing else explains, see
+            `exceeded`.
     """
 
     names_nodes = False
@@ -45,7 +46,7 @@ class KoordinatorRules:
 
     @property
     def counts_twice(self) -> bool:
-        """As its code does it."""
+        """True if Koordinator's code does so: with quirks."""
         return self._quirks
 
     def reclaims(self, quota: Quota | None, amounts: Amounts, own: Amounts) -> bool:
@@ -53,10 +54,10 @@ class KoordinatorRules:
         return False
 
     def why_never(self, request: QuotaRequest, *, reclaims: bool) -> str | None:
-        """It has no quota, or nobody of its quota is less important.
+        """The reason: it has no quota, or no pod of its quota is less important.
 
-        Without quirks a pod that must not be preempted preempts nobody either where such pods use all of the
-        `min`, which no preemption changes.
+        Without quirks there is a further reason. A pod that must not be preempted preempts no pod if such
+        pods use all of the `min`, because no preemption changes that.
         """
         pod, quota = request.pod, request.quota
         if quota is None:
@@ -70,14 +71,14 @@ class KoordinatorRules:
     def why_not_eligible(
         self, request: QuotaRequest, expected: NodeInfo | None, *, reclaims: bool
     ) -> str | None:
-        """It never preempts, or less important pods of its quota are leaving its node."""
+        """The reason: it never preempts, or less important pods of its quota are leaving its node."""
         return waits_for_victims(request, expected, self._usage, reclaims=False)
 
     def exceeded(self, request: QuotaRequest) -> Exceeded:
-        """Its runtime, in the resources that the pod requests, and only as victims are put back.
+        """Its runtime, in the resources that the pod requests, and only while victims are put back.
 
-        So admission may refuse the pod after its victims are gone. Without quirks all counts that counts in
-        admission, also when all potential victims are gone.
+        So admission may refuse the pod after its victims are gone. Without quirks, all bounds of admission
+        count, also when all potential victims are gone.
         """
         excesses = request.excesses(self._usage.tree)
         if not self._quirks:
@@ -92,7 +93,7 @@ class KoordinatorRules:
 
 @final
 class KoordinatorClaim:
-    """What a pod may take from less important pods of its own quota; see `Claim`.
+    """The potential victims of a pod: less important pods of its own quota; see `Claim`.
 
     Args:
         usage: the quotas.
@@ -104,12 +105,12 @@ class KoordinatorClaim:
         self._request = request
 
     def where(self) -> Collection[int]:
-        """Nodes with pods of its own quota; none where it has none (`disableDefaultQuotaPreemption`)."""
+        """Nodes with pods of its own quota; none if it has none (`disableDefaultQuotaPreemption`)."""
         quota = self._request.quota
         return () if quota is None else self._usage.nodes_of(quota)
 
     def potential_victims(self, node: NodeInfo) -> list[PodInfo]:
-        """Less important pods of its own quota that may be preempted, but none of its own gang or job."""
+        """Less important pods of its own quota that may be preempted, except those of its own gang or job."""
         pod, of = self._request.pod, self._usage.of
         lower = (each for each in node.by_importance() if each.priority < pod.priority)
         own = (each for each in lower if of(each).quota is self._request.quota and not of(each).firm)

@@ -1,4 +1,4 @@
-"""Which jobs exceed their elastic quota even when they are alone in it."""
+"""Finds the jobs that exceed their elastic quota even when they are alone in it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def usage_of(cluster: Cluster, options: Mapping[str, Any]) -> QuotaUsage:
 
 
 def never_by_quota(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Why a job exceeds its quota even when it is alone in it, whatever quotas change while it waits."""
+    """Returns why a job exceeds its quota even when alone in it, whatever quotas change while it waits."""
 
     def judge(state: Cluster) -> Callable[[Job], Never | None]:
         return QuotaLimits(usage_of(state, options), state, options).never
@@ -58,7 +58,7 @@ def never_by_quota(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
 
 @final
 class QuotaLimits:
-    """What jobs may ask of their quotas at most.
+    """The most that jobs may ask of their quotas.
 
     Args:
         usage: the quotas.
@@ -82,7 +82,7 @@ class QuotaLimits:
         return known[0]
 
     def _in_group(self, job: Job) -> bool:
-        """Whether pods of a job belong to a pod group, which may need fewer of them, or others besides."""
+        """Returns True if pods of a job belong to a pod group, which may need fewer of them, or others."""
         return any(membership_of(job.namespace, each.labels, self._groups) for each in job.pod_sets)
 
     def _too_large(self, job: Job, *, together: bool) -> Never | None:

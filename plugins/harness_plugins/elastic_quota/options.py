@@ -37,17 +37,17 @@ _LEFT_OUT = {
 
 
 def quotas_ever(cluster: Cluster) -> Mapping[str, ElasticQuota]:
-    """All elastic quotas that there are at some time."""
+    """All elastic quotas that exist at some time."""
     return ever(cluster).elastic_quotas
 
 
 def semantics_asked(cluster: Cluster, options: Mapping[str, Any]) -> str:
-    """What the option says, else what the manifests of all quotas stand for that there are at some time."""
+    """The semantics of the option, else of the manifests of all quotas that exist at some time."""
     return semantics_of(quotas_ever(cluster), options["semantics"])
 
 
 def without_elastic_quotas(cluster: Cluster) -> Cluster:
-    """The same cluster, which has no elastic quotas at any time."""
+    """The same cluster without elastic quotas at any time."""
     changes = (
         Instant(at, tuple(edit for edit in edits if edit.kind != ELASTIC_QUOTA))
         for at, edits in cluster.changes
@@ -56,14 +56,14 @@ def without_elastic_quotas(cluster: Cluster) -> Cluster:
 
 
 def places_gangs(cluster: Cluster, options: Mapping[str, Any]) -> bool:
-    """Whether the pods of a gang are placed together: as the option says, else as the semantics do."""
+    """Returns True if a gang's pods are placed together: as the option says, else as the semantics do."""
     gang: str | None = options[GANG.name]
     semantics = semantics_asked(cluster, options)
     return semantics == ACK if gang is None else gang == TOGETHER
 
 
 def ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """Which semantics the manifests chose, or are not heeded; options and pod groups that do not count."""
+    """Notes on the chosen semantics, on ignored manifests, and on options and pod groups without effect."""
     asked: str | None = options["semantics"]
     quotas = quotas_ever(cluster)
     native = semantics_of(quotas)
@@ -83,7 +83,7 @@ def ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str
 
 
 def parse_label(text: str) -> tuple[str, str | None] | None:
-    """`key` or `key=value` as a pair, in which None stands for any value; None for an empty text."""
+    """Parses `key` or `key=value` as a pair, in which None stands for any value; None for an empty text."""
     key, equals, value = text.partition("=")
     if not key and equals:
         raise InputError(f"{text!r} is not a label; write key or key=value")
@@ -99,7 +99,7 @@ _OF_ACK = (
     Option(
         "claims",
         WITH_REQUEST,
-        "with ack, what has to be within min so that a quota claims it: its usage, or also the request",
+        "with ack, what must be within min so that a quota claims it: its usage, or also the request",
         choices=(BY_USAGE, WITH_REQUEST),
     ),
     Option(
@@ -124,11 +124,11 @@ _OF_KOORDINATOR = (
     Option(
         "revokeAfter",
         2 * MINUTE,
-        f"{_KOORDINATORS}how long a quota may use more than its runtime; then pods are evicted",
+        f"{_KOORDINATORS}how long a quota may exceed its runtime before pods are evicted",
         type=parse_duration,
     ),
     Option("quirks", True, f"{_KOORDINATORS}also do what only its code explains", type=boolean),
-    Option("enableMinQuotaScale", True, f"{_KOORDINATORS}scale mins down where there is less", type=boolean),
+    Option("enableMinQuotaScale", True, f"{_KOORDINATORS}scale mins down if nodes have less", type=boolean),
     Option("enableCheckParentQuota", False, f"{_KOORDINATORS}also ask the quotas above", type=boolean),
     Option("multiQuotaTree", False, f"{_KOORDINATORS}trees share what their roots say", type=boolean),
 )

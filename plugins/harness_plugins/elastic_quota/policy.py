@@ -1,4 +1,4 @@
-"""The policies `elasticquota` and `auto`: jobs become pods, as for kube-scheduler, and quotas have a say."""
+"""The policies `elasticquota` and `auto`: jobs become pods, as for kube-scheduler, and quotas count."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from harness_plugins.kube.policy import configuration_of, fits_no_node
 
 
 def elastic_quota(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
-    """Preemption by quotas; pods without a quota preempt nobody.
+    """Preemption by quotas; pods without a quota preempt no pod.
 
     Raises:
         InputError: the cluster has no nodes, or no quotas.
@@ -49,18 +49,18 @@ def elastic_quota(cluster: Cluster, view: View, options: Mapping[str, Any]) -> P
 def _require_quotas(cluster: Cluster) -> None:
     if not quotas_ever(cluster):
         raise InputError(
-            "elasticquota preempts by quotas, and the cluster has none",
+            "elasticquota preempts by quotas, but the cluster has none",
             hint="give an ElasticQuotaTree or ElasticQuotas, or use the plugin auto",
         )
 
 
 def auto(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
-    """What `preemptionAlgorithm` says; by default preemption by quotas where there are any, else by priority.
+    """Follows `preemptionAlgorithm`; by default preempts by quotas if there are any, else by priority.
 
     Pods without a quota preempt by priority too, unless the option `autoBy` has the whole cluster decide.
 
     Raises:
-        InputError: the cluster has no nodes, or no quotas where its configuration demands them.
+        InputError: the cluster has no nodes, or no quotas although its configuration demands them.
     """
     match cluster.scheduler.plugin if cluster.scheduler is not None else "auto":
         case "elasticquota":
@@ -89,7 +89,7 @@ def without_quotas(cluster: Cluster, view: View, options: Mapping[str, Any]) -> 
 
 
 def impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Which jobs `elasticquota` rejects: beyond their quota even alone, or on no node even when it is empty.
+    """Finds jobs that `elasticquota` rejects: beyond their quota even alone, or too large for any node.
 
     Raises:
         InputError: the cluster has no nodes, or no quotas.
@@ -99,12 +99,12 @@ def impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
 
 
 def impossible_for_auto(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """The same for what `auto` chooses; where that is no plugin with quotas, nodes alone count."""
+    """Finds the jobs that the plugin chosen by `auto` rejects; without quotas, only nodes count."""
     return _impossible(cluster if by_quotas(cluster) else without_elastic_quotas(cluster), options)
 
 
 def by_quotas(cluster: Cluster) -> bool:
-    """Whether `auto` goes by elastic quotas: there are some at some time, and its configuration lets it."""
+    """Returns True if `auto` uses elastic quotas: some exist, and the configuration allows it."""
     plugin = cluster.scheduler.plugin if cluster.scheduler is not None else "auto"
     return plugin in ("auto", "elasticquota") and bool(quotas_ever(cluster))
 
@@ -124,7 +124,7 @@ def _quota_policy(
         cluster: must have nodes.
         options: values of the plugin's options.
         falls_back: whether pods that belong to no quota preempt by default preemption.
-        by_quotas: whether quotas count that the cluster may get.
+        by_quotas: whether quotas count, including those that the cluster may get later.
 
     Raises:
         InputError: the cluster has no nodes.

@@ -17,8 +17,7 @@ class Protection:
     """See the module.
 
     Args:
-        label: key and value of a label that protects pods, where a value of None stands for any; None for no
-            label.
+        label: key and value of a label that protects pods, with None for any value; None for no label.
         daemons: whether pods of DaemonSets are protected.
     """
 
@@ -28,7 +27,7 @@ class Protection:
         self._of_daemon_sets: dict[str, bool] = {}  # by the manifest
 
     def covers(self, pod: PodInfo) -> bool:
-        """Whether a pod is never a victim."""
+        """Returns True if a pod is never a victim."""
         job = pod.job
         if pod.priority >= _SYSTEM:
             return True

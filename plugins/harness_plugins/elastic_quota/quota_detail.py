@@ -1,4 +1,4 @@
-"""The figures behind a preemption: what the quotas of both sides use, are guaranteed and may use."""
+"""The figures behind a preemption: the usage, guarantees and bounds of the quotas of both sides."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 
 def quota_detail(pod: PodInfo, victims: Iterable[PodInfo], usage: QuotaUsage) -> dict[str, Any]:
-    """What the preemptor's quota and the victims' use, are guaranteed and may use, before anybody is evicted.
+    """The usage, guarantees and bounds of the preemptor's and the victims' quotas, before any eviction.
 
-    `queue` is the preemptor's quota, `request` what the pod asks for, `taken` what each quota loses.
+    `queue` is the preemptor's quota, `request` the pod's request, `taken` what each quota loses.
 
     Args:
         pod: the preemptor.
-        victims: whom it preempts.
+        victims: its victims.
         usage: the quotas.
     """
     quota = usage.quota_of(pod)
@@ -40,9 +40,9 @@ def quota_detail(pod: PodInfo, victims: Iterable[PodInfo], usage: QuotaUsage) ->
 
 
 def states(quotas: Iterable[Quota]) -> dict[str, dict[str, Amounts]]:
-    """What quotas use, are guaranteed (`quota`) and may use (`max`); what has no bound is left out.
+    """The usage, guarantee (`quota`) and bound (`max`) of quotas; resources without a bound are left out.
 
-    For Koordinator's also what they may use as was worked out last (`runtime`).
+    For Koordinator's quotas also the runtime, as last computed (`runtime`).
     """
     said: dict[str, dict[str, Amounts]] = {"usage": {}, "quota": {}, "max": {}}
     for quota in quotas:

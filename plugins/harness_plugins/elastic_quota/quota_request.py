@@ -1,4 +1,4 @@
-"""What a pod asks of its quota, seen at the beginning of an attempt, and whether its quota lets it in."""
+"""The request of a pod to its quota at the beginning of an attempt, and whether its quota admits it."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _NOTHING: Mapping[Quota, Amounts] = MappingProxyType({})
 
 
 class QuotaRequest(NamedTuple):
-    """What a pod asks of its quota.
+    """The request of a pod to its quota.
 
     Attributes:
         pod: the pod.
-        quota: the leaf it belongs to; None when it belongs to none, and asks nothing then.
-        own: what it takes itself.
-        in_quota: that, and what nominated pods of its quota take that are at least as important.
-        in_all: that, and what nominated pods take of other quotas that do not borrow.
-        shared: what those pods of other quotas take of each quota above both.
-        excess: why its quota does not let it in; None when it does.
-        together: what all pods of its gang take that are of its quota, where they are asked for as one.
+        quota: its leaf quota; None if it has none, and then it requests nothing.
+        own: its own amounts.
+        in_quota: these, plus the amounts of nominated pods of its quota that are at least as important.
+        in_all: these, plus the amounts of nominated pods of other quotas that do not borrow.
+        shared: the amounts of those pods of other quotas, for each quota above both.
+        excess: why its quota does not admit it; None if it does.
+        together: the amounts of all pods of its gang in its quota, if they are requested as one.
     """
 
     pod: PodInfo
@@ -42,11 +42,11 @@ class QuotaRequest(NamedTuple):
 
     @property
     def asked(self) -> Amounts:
-        """What the pods that ask take themselves."""
+        """The amounts of the requesting pods themselves."""
         return self.own if self.together is None else self.together
 
     def nominated(self, excess: Excess) -> dict[str, int]:
-        """What nominated pods take of that which a bound counts."""
+        """The amounts of nominated pods within a bound."""
         if excess.bound == FIRM:
             return {}
         counted = self.in_quota
@@ -59,20 +59,20 @@ class QuotaRequest(NamedTuple):
         return {each: amount for each, amount in rest.items() if amount}
 
     def excesses(self, tree: QuotaTree) -> Excesses:
-        """All bounds that keep it out now, with nominated pods; none if its quota lets it in."""
+        """All bounds that keep it out now, with nominated pods; none if its quota admits it."""
         if self.quota is None or self.excess is None:
             return ()
         return tree.excesses(self.quota, self.in_quota, self.shared, self.in_all)
 
     def own_excesses(self, tree: QuotaTree) -> Excesses:
-        """The same for what it takes itself."""
+        """All bounds that its own amounts exceed now."""
         if self.quota is None or self.excess is None:
             return ()
         return tree.excesses(self.quota, self.own, _NOTHING, self.own)
 
 
 class Taken(NamedTuple):
-    """What nominated pods count for beside a pod, see `QuotaRequest`."""
+    """The amounts of nominated pods that count besides a pod's own, see `QuotaRequest`."""
 
     in_quota: Amounts
     in_all: Amounts
@@ -81,11 +81,11 @@ class Taken(NamedTuple):
 
 @final
 class Others:
-    """Pods that are nominated to nodes, which an attempt does not change.
+    """Pods that are nominated to nodes; an attempt does not change them.
 
     Args:
-        pods: the priority of each, its quota, and what it takes of that.
-        cache: what they count for stays the same as long as no node changes: no quota uses less or more then.
+        pods: the priority of each, its quota, and its amounts.
+        cache: their sums stay the same as long as no node changes, because no quota's usage changes then.
     """
 
     __slots__ = ("_at", "_cache", "_pods", "_taken")
@@ -97,7 +97,7 @@ class Others:
         self._taken: dict[tuple[Quota, int], Taken] = {}
 
     def with_pod(self, pod: PodInfo, quota: Quota, own: Amounts) -> Taken:
-        """What a pod takes with them beside it, see `QuotaRequest`.
+        """The amounts of a pod together with theirs, see `QuotaRequest`.
 
         A nominated pod that is one of them counts once.
         """
@@ -108,7 +108,7 @@ class Others:
         return Taken(_named_first(own, in_quota), _named_first(own, in_all), shared)
 
     def beside(self, quota: Quota, priority: int) -> Taken:
-        """What they count for beside a pod of a quota and a priority."""
+        """Their amounts for a pod of a quota and a priority."""
         if self._at != self._cache.version:
             self._at = self._cache.version
             self._taken.clear()
@@ -136,7 +136,7 @@ class Others:
 
 @final
 class Nominated:
-    """Tells of each attempt who is nominated to nodes besides.
+    """Finds the other nominated pods for each attempt.
 
     Args:
         usage: the quotas.
@@ -151,15 +151,15 @@ class Nominated:
         self._at = -1
 
     def renew(self) -> None:
-        """Quotas have changed: what nominated pods take of them is worked out again."""
+        """Quotas have changed: the amounts of nominated pods are computed again."""
         self._at = -1
 
     def besides(self, mates: Sequence[PodInfo]) -> Others | None:
-        """The pods with a quota that are nominated to nodes now, but for those of a gang; None where none is.
+        """The nominated pods with a quota, except those of a gang; None if there are none.
 
         Args:
-            mates: the pods of the attempt. Of a gang their own nominations do not count, as they are charged
-                when they are placed; of a pod alone see `Others.with_pod`.
+            mates: the pods of the attempt. For a gang their own nominations do not count, because they are
+                charged when they are placed; for a single pod see `Others.with_pod`.
         """
         cache = self._cache
         if not (cache.expecting and self._counts):
@@ -188,7 +188,7 @@ def quota_request(pod: PodInfo, usage: QuotaUsage, others: Others | None) -> Quo
     Args:
         pod: the pod, not bound.
         usage: the quotas.
-        others: who is nominated to nodes, see `Nominated.besides`; None for nobody.
+        others: the nominated pods, see `Nominated.besides`; None for none.
     """
     quota, own, firm = usage.of(pod)
     if quota is None:
@@ -204,13 +204,13 @@ def quota_request(pod: PodInfo, usage: QuotaUsage, others: Others | None) -> Quo
 
 
 def with_amounts(amounts: Amounts, taken: Taken) -> Taken:
-    """What nominated pods count for, and amounts more of the quota."""
+    """The amounts of nominated pods, plus amounts of the quota."""
     in_quota, in_all, shared = taken
     return Taken(sum_of(amounts, in_quota), sum_of(amounts, in_all), shared)
 
 
 def _named_first(names: Amounts, amounts: Amounts) -> Amounts:
-    """Amounts in the order that they have where they are added to others: bounds are looked at in it."""
+    """Amounts in the order in which they are added to others: bounds are checked in this order."""
     found = {name: amounts[name] for name in names}
     found.update(amounts)
     return found

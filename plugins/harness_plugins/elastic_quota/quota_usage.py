@@ -1,4 +1,4 @@
-"""Which quota each pod counts against, and what it takes of it."""
+"""The quota of each pod, and its amounts."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from harness.models.kube.pod import PodInfo, Template
 
 
 class PodQuota(NamedTuple):
-    """The leaf that a pod belongs to, if any, and what the pod takes of it.
+    """The leaf quota of a pod, if it has one, and the pod's amounts.
 
-    `firm` tells whether it must not be preempted, as far as that counts, see `QuotaTree.is_firm`.
+    `firm` says whether it must not be preempted, if that counts, see `QuotaTree.is_firm`.
     """
 
     quota: Quota | None
@@ -43,14 +43,14 @@ class QuotaUsage:
         self._changes: Counter[Quota | None] = Counter()
 
     def become(self, cluster: Cluster, pods: Iterable[PodInfo]) -> None:
-        """Quotas, or what leads to them, are others than before: all pods are counted anew.
+        """Quotas, or the queues that lead to them, have changed: all pods are counted anew.
 
         Without hierarchy and runtimes, as in scheduler-plugins, a quota counts only pods that were bound
-        while it was there. They are added to it when they are bound, and at no other time.
+        while it existed. They are added to it when they are bound, and at no other time.
 
         Args:
             cluster: its elastic quotas and LocalQueues count.
-            pods: all that there are.
+            pods: all existing pods.
         """
         tree = self.tree
         later = not tree.hierarchical and tree.runtimes is None
@@ -70,11 +70,11 @@ class QuotaUsage:
                     self.bind(pod, pod.node)
 
     def quota_of(self, pod: PodInfo) -> Quota | None:
-        """The leaf that a pod belongs to; None when it belongs to none."""
+        """The leaf quota of a pod; None if it has none."""
         return self.of(pod).quota
 
     def of(self, pod: PodInfo) -> PodQuota:
-        """The quota of a pod and what it takes of it; the pod keeps it, for it is asked for all the time."""
+        """The quota of a pod and its amounts; the pod stores it, because it is needed all the time."""
         known: PodQuota | None = pod.quota
         if known is not None:
             return known
@@ -95,7 +95,7 @@ class QuotaUsage:
         return None if name is None else self.tree.leaves[name]
 
     def amounts(self, pod: PodInfo) -> Amounts:
-        """What a pod takes of its quota."""
+        """The amounts that a pod takes of its quota."""
         return self.of(pod).amounts
 
     def charge(self, pod: PodInfo) -> None:
@@ -109,7 +109,7 @@ class QuotaUsage:
                 self.tree.leave(quota, amounts)
 
     def refund(self, pod: PodInfo) -> None:
-        """A pod gives back what it took."""
+        """Gives back the amounts of a pod."""
         quota, amounts, firm = self.of(pod)
         if quota is not None:
             self.tree.refund(quota, amounts)
@@ -119,13 +119,13 @@ class QuotaUsage:
                 self.tree.leave(quota, amounts, -1)
 
     def ask(self, pod: PodInfo, sign: int = 1) -> None:
-        """A pod waits, or runs already (1); or it is gone (-1)."""
+        """A pod waits or runs already (1), or it is gone (-1)."""
         quota, amounts, _ = self.of(pod)
         if quota is not None:
             self.tree.ask(quota, amounts, sign)
 
     def bind(self, pod: PodInfo, position: int) -> None:
-        """A pod is bound to the node at a position, for good and not as a trial."""
+        """Binds a pod to the node at a position, for good and not on trial."""
         self.charge(pod)
         quota, amounts, _ = self.of(pod)
         if quota is None:
@@ -154,7 +154,7 @@ class QuotaUsage:
         _less(self._nodes[quota], pod.node)
 
     def reprioritize(self, pod: PodInfo, priority: int) -> None:
-        """A pod that is bound for good, and has another priority so far, is about to have this one."""
+        """A pod that is bound for good is about to get this priority; it still has another one."""
         quota = self.quota_of(pod)
         self._changes[quota] += 1
         of_quota = self._bound[quota]
@@ -162,7 +162,7 @@ class QuotaUsage:
         _less(of_quota, pod.priority)
 
     def changes(self, quota: Quota | None) -> int:
-        """How often pods of a quota, or of none, were bound for good, gone, or given another priority."""
+        """The number of times that pods of a quota, or of none, were bound, gone or given a new priority."""
         return self._changes[quota]
 
     def nodes_of(self, quota: Quota | None) -> Collection[int]:
@@ -170,11 +170,11 @@ class QuotaUsage:
         return self._nodes.get(quota, {}).keys()
 
     def has_lower(self, quota: Quota | None, priority: int) -> bool:
-        """Whether a pod of a quota, or of none, and of lower priority is bound."""
+        """Returns True if a less important pod of a quota, or of none, is bound."""
         return any(each < priority for each in self._bound.get(quota, ()))
 
     def terminate(self, pod: PodInfo) -> None:
-        """A bound pod, not terminating so far, is about to be."""
+        """A bound pod, not terminating so far, is about to terminate."""
         quota = self.quota_of(pod)
         if quota is not None:
             self.tree.leave(quota, self.amounts(pod))

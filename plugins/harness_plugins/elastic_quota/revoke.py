@@ -1,4 +1,4 @@
-"""Koordinator's over-use revoke: what a quota uses beyond its runtime for too long is taken back from it.
+"""Koordinator's over-use revoke: evicts pods of quotas that use more than their runtime for too long.
 
 It follows the description of Koordinator's controller; no recorded case confirms it.
 """
@@ -19,20 +19,20 @@ OVERUSED = "QuotaOveruse"
 """The reason of an eviction because its quota used more than its runtime for too long."""
 
 _REFRESH = 10 * SECOND
-"""So often all quotas are asked for their runtime."""
+"""The time between two queries of all quotas' runtimes."""
 
 
 @final
 class Revocation:
     """Watches quotas that use more than their runtime.
 
-    Koordinator looks once a second, at the runtime that was worked out last: when a pod of the quota was
-    tried, or by the refresh of all quotas. Here nothing is done at seconds at which nothing can have changed.
+    Koordinator checks once a second, against the runtime that was computed last: when a pod of the quota was
+    tried, or by the refresh of all quotas. Here seconds in which nothing can have changed are skipped.
 
     Args:
-        usage: who charges what.
-        after: how long a quota may use more than its runtime, microseconds.
-        quirks: whether only what the pod requests that was taken last is looked at.
+        usage: the charges of quotas.
+        after: how long a quota may use more than its runtime, in microseconds.
+        quirks: whether only the resources of the last removed pod are checked.
         cache: the pods on nodes.
         budgets: the PodDisruptionBudgets, which no eviction breaks.
     """
@@ -53,7 +53,7 @@ class Revocation:
         self._good: dict[Quota, int] = {}
 
     def refresh(self, now: int) -> None:
-        """Ask all quotas for their runtime, when it is time."""
+        """Queries the runtimes of all quotas, when it is time."""
         if self._started is None:
             self._started = now // SECOND * SECOND
             self._within = dict.fromkeys(self._tree.leaves.values(), self._started)
@@ -65,14 +65,14 @@ class Revocation:
                 self._tree.runtime(leaf)
 
     def quotas_change(self, now: int) -> None:
-        """There are other quotas than before; what a new one uses counts from now on."""
+        """Quotas have changed; the usage of a new one counts from now on."""
         if self._started is not None:
             leaves = self._tree.leaves.values()
             self._within = {leaf: self._within.get(leaf, now) for leaf in leaves}
             self._good = {leaf: self._good.get(leaf, now) for leaf in leaves}
 
     def watch(self, now: int) -> int | None:
-        """See who uses too much as things stand; answers when there is something to be done next."""
+        """Checks which quotas use too much at present; returns the time of the next step."""
         assert self._started is not None, "quotas are refreshed first"
         due = []
         for leaf, within in self._within.items():
@@ -91,7 +91,7 @@ class Revocation:
         return min((each for each in due if each > now), default=None)
 
     def standing(self, now: int) -> tuple[object, ...]:
-        """Since when who uses how much, as far as it matters, see `harness.policy.Standing`."""
+        """The quotas' usage and the time since when, as far as they matter, see `harness.policy.Standing`."""
         assert self._started is not None, "quotas are refreshed first"
         return (
             (now - self._started) % _REFRESH,
@@ -108,7 +108,7 @@ class Revocation:
         )
 
     def skip(self, span: int) -> None:
-        """It is so much later, and all stands as it did."""
+        """Moves the time on by this span; all quotas keep their state."""
         self._within = {leaf: _later(within, span) for leaf, within in self._within.items()}
         self._good = {leaf: good + span for leaf, good in self._good.items()}
 
@@ -123,10 +123,10 @@ class Revocation:
         return self._good[leaf] + self._after <= now and self._is_over(leaf, leaf.used)
 
     def victims(self, leaf: Quota) -> list[PodInfo]:
-        """Whom to evict; some of them may be leaving already, or be kept by a budget.
+        """The pods to evict; some of them may be leaving already, or be kept by a budget.
 
-        Pods are taken from the least important one up until usage is within the runtime. If it never is, all
-        of them go; else those that fit after all are given back, the most important ones first.
+        Pods are removed from the least important one upwards until usage is within the runtime. If it never
+        is, all of them go. Otherwise those that still fit are put back, the most important ones first.
         """
         positions = sorted(self._usage.nodes_of(leaf))
         on_nodes = [pod for position in positions for pod in self._cache.nodes[position].pods]
@@ -153,23 +153,23 @@ class Revocation:
         return gone[::-1]
 
     def evictable(self, pod: PodInfo) -> bool:
-        """Whether a victim is not leaving already, and no budget keeps it now."""
+        """Returns True if a victim is not leaving already, and no budget keeps it now."""
         self._budgets.refresh()
         allowed = self._budgets.allowed
         return not pod.terminating and all(allowed[number] > 0 for number in self._budgets.charged(pod))
 
     def _changed(self, used: Amounts, pod: PodInfo, sign: int) -> Amounts:
-        """What is used without a pod, or with it; with quirks only in the resources that it requests."""
+        """The usage without a pod, or with it; with quirks only in the resources that it requests."""
         amounts = self._usage.amounts(pod)
         kept = used if not self._quirks else [each for each in used if each in amounts]
         return {each: used[each] + sign * amounts.get(each, 0) for each in kept}
 
     def _is_over(self, leaf: Quota, used: Amounts) -> bool:
-        """Whether so much is more than the runtime that was worked out last."""
+        """Returns True if this usage is more than the runtime that was computed last."""
         return any(used.get(resource, 0) > bound for resource, bound in (leaf.runtime or {}).items())
 
     def detail(self, leaf: Quota) -> dict[str, Any]:
-        """What a quota uses and may use, before anybody is evicted."""
+        """The usage and bounds of a quota, before any eviction."""
         return {
             "queue": leaf.name,
             "message": f"quota {leaf.name} has used more than its runtime for too long",
@@ -178,10 +178,10 @@ class Revocation:
 
 
 def _ago(since: int | None, now: int) -> int | None:
-    """How far an instant lies from now; a second ago and longer ago make no difference."""
+    """The distance of an instant from now; all instants a second or longer ago are the same."""
     return None if since is None else max(since - now, -SECOND)
 
 
 def _later(since: int | None, span: int) -> int | None:
-    """The instant so much later."""
+    """The instant, moved by this span."""
     return None if since is None else since + span

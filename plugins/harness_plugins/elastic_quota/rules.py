@@ -1,4 +1,4 @@
-"""What semantics of elastic quotas say about who may preempt whom."""
+"""The rules of preemption in the semantics of elastic quotas."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 
 class Claim(Protocol):
-    """Whom a pod may preempt, as things stand: it is made for one search, in which nothing else changes."""
+    """The potential victims of a pod at present; made for one search, in which nothing else changes."""
 
     def where(self) -> Collection[int]:
-        """Positions of the nodes that may hold a victim; on the others there certainly is none."""
+        """Positions of the nodes that may hold a victim; the others certainly hold none."""
 
     def potential_victims(self, node: NodeInfo) -> list[PodInfo]:
-        """Who may be a victim on a node, most important first."""
+        """The potential victims on a node, most important first."""
 
 
 class Rules(Protocol):
@@ -29,45 +29,45 @@ class Rules(Protocol):
 
     @property
     def names_nodes(self) -> bool:
-        """Whether it is said of each node by its name that nobody on it may be a victim."""
+        """True if the record names each node on which no pod may be a victim."""
 
     @property
     def counts_twice(self) -> bool:
-        """Whether a victim for which a node has no room is also held against the quota, see `QuotaBound`."""
+        """True if a victim without room on the node is also checked against the quota, see `QuotaBound`."""
 
     @property
     def sorts_victims(self) -> bool:
-        """Whether victims are in order of importance, also where some of them break a budget."""
+        """True if victims are in order of importance, even if some of them break a budget."""
 
     @property
     def least_first(self) -> bool:
-        """Whether victims are evicted the least important first, and not as dry runs found them."""
+        """True if the least important victims are evicted first, instead of in the order of dry runs."""
 
     @property
     def keeps_room(self) -> bool:
-        """Whether room that was taken back for a guarantee is kept for its owner from everyone."""
+        """True if room that was reclaimed for a guarantee is kept for its owner against all pods."""
 
     @property
     def looks_ahead(self) -> bool:
-        """Whether dry runs take what is leaving to have left; nobody is a victim twice then."""
+        """True if dry runs count leaving pods as gone; no pod is a victim twice then."""
 
     @property
     def examines_all(self) -> bool:
-        """Whether nodes that are marked unschedulable are tried for one pod alone, as for several."""
+        """True if nodes that are marked unschedulable are tried for a single pod too, as for several."""
 
     @property
     def keeps_dry_runs(self) -> bool:
-        """Whether dry runs depend on nothing but what `shortcuts/kept_dry_runs.py` says."""
+        """True if dry runs depend only on what `shortcuts/kept_dry_runs.py` lists."""
 
     def reclaims(self, quota: Quota | None, amounts: Amounts, own: Amounts) -> bool:
-        """Whether a request is claimed from the quota's guarantee, instead of being borrowed.
+        """Returns True if a request is claimed from the quota's guarantee, instead of being borrowed.
 
-        If it is not, it is not with more nominated pods either, as long as the quota uses the same.
+        If it is not, it is not with more nominated pods either, as long as the quota's usage is the same.
 
         Args:
             quota: the quota.
-            amounts: what is requested of it and what its nominated pods take, see `QuotaRequest.in_quota`.
-            own: the part of that which the pod, or the pods of its gang, take themselves.
+            amounts: the requested amounts and those of its nominated pods, see `QuotaRequest.in_quota`.
+            own: the part of these that belongs to the pod, or to the pods of its gang.
         """
 
     def why_never(self, request: QuotaRequest, *, reclaims: bool) -> str | None:
@@ -80,7 +80,7 @@ class Rules(Protocol):
 
         Args:
             request: the pod's request.
-            expected: the node that a preemption made room on, unless it can never run the pod.
+            expected: the node on which a preemption made room, unless it can never run the pod.
             reclaims: whether the pod, with its gang, requests its guarantee.
         """
 
@@ -88,16 +88,16 @@ class Rules(Protocol):
         """The bounds that a pod exceeds now, as far as they count in dry runs."""
 
     def claim(self, request: QuotaRequest, *, reclaims: bool) -> Claim:
-        """Whom a pod may preempt."""
+        """The potential victims of a pod."""
 
 
 def waits_for_victims(
     request: QuotaRequest, expected: NodeInfo | None, usage: QuotaUsage, *, reclaims: bool
 ) -> str | None:
-    """Why a pod may not preempt now, as scheduler-plugins and Koordinator say it; None when it may.
+    """Why a pod may not preempt now, by scheduler-plugins and Koordinator; None when it may.
 
-    Pods are leaving its node that are less important and of its quota, or for a pod that reclaims of a quota
-    that borrows. The arguments are those of `Rules.why_not_eligible`.
+    The reason is that pods are leaving its node. They are less important and of its quota, or, for a pod that
+    reclaims, of a quota that borrows. The arguments are those of `Rules.why_not_eligible`.
     """
     pod, quota = request.pod, request.quota
     if not pod.preempts:

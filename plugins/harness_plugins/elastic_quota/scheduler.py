@@ -1,7 +1,7 @@
-"""The scheduler with quotas and gangs: tries pods, or gangs as one, and makes room for them by preemption.
+"""The scheduler with quotas and gangs: tries pods, or whole gangs, and makes room for them by preemption.
 
 It works on the books of kube-scheduler's model and yields its decisions. Three things differ: quotas are
-asked first, the pods of a gang are placed together, and other pods may be preempted.
+checked first, the pods of a gang are placed together, and other pods may be preempted.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _LOCAL_QUEUE = "LocalQueue"
 
 
 def _refused_by_quota(template: Template, rejected_by: frozenset[str]) -> bool:
-    """Whether a change of a quota may help pods that these plugins rejected, as both upstreams see it."""
+    """Returns True if a change of a quota may help pods that these plugins rejected, as in both upstreams."""
     return PLUGIN in rejected_by
 
 
 def _leads_elsewhere(edit: Edit) -> bool:
-    """Whether a LocalQueue leads its jobs to another ClusterQueue, and so perhaps to another quota."""
+    """Returns True if a LocalQueue gets another ClusterQueue, and so perhaps another quota."""
     before, after = (None if each is None else each.cluster_queue for each in (edit.before, edit.after))
     return before != after
 
@@ -53,15 +53,15 @@ class QuotaScheduler:
 
     Args:
         cluster: nodes, namespaces, budgets, quotas and priority classes.
-        configuration: what of a KubeSchedulerConfiguration counts.
+        configuration: the fields of a KubeSchedulerConfiguration that count.
         usage: the quotas.
         rules: makes the semantics' rules, given kube-scheduler's books.
         falls_back: whether pods that belong to no quota preempt by default preemption.
-        gangs: whether gangs are one.
-        revocation: makes what takes back over-use, given the nodes; None for semantics without that.
+        gangs: whether gangs are placed together.
+        revocation: makes the over-use revoke, given the nodes; None for semantics without it.
 
     Attributes:
-        said: what was last said of why a gang is refused; of gangs that wait.
+        said: the last recorded reason of a refusal, for each gang that waits.
     """
 
     def __init__(
@@ -100,19 +100,19 @@ class QuotaScheduler:
 
     @property
     def _state(self) -> int:
-        """The version, which also grows when bounds change because a quota was asked for."""
+        """The version, which also grows when a query of a quota changes bounds."""
         return self._version + self.usage.tree.rescaled
 
     # --- what the scheduler is told -----------------------------------------------------------------------
 
     @property
     def attempts(self) -> int:
-        """How many scheduling attempts there were; a gang is tried at once."""
+        """The number of scheduling attempts; a gang is one attempt."""
         return self._kube.attempts
 
     @property
     def nodes(self) -> QuotaScheduler:
-        """What hears of nodes that come, go and change."""
+        """Follows nodes that are added, removed or changed."""
         return self
 
     @property
@@ -121,11 +121,11 @@ class QuotaScheduler:
         return self._kube.error_due
 
     def lets_in(self, pods: Sequence[PodInfo]) -> bool:
-        """Whether quotas let pods in together now, without preemption."""
+        """Returns True if quotas admit pods together now, without preemption."""
         return self._attempts.lets_in(pods)
 
     def advance(self, now: int) -> None:
-        """It is `now`; the queue's timers come before all else that happens at an instant."""
+        """Moves the time to `now`; the queue's timers come before all else at an instant."""
         self._kube.advance(now)
 
     def add(self, pod: PodInfo) -> None:
@@ -151,7 +151,7 @@ class QuotaScheduler:
         gang.waits = False
 
     def add_running(self, pod: PodInfo, node: str, start: int | None) -> None:
-        """A pod that runs already is there, see `kube.scheduler`."""
+        """Adds a pod that runs already, see `kube.scheduler`."""
         gang = pod.gang = self._gangs.of(pod)
         if gang is not None:
             gang.join_bound(pod, self._gangs.own_priority(pod))
@@ -198,14 +198,14 @@ class QuotaScheduler:
         self._renew()
 
     def changed(self, change: Change, pods: Collection[PodInfo]) -> None:
-        """What of the cluster counts for quotas has changed.
+        """A part of the cluster that quotas depend on has changed.
 
-        Pods that their quota refused are tried again when a quota is another one. What all nodes have
-        together matters where quotas share it.
+        Pods that their quota refused are tried again when a quota changes. The total capacity of nodes
+        matters if quotas share it.
 
         Args:
-            change: what.
-            pods: all that there are.
+            change: the change.
+            pods: all existing pods.
         """
         edit = change.edit
         if edit.kind == NODE and self.usage.tree.runtimes is not None:
@@ -216,7 +216,7 @@ class QuotaScheduler:
             self._kube.queue.changed(_refused_by_quota)
 
     def _recount(self, cluster: Cluster, pods: Collection[PodInfo]) -> None:
-        """Count all pods against the quotas of a cluster; which pods are alike is found out again."""
+        """Counts all pods against the quotas of a cluster, and groups equal pods anew."""
         self._kube.queue.part()
         self.usage.become(cluster, pods)
         self._nominated.renew()
@@ -232,7 +232,7 @@ class QuotaScheduler:
         self._renew()
 
     def _renew(self) -> None:
-        """Nodes or quotas have changed, or the order of nodes: nothing that was kept of them holds."""
+        """Nodes, their order, or quotas have changed: drops all results that depend on them."""
         self._version += 1
         self._attempts.renew()
         self._places.valid = False  # refusals that are kept hold it
@@ -245,7 +245,7 @@ class QuotaScheduler:
         return self._kube.evict(victim, by, reason, detail)
 
     def _reprioritize(self, gang: Gang) -> bool:
-        """Let all pods of a gang count as its most important one; answers whether they did not so far."""
+        """Gives all pods of a gang the priority of its most important one; returns whether any changes."""
         before, now = gang.priority, gang.highest
         if now == before:
             return False
@@ -270,7 +270,7 @@ class QuotaScheduler:
     # --- what it decides ----------------------------------------------------------------------------------
 
     def run(self) -> Iterator[Decision]:
-        """Try pods and gangs until all that are left wait for an event."""
+        """Tries pods and gangs until all that are left wait for an event."""
         yield from self._kube.bind_running()
         if self._revocation is not None:
             self._revocation.refresh(self._kube.queue.now)
@@ -298,7 +298,7 @@ class QuotaScheduler:
                 yield Wake(due, idle=True)
 
     def doze(self, at: int, before: int) -> tuple[int, int]:
-        """See `PodScheduler`: none is played where what quotas have used may be revoked at each."""
+        """See `PodScheduler`; plays no instants if quotas' over-use may be revoked at each."""
         return (0, at) if self._revocation is not None else self._kube.doze(at, before, self._state)
 
     def standing(self, now: int) -> Standing | None:
@@ -316,7 +316,7 @@ class QuotaScheduler:
             self._revocation.skip(span)
 
     def _revoke(self, revocation: Revocation) -> Iterator[Decision]:
-        """Evict what quotas have used beyond their runtime for too long."""
+        """Evicts pods of quotas that have used more than their runtime for too long."""
         for leaf in revocation.due(self._kube.queue.now):
             detail = revocation.detail(leaf)
             for victim in revocation.victims(leaf):
@@ -325,7 +325,7 @@ class QuotaScheduler:
                 yield self.evict(victim, None, OVERUSED, detail)
 
     def _why_alike(self, pod: PodInfo) -> Refusal | None:
-        """Why a pod, or its gang, waits that failed because an equal one had; None where that was said."""
+        """Why a pod, or its gang, waits that failed because an equal one did; None if that was recorded."""
         peers, gang = pod.peers, pod.gang
         if isinstance(peers.lasting, LastingQuotaRefusal) and peers.lasting.spared is not None:
             peers.refusal = self._refusal_now(peers.lasting.spared)
@@ -342,7 +342,7 @@ class QuotaScheduler:
         return why if self._note_refusal(gang, why) else None
 
     def _refusal_now(self, pod: PodInfo) -> QuotaRefusal:
-        """What the attempt would have said that a pod, or a gang, was spared."""
+        """The refusal that a skipped attempt of a pod or gang would have given."""
         gang = pod.gang
         if gang is None:
             outcome = self._attempts.try_pod(pod)
@@ -362,7 +362,7 @@ class QuotaScheduler:
             yield from self._post_filter(pod, [pod], outcome, rejecting)
 
     def _try_gang(self, gang: Gang) -> Iterator[Decision]:
-        """Place all pods that wait, or of a group at least as many as it takes; else none."""
+        """Places all pods that wait, or for a group at least as many as it needs; else none."""
         leader, pods = gang.leader, gang.in_order()
         assert leader is not None, "a gang was tried without a waiting pod"
         outcome = self._attempts.try_gang(pods, gang.missing)
@@ -404,12 +404,12 @@ class QuotaScheduler:
         outcome: Planned | QuotaRefusal,
         rejecting: frozenset[str],
     ) -> Iterator[Decision]:
-        """An attempt has failed: do what was planned, or wait.
+        """An attempt has failed: carries out the plan, or lets the pods wait.
 
         Args:
-            leader: the pod, or the one that stands for its gang in the queue.
+            leader: the pod, or the one that represents its gang in the queue.
             pods: all pods of the attempt.
-            outcome: whom to preempt, or why nobody is.
+            outcome: the preemptions, or why there are none.
             rejecting: the plugins that rejected pods.
         """
         if isinstance(outcome, Planned):
@@ -434,7 +434,7 @@ class QuotaScheduler:
                 yield from self._withdraw(pod)
 
     def _moves_on(self, failure: Failure) -> bool:
-        """See `Scheduling.moves_on`; a gang that fails does not."""
+        """See `Scheduling.moves_on`; a gang that fails does not move the next search."""
         diagnosis = failure.diagnosis
         if diagnosis is None or failure.request.pod.gang is not None:
             return False
@@ -447,7 +447,7 @@ class QuotaScheduler:
         return lasting if lasting.asks_all else None
 
     def _note_refusal(self, gang: Gang, refusal: QuotaRefusal) -> bool:
-        """Note why a gang is refused; answers whether that is to be recorded, as `PodInfo.note_rejection`."""
+        """Notes why a gang is refused; returns whether that must be recorded, as `PodInfo.note_rejection`."""
         before = self.said.get(gang, NOTHING_TOLD)
         if before.last == refusal.said:
             return False

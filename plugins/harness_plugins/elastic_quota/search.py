@@ -27,54 +27,54 @@ from harness_plugins.elastic_quota.shortcuts.amounts_only import by_amounts, onl
 from harness_plugins.elastic_quota.shortcuts.kept_dry_runs import KeptDryRuns
 
 RECLAIM = "QuotaReclaim"
-"""The reason of a preemption in which a quota takes back its guarantee from those that borrow."""
+"""The reason of a preemption in which a quota reclaims its guarantee from quotas that borrow."""
 
 WITHIN_QUOTA = "QuotaPriority"
 """The reason of a preemption of a less important pod of the same quota."""
 
 FROM_EVERYONE = 1 << 62
-"""Above every priority: the room that a pod expects is kept from everyone."""
+"""Above every priority: the room that a pod expects is kept against all pods."""
 
 
 class Search(Protocol):
-    """How an attempt that has failed looks for room."""
+    """The search of a failed attempt for room."""
 
     def why_not(self, failure: Failure) -> str | None:
         """Why a pod may not preempt now; None when it may."""
 
     def why_never(self, failure: Failure) -> str | None:
-        """Why no preemption can help a pod, as far as that is known without any dry run."""
+        """Why no preemption can help a pod, if that is known without any dry run."""
 
     def candidates(self, failure: Failure, failures: Collection[Failure]) -> Found:
-        """Dry runs for one pod, as things stand in the plan now.
+        """Dry runs for one pod, given the present state of the plan.
 
         Args:
             failure: the pod's.
-            failures: those of all pods of the attempt that need room to be made, this one included.
+            failures: those of all pods of the attempt that need room, this one included.
         """
 
     def reason(self, pod: PodInfo) -> str:
         """The name of the rule by which a pod preempts."""
 
     def keeps(self, pod: PodInfo) -> int:
-        """Up to which priority the room that is made for a pod is kept from others."""
+        """The highest priority of pods against which the room made for a pod is kept."""
 
     def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
-        """Victims, most important first, in the order in which they are evicted."""
+        """Victims in the order in which they are evicted; they are given most important first."""
 
     def detail(self, pod: PodInfo, chosen: Candidate, found: Found) -> dict[str, Any]:
-        """The detail of a choice, before anybody is evicted."""
+        """The detail of a choice, before any eviction."""
 
 
 class Tries(NamedTuple):
-    """What the dry runs of one search have in common.
+    """The common input of one search's dry runs.
 
     Attributes:
         failure: why the pod got no node.
-        claim: whom it may preempt.
+        claim: its potential victims.
         exceeded: the bounds that it exceeds and that count.
         nodes: what its shape finds on the nodes.
-        by_amounts: whether only amounts count of the pod.
+        by_amounts: whether only the pod's amounts count.
     """
 
     failure: Failure
@@ -86,15 +86,15 @@ class Tries(NamedTuple):
 
 @final
 class QuotaSearch:
-    """By quotas.
+    """A search by quotas.
 
     Args:
         scheduling: has the nodes and what pods find on them.
         budgets: the PodDisruptionBudgets.
         usage: the quotas.
-        rules: who may preempt whom.
-        reclaims: for each quota of the attempt's pods whether all of them together request its guarantee.
-        kept: the answers of dry runs so far; None where the rules do not allow to keep them.
+        rules: the rules of preemption.
+        reclaims: for each quota of the attempt's pods, whether all of them together request its guarantee.
+        kept: the results of earlier dry runs; None if the rules do not allow to keep them.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class QuotaSearch:
         Args:
             failure: the pod's.
             failures: see `Search`.
-            explain: also tell why nodes are no candidates where there are some.
+            explain: whether to explain also why nodes are no candidates if there are some.
         """
         alone = len(failures) == 1
         pool: Iterable[int] = failure.potential
@@ -159,7 +159,7 @@ class QuotaSearch:
         return no_victims(failure.request.pod, node) if self._rules.names_nodes else NO_VICTIMS
 
     def _tries(self, failure: Failure) -> Tries:
-        """What dry runs for a pod have in common, as things stand."""
+        """The common input of a pod's dry runs, at present."""
         request = failure.request
         return Tries(
             failure,
@@ -170,7 +170,7 @@ class QuotaSearch:
         )
 
     def _answers(self, tries: Tries, positions: Sequence[int]) -> dict[int, Candidate | Status]:
-        """Dry runs on some nodes, but where it is known what comes of them."""
+        """Dry runs on some nodes, except where the result is known."""
         nodes, kept, failure = self._cache.nodes, self._kept, tries.failure
         request = failure.request
         reclaims = self._reclaims[request.quota]
@@ -233,7 +233,7 @@ class QuotaSearch:
         return RECLAIM if self._reclaims[quota] else WITHIN_QUOTA
 
     def keeps(self, pod: PodInfo) -> int:
-        """What is taken back for a guarantee would otherwise go to the very pods that it was taken from."""
+        """Reclaimed room is kept, because it would otherwise go to the very pods that it was taken from."""
         reclaims = self._reclaims[self._usage.quota_of(pod)]
         return FROM_EVERYONE if self._rules.keeps_room and reclaims else pod.priority
 
@@ -242,14 +242,14 @@ class QuotaSearch:
         return victims[::-1] if self._rules.least_first else victims
 
     def detail(self, pod: PodInfo, chosen: Candidate, found: Found) -> dict[str, Any]:
-        """The choice, and what the quotas of both sides use and may use."""
+        """The choice, and the usage and bounds of the quotas of both sides."""
         said = detail_of(chosen, deciding_criterion(found.candidates), len(found.candidates))
         return said | quota_detail(pod, chosen.victims, self._usage)
 
 
 @final
 class DefaultSearch:
-    """By default preemption; the pods of a gang one after the other.
+    """A search by default preemption; the pods of a gang one after the other.
 
     Args:
         preemption: kube-scheduler's.
@@ -266,12 +266,12 @@ class DefaultSearch:
 
     def why_never(self, failure: Failure) -> str | None:
         """A quota's word is not to be changed by priority."""
-        return None if failure.diagnosis is not None else "its quota does not let it in"
+        return None if failure.diagnosis is not None else "its quota does not admit it"
 
     def candidates(self, failure: Failure, failures: Collection[Failure]) -> Found:
-        """See `Search`; a node on which pods of its own gang or job would have to go is none.
+        """See `Search`; a node on which pods of its own gang or job would have to leave is no candidate.
 
-        There is none at all where the pod's quota has no room: priority does not change that.
+        There is no candidate at all if the pod's quota has no room: priority does not change that.
         """
         pod = failure.request.pod
         if failure.diagnosis is None:

@@ -1,4 +1,4 @@
-"""Placements and evictions that are made in the cache and the quotas to try them out, and undone.
+"""Trial placements and evictions, made in the cache and the quotas and then undone.
 
 The filters of kube-scheduler look at the whole cluster (spread, affinity, nominations), so placements of
 several pods are tried out in the cache itself. `undo` leaves cache, quotas and budgets as they were, down to
@@ -18,7 +18,7 @@ from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 @final
 class TentativePlacement:
-    """Placements and evictions that are tried out; end it with `undo`.
+    """Trial placements and evictions; `undo` ends them.
 
     Args:
         cache: nodes and pods.
@@ -63,7 +63,7 @@ class TentativePlacement:
         self._disrupt(victim, -1)
 
     def undo(self) -> None:
-        """Make everything as it was."""
+        """Restores the former state."""
         cache, usage = self._cache, self._usage
         for pod in self.placed:
             usage.refund(pod)
@@ -89,7 +89,7 @@ class TentativePlacement:
         self._pods.setdefault(node, list(node.pods))
 
     def _disrupt(self, victim: PodInfo, change: int) -> None:
-        """An eviction uses up one disruption of each budget; one that was begun before has done so."""
+        """An eviction uses up one disruption of each budget; a pod that was leaving has done so already."""
         if not victim.terminating:
             for number in self._budgets.charged(victim):
                 self._budgets.allowed[number] += change

@@ -19,14 +19,14 @@ from harness.models.manifests import Fields, cluster_from, read_pod
 
 
 class Question(NamedTuple):
-    """A pod that is to be scheduled on a cluster, as a case gives them.
+    """A pod to schedule on a cluster, from a case.
 
     Attributes:
-        cluster: what the manifests say.
-        budgets: its PodDisruptionBudgets, which allow as many disruptions as the manifests say.
+        cluster: the cluster of the manifests.
+        budgets: its PodDisruptionBudgets, with the allowed disruptions of the manifests.
         scheduling: its nodes, with the pods of the manifests bound or nominated.
         running: these pods.
-        pod: the one that is to be scheduled.
+        pod: the pod to schedule.
     """
 
     cluster: Cluster
@@ -37,7 +37,7 @@ class Question(NamedTuple):
 
 
 class World(NamedTuple):
-    """A cluster as the manifests of a case give it; see `Question`."""
+    """A cluster from the manifests of a case; see `Question`."""
 
     cluster: Cluster
     budgets: Budgets
@@ -63,7 +63,7 @@ def world_of(case: Mapping[str, Any]) -> World:
 
 
 def question_of(case: Mapping[str, Any]) -> Question:
-    """What a case about one scheduling attempt asks.
+    """The question of a case about one scheduling attempt.
 
     Raises:
         ClusterError: the case is faulty.
@@ -79,7 +79,7 @@ def question_of(case: Mapping[str, Any]) -> Question:
 
 
 def preempt(case: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer a case of `kube-scheduler/preempt`: which node and which victims does preemption choose."""
+    """Answers a case of `kube-scheduler/preempt`: the node and the victims that preemption chooses."""
     asked = question_of(case)
     preemption = Preemption(asked.scheduling.cache, asked.budgets, SchedulerConfiguration())
     return _answer(asked.pod, asked.scheduling, preemption)
@@ -114,7 +114,7 @@ def _pod_info(manifest: Pod, templates: Templates) -> PodInfo:
 
 
 def _place(pod: PodInfo, manifest: Pod, cache: Cache) -> None:
-    """Bind or nominate a pod as its manifest says."""
+    """Binds or nominates a pod as its manifest says."""
     node = cache.by_name.get(manifest.node)
     if node is not None:
         cache.add_pod(pod, node)

@@ -33,7 +33,7 @@ _ON_NODES = (BIND, NOMINATE, PREEMPT, EVICT)
 
 
 def cycles(case: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer a case of `kube-scheduler/cycles`: which pod is bound, nominated and preempted when."""
+    """Answers a case of `kube-scheduler/cycles`: the times of bindings, nominations and preemptions."""
     cluster = cluster_from(case["objects"], case["id"], webhooks=False)
     if "events" in case["given"]:
         events = case["given"]["events"]
@@ -100,7 +100,7 @@ def _arrivals(case: Mapping[str, Any]) -> list[Arrival]:
 
 @final
 class _Record:
-    """Keeps what the engine reports, in the words of the corpora."""
+    """Keeps the engine's reports, in the words of the corpora."""
 
     def __init__(self) -> None:
         self.decisions: list[dict[str, Any]] = []
@@ -127,7 +127,7 @@ class _Record:
         """Not compared."""
 
     def job(self, job: Job, state: int, *_figures: object) -> None:
-        """How a job stands at the end."""
+        """The state of a job at the end."""
         if state == PENDING:
             self.pending.append(self._name(job))
 

@@ -1,4 +1,4 @@
-"""The policy `default-preemption`, its options, and what it does not heed."""
+"""The policy `default-preemption`, its options, and the fields that it ignores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.models.kube.scheduler import Scheduler
 PERCENTAGE = Option(
     "percentageOfNodesToScore",
     0,
-    "stop looking for nodes when this share of them fits; 0: 100 nodes, or 5 to 50 % of large clusters",
+    "stop the search for nodes when this share of them fits; 0: 100 nodes, or 5 to 50 % of large clusters",
     type=int,
 )
 TOGETHER = "all-or-nothing"
@@ -61,13 +61,13 @@ _APPROXIMATION = (
 
 
 def pods_alone(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """That PodGroups do not count where every pod is placed by itself."""
+    """Notes that PodGroups do not count if every pod is placed by itself."""
     if options[GANG.name] == ALONE:
         yield from ignored_groups(cluster, f"pods are placed one by one; {GANG.name}={TOGETHER} heeds it")
 
 
 def ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """Pod groups that do not count; and that kube-scheduler's own gangs are an approximation."""
+    """Notes on pod groups that do not count; and that kube-scheduler's own gangs are an approximation."""
     yield from pods_alone(cluster, options)
     if options.get(GANG_SCHEDULING.name):
         yield _APPROXIMATION
@@ -76,7 +76,7 @@ def ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str
 
 
 def configuration_of(cluster: Cluster, options: Mapping[str, Any]) -> SchedulerConfiguration:
-    """The manifests' configuration, with what the options say beyond it."""
+    """The manifests' configuration, with the options' further settings."""
     configuration = cluster.scheduler or SchedulerConfiguration()
     percentage = options.get("percentageOfNodesToScore", 0)
     if not 0 <= percentage <= 100:
@@ -91,7 +91,7 @@ def configuration_of(cluster: Cluster, options: Mapping[str, Any]) -> SchedulerC
 
 
 def fits_no_node(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Which jobs fit no node even when all are empty, or name a pod group that counts and is not there.
+    """Finds the jobs that fit no node even when all are empty, or that name a missing pod group that counts.
 
     Raises:
         InputError: the cluster has no nodes, or an option is out of its range.

@@ -145,18 +145,18 @@ def _running_jobs(cluster: Cluster, at: int = 0) -> Sequence[Arrival]:
 
 
 def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """The jobs that can never start, see `impossible`."""
+    """Finds the jobs that can never start, see `impossible`."""
     found: Possible = import_module("harness_plugins.kueue.factory").impossible(cluster, options)
     return found
 
 
 def _by_queues(cluster: Cluster) -> bool:
-    """Always: what leads to no ClusterQueue is no Workload that Kueue could admit."""
+    """Always true: a queue without a ClusterQueue belongs to no Workload that Kueue could admit."""
     return True
 
 
 def _answer(module: str, name: str) -> Callable[[Mapping[str, Any]], Any]:
-    """A function of a module that is imported when it is called."""
+    """A function of a module that is imported when the function is called."""
 
     def answer(case: Mapping[str, Any]) -> Any:
         return getattr(import_module(f"harness_plugins.kueue.{module}"), name)(case)
@@ -165,7 +165,7 @@ def _answer(module: str, name: str) -> Callable[[Mapping[str, Any]], Any]:
 
 
 def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """PodGroups, as a Workload has all pods of a job; backoffs, and delays of checks that nobody has."""
+    """Notes on PodGroups, since a Workload has all pods of a job; on backoffs; on unknown checks' delays."""
     yield from ignored_groups(cluster, "Kueue admits a job as a whole, or what its min_pods allow")
     yield from ignored_scheduling_groups(cluster)
     yield from import_module("harness_plugins.kueue.factory").ignored_backoffs(cluster, options)
@@ -175,7 +175,7 @@ def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[st
 
 
 def _ignored_by_fair_sharing(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """The same, and that its search for targets does not look at `borrowWithinCohort`."""
+    """Notes on ignored fields, and that the search for targets does not use `borrowWithinCohort`."""
     yield from _ignored_fields(cluster, options)
     for name, queue in cluster.cluster_queues.items():
         if queue.preemption.borrow_within_cohort != "Never":
@@ -186,13 +186,13 @@ def _ignored_by_fair_sharing(cluster: Cluster, options: Mapping[str, Any]) -> It
 
 
 def _assumes(cluster: Cluster, options: Mapping[str, Any]) -> Iterable[str]:
-    """The note that pods have to be ready in time, see `factory`."""
+    """The note that pods must be ready in time, see `factory`."""
     found: Iterable[str] = import_module("harness_plugins.kueue.factory").assumptions(cluster, options)
     return found
 
 
 def _make(name: str) -> PolicyFactory:
-    """A factory whose module is imported when it is used."""
+    """A factory whose module is imported at first use."""
 
     def make(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
         factory: PolicyFactory = getattr(import_module("harness_plugins.kueue.factory"), name)

@@ -1,4 +1,4 @@
-"""The scheduler hears of what happens during its cycle when that is over."""
+"""Delays news for the scheduler: it learns of events during its cycle when the cycle is over."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _Ts = TypeVarTuple("_Ts")
 
 @final
 class AfterCycle:
-    """What the scheduler is yet to hear of.
+    """The news that the scheduler has yet to learn.
 
     Attributes:
         cycling: whether a cycle runs.
@@ -29,9 +29,10 @@ class AfterCycle:
             follow(*about)
 
     def admitted(self, follow: Callable[[*_Ts], None], *about: *_Ts) -> None:
-        """Let the scheduler know of an admission.
+        """Tells the scheduler of an admission.
 
-        Who was told to go at this instant still holds its quota then: evictions complete after the cycle.
+        Workloads that were told to leave at this instant still hold their quota then: evictions complete
+        after the cycle.
         """
         if self.cycling:
             self._afterwards.insert(self._admissions, (follow, about))
@@ -40,7 +41,7 @@ class AfterCycle:
             follow(*about)
 
     def later(self) -> None:
-        """It is later than when the cycle began: what has followed so far comes before all admissions."""
+        """Notes that time has passed since the cycle began: earlier events come before all admissions."""
         self._admissions = len(self._afterwards)
 
     def end(self) -> None:

@@ -1,7 +1,7 @@
-"""Binds the pods of admitted jobs to nodes as kube-scheduler does, where the cluster has nodes.
+"""Binds the pods of admitted jobs to nodes as kube-scheduler does, if the cluster has nodes.
 
-Kueue reserves quota and lets the pods go; on which nodes they run is kube-scheduler's to decide, within the
-flavors and the domains of topologies that they were given. No pod is preempted for another one here.
+Kueue reserves quota and releases the pods. kube-scheduler chooses their nodes, within their flavors and
+topology domains. No pod is preempted for another one here.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from harness_plugins.kueue.state.topology.flavors import Placed
 
 _NO_FLAVORS: Mapping[str, str] = {}
 NONE_RUNS: Mapping[int, Pod] = MappingProxyType({})
-"""That no pod of a job runs already."""
+"""The value if no pod of a job runs already."""
 
 Domain = tuple[tuple[str, str], ...]
 """The labels of a domain's nodes, () for any."""
 
 
 MOVED = "TerminatedByKueue"
-"""Why a pod leaves a node that still runs where its workload has no place any more."""
+"""Why a pod leaves a node that still runs: its workload no longer has a place there."""
 
 
 class _Places(NamedTuple):
@@ -74,7 +74,7 @@ class Binder:
         self._templates: Memo[tuple[PodSet, str, tuple[str, ...], Domain], Template] = Memo()  # content key
 
     def advance(self, now: int) -> None:
-        """It is `now`: the pods are made of jobs that were to start by now, in order of arrival."""
+        """Moves the time to `now`: creates the pods of jobs that should start by now, in order of arrival."""
         self._now = now
         self._scheduler.advance(now)
         while self._due and self._due[0][0] <= now:
@@ -85,7 +85,7 @@ class Binder:
                 found[1]()
 
     def timers(self, tell: Callable[[int], Iterator[Decision]]) -> PodTimers | None:
-        """What makes instants happen for pods by time alone, and tells of them; None where nothing does."""
+        """The timers that bring instants for pods by time alone; None if there are none."""
         return PodTimers(self._taints, self._scheduler, tell) if self._taints.may_be else None
 
     def start(
@@ -97,16 +97,16 @@ class Binder:
         at: int = 0,
         running: Mapping[int, Pod] = NONE_RUNS,
     ) -> None:
-        """A job holds quota: its pods are to run.
+        """A job holds quota: its pods should run.
 
         Args:
             job: the job.
             flavors: pod set -> resource -> flavor.
             counts: pod set -> pods, for pod sets that get fewer than all.
-            placed: the places of pods in topologies. Those of a pod set take them in order; what a slice that
-                is not complete leaves without one runs on any node of the flavor.
-            at: when its pods are made, if that is later than now.
-            running: those of its pods that run already, where they do.
+            placed: the places of pods in topologies. The pods of a pod set take them in order. Pods of an
+                incomplete slice that are left without a place run on any node of the flavor.
+            at: when its pods are created, if that is later than now.
+            running: those of its pods that run already, with their Pods.
         """
         if at > self._now:
             self._put_off[job.index] = (at, partial(self._make, job, flavors, counts, placed))
@@ -115,9 +115,9 @@ class Binder:
             self._make(job, flavors, counts, placed, running)
 
     def stand_alone(self, job: Job) -> None:
-        """The pod of a job that holds no quota, and asks for none, runs or waits for a node.
+        """The pod of a job that holds no quota, and requests none, runs or waits for a node.
 
-        One that was evicted or lost its node is made again, unless it is another scheduler's.
+        One that was evicted or lost its node is created again, unless another scheduler manages it.
         """
         kind = self._kinds.of(job, job.pod_sets[0])
         again = job.index in self._alone
@@ -180,7 +180,7 @@ class Binder:
     def _domains_of(
         self, domains: Sequence[Domain], pods: Sequence[int], running: Mapping[int, Pod]
     ) -> Mapping[int, Domain]:
-        """The domain of each pod: where those are that run, and in order what is left for the others."""
+        """The domain of each pod: running pods keep theirs, and the others take the rest in order."""
         left, found = list(domains), dict[int, Domain]()
         for pod in pods:
             if pod in running:
@@ -193,11 +193,11 @@ class Binder:
         return found | {pod: next(rest, ()) for pod in pods if pod not in found}
 
     def bind_running(self) -> Iterable[Bind]:
-        """Bind the pods that run already, before anything else is decided."""
+        """Binds the pods that run already, before anything else is decided."""
         return self._scheduler.bind_running()
 
     def stop(self, job: Job) -> None:
-        """A job was evicted: its pods that are bound terminate, and the others are not to run any more."""
+        """A job was evicted: its bound pods terminate, and the others no longer wait."""
         self._put_off.pop(job.index, None)
         pods = self._pods.get(job.index, {})
         for pod, info in list(pods.items()):
@@ -207,7 +207,7 @@ class Binder:
                 self._scheduler.terminate(info)
 
     def end(self, job: Job, pods: range) -> None:
-        """Pods ended, and leave their nodes; a job that was admitted again does not run them again."""
+        """Pods end and leave their nodes; a job that is admitted again does not run them again."""
         present = self._pods[job.index]
         if len(pods) < job.pods:
             self._ended.setdefault(job.index, set()).update(pods)
@@ -216,9 +216,9 @@ class Binder:
                 self._delete(present.pop(pod))
 
     def lost(self, job: Job, pods: range) -> None:
-        """Pods are gone from their node, and their job's controller makes them again.
+        """Pods are gone from their node, and their job's controller creates them again.
 
-        Those with a place in a topology wait for it until it is there again, or they have another one.
+        Pods with a place in a topology wait until that place is back, or until they get another one.
         """
         for pod in pods:
             self._make_again(job, pod)
@@ -236,7 +236,7 @@ class Binder:
         self._scheduler.add(present[pod])
 
     def move(self, job: Job, placed: Sequence[Placed], node: str) -> Iterator[Preempt]:
-        """Pods that had a place on a node have another one; those that still run there leave it."""
+        """Pods with a place on a node get another place; those that still run there leave it."""
         if job.index in self._put_off:
             at, make = self._put_off[job.index]
             _, flavors, counts, _ = make.args
@@ -260,7 +260,7 @@ class Binder:
                     yield from self._leave_node(job, pod, node)
 
     def _leave_node(self, job: Job, pod: int, node: str) -> Iterator[Preempt]:
-        """A pod has another place than the one it was made for."""
+        """A pod has another place than the one it was created for."""
         info = self._pods[job.index][pod]
         if info.node < 0:
             self._make_again(job, pod)
@@ -268,12 +268,12 @@ class Binder:
             yield self._scheduler.evict(info, None, MOVED, {"node": node})
 
     def nodes_of(self, job: Job, pods: Iterable[int]) -> list[str]:
-        """The nodes on which these pods of a job are."""
+        """The nodes of these pods of a job."""
         present, nodes = self._pods.get(job.index, {}), self._scheduler.cache.nodes
         return [nodes[info.node].name for pod in pods if (info := present.get(pod)) and info.node >= 0]
 
     def on(self, node: str, namespace: str) -> bool:
-        """Whether pods of a namespace are on a node and do not terminate whose places are in topologies."""
+        """Returns True if a node has non-terminating pods of a namespace that are placed by topologies."""
         there = self._scheduler.cache.by_name.get(node)
         return there is not None and any(
             not pod.terminating
@@ -292,14 +292,14 @@ class Binder:
         self._kinds.forget()
 
     def follow_taints(self, edit: Edit) -> Iterator[Preempt]:
-        """Pods leave a node that changed, whose NoExecute taints they do not tolerate."""
+        """Pods leave a changed node if they do not tolerate its NoExecute taints."""
         if edit.after is None:
             self._taints.drop(edit.name)
         else:
             yield from self._taints.put(edit.after, self._now)
 
     def tolerated_for_a_time(self) -> Iterator[Preempt]:
-        """Tolerations end now: those pods go, by name."""
+        """Tolerations end now: those pods leave, by name."""
         return self._taints.ended(self._now)
 
     def leave(self, job: Job) -> None:
@@ -321,15 +321,15 @@ class Binder:
         self._ended.pop(job.index, None)
 
     def never(self, job: Job) -> Never | None:
-        """Why the pod of a job that asks for no quota can never run; None where it may."""
+        """Why the pod of a job that requests no quota can never run; None if it may."""
         return self._kinds.never(job)
 
     def fits_none(self, job: Job, pod_set: PodSet, flavors: tuple[str, ...]) -> str:
-        """Why pods with flavors fit no node even when all are empty; "" where they fit one."""
+        """Why pods with flavors fit no node even when all are empty; "" if they fit one."""
         return self._kinds.fits_none(self._template(job, pod_set, flavors, ()).shape)
 
     def run(self) -> Iterable[Decision]:
-        """Bind what fits, and ask for the instant at which pods are made next."""
+        """Binds what fits, and requests the next instant at which pods are created."""
         found = self._heeding_taints() if self._taints.tainted else self._scheduler.run()
         return chain(found, self._wakes()) if self._due else found
 
@@ -341,7 +341,7 @@ class Binder:
             yield Wake(self._woken)
 
     def _heeding_taints(self) -> Iterator[Decision]:
-        """Bind what fits; who is bound where a NoExecute taint is stays as long as it tolerates that."""
+        """Binds what fits; a pod on a node with a NoExecute taint stays as long as it tolerates that."""
         tainted = self._taints.tainted
         for decision in self._scheduler.run():
             yield decision
@@ -360,7 +360,7 @@ class Binder:
         self._scheduler.skip(span, counts)
 
     def _template(self, job: Job, pod_set: PodSet, flavors: tuple[str, ...], domain: Domain) -> Template:
-        """What pods of a pod set have in common once Kueue has added what flavors and a domain demand."""
+        """The template of a pod set's pods after Kueue has added the demands of flavors and a domain."""
         key = (pod_set, job.namespace, flavors, domain)
         template = self._templates.get(key)
         if template is None:

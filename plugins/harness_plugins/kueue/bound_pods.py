@@ -1,4 +1,4 @@
-"""Pods of workloads that are placed by topologies, as the binder has them on nodes."""
+"""Pods of workloads that are placed by topologies, with the nodes from the binder."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class BoundPods:
         self._binder = binder
 
     def on(self, node: str, namespace: str) -> bool:
-        """Whether pods of a namespace are on a node, and are not leaving."""
+        """Returns True if pods of a namespace are on a node and not leaving."""
         return self._binder.on(node, namespace)
 
     def leave(self, workload: Workload, pods: range) -> Iterable[str]:
-        """These pods of a workload leave; answers on which nodes they are, or were when all of them do."""
+        """These pods of a workload leave; returns their nodes, or their former nodes if all leave."""
         nodes = self._binder.nodes_of(workload.job, pods)
         if len(pods) < workload.job.pods:
             return nodes
         return [*nodes, *(values[-1] for placed in workload.placed for values, _ in placed.domains)]
 
     def move(self, workload: Workload, placed: Sequence[Placed], node: str) -> Iterator[Decision]:
-        """A workload has other places for those of its pods that it had on a node."""
+        """A workload gets other places for its pods on a node."""
         yield from self._binder.move(workload.job, placed, node)

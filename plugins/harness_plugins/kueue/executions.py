@@ -1,4 +1,4 @@
-"""Workloads that were admitted and are not gone: their pods, how long they run, and how they leave."""
+"""Workloads that were admitted and are not gone: their pods, their run times, and their departure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @final
 class _Execution:
-    """What a replay knows of a workload, also where the scheduler only hears of it when its cycle is over.
+    """The replay's knowledge of a workload, even while the scheduler has yet to learn it after its cycle.
 
     Attributes:
         admitted: when its admission checks are ready, if it has some.
@@ -38,17 +38,17 @@ class _Execution:
 
 @final
 class Executions:
-    """Who runs, and who is leaving.
+    """The running and the leaving workloads.
 
     Args:
-        latency: how long it takes until the scheduler knows that an evicted job is gone, microseconds; None
-            where it knows at once however often that happens, see `Evictions`.
-        binder: binds the pods of admitted jobs; None where they start as a whole.
-        pods_ready: knows whose pods are not ready; None where nobody looks.
+        latency: how long it takes until the scheduler knows that an evicted job is gone, in microseconds;
+            None if it always knows at once, see `Evictions`.
+        binder: binds the pods of admitted jobs; None if they start as a whole.
+        pods_ready: knows which workloads' pods are not ready; None if readiness is not checked.
 
     Attributes:
-        evictions: who is leaving, and the loops that evictions make.
-        times: whose execution time is limited.
+        evictions: the leaving workloads, and the loops that evictions make.
+        times: the workloads with limited execution time.
     """
 
     def __init__(self, latency: int | None, binder: Binder | None, pods_ready: PodsReady | None) -> None:
@@ -68,9 +68,9 @@ class Executions:
         placed: Sequence[Placed] = (),
         delay: int = 0,
     ) -> None:
-        """A workload holds quota from now on: its pods are to run, in their places if they have some.
+        """A workload holds quota from now on: its pods should run, in their places if they have some.
 
-        They are made `delay` later, when its admission checks are ready.
+        They are created `delay` later, when its admission checks are ready.
         """
         job = workload.job
         execution = self._known.get(workload)
@@ -88,13 +88,13 @@ class Executions:
             self._pods_ready.reserved(workload, pods - sum(workload.ended), now + delay)
 
     def take_over(self, workload: Workload, start: Start, now: int, admitted: int | None) -> None:
-        """A workload holds quota, and did so before the replay began; its pods are where they were.
+        """A workload has held quota since before the replay began; its pods stay in their places.
 
         Args:
             workload: it was entered into the cache.
-            start: what the manifests say of it.
+            start: its manifests' data.
             now: the time.
-            admitted: when it was admitted; None where the manifests do not say.
+            admitted: when it was admitted; None if the manifests do not say.
         """
         job = workload.job
         self._known[workload] = _Execution()
@@ -118,7 +118,7 @@ class Executions:
             self._pods_ready.told_to_go(workload)
 
     def preempted(self, workload: Workload, preemptor: Workload, now: int) -> int:
-        """A workload goes for another one; answers which round of a loop that is."""
+        """A workload is preempted for another one; returns the round of the loop that this is."""
         execution = self._known[workload]
         held = now - workload.reserved
         execution.round = self.evictions.begin(execution.round, preemptor, held, now)
@@ -126,16 +126,16 @@ class Executions:
         return execution.round.number
 
     def is_admitted(self, workload: Workload, now: int) -> bool:
-        """Whether a workload holds quota and all its admission checks are ready."""
+        """Returns True if a workload holds quota and all its admission checks are ready."""
         return self._known[workload].admitted <= now
 
     def goes_for_nobody(self, workload: Workload, now: int) -> None:
-        """A workload goes because its time is over, or its queue is drained, which is no loop."""
+        """A workload leaves because its time is over or its queue is drained; this is no loop."""
         self._known[workload].round = None
         self.told_to_go(workload, now)
 
     def left(self, workload: Workload, now: int) -> bool:
-        """The pods of an evicted workload are gone; answers whether the scheduler knows at once."""
+        """The pods of an evicted workload are gone; returns whether the scheduler knows at once."""
         if self._binder is not None:
             self._binder.leave(workload.job)
         execution = self._known.get(workload)

@@ -58,13 +58,13 @@ if TYPE_CHECKING:
 def classic(
     cluster: Cluster, view: View, options: Mapping[str, Any], shortcuts: Shortcuts | None = None
 ) -> KueuePolicy:
-    """Kueue with classic preemption, whatever its Configuration says of fair sharing.
+    """Kueue with classic preemption, whatever its Configuration says about fair sharing.
 
     Args:
         cluster: queues and flavors.
-        view: is not looked at.
+        view: not used.
         options: all of them.
-        shortcuts: what need not be done again; None for all of them.
+        shortcuts: the shortcuts to use; None for all of them.
     """
     return _policy(cluster, options, None, {}, shortcuts)
 
@@ -167,9 +167,9 @@ def impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
 
 
 def _verdicts(cluster: Cluster, gates: Gates, binder: Binder | None) -> Callable[[Job], Verdict | None]:
-    """Which jobs can never start, and what becomes of them: whom no node can run takes no place in a queue.
+    """Finds jobs that can never start, with their fate: a job that no node can run gets no place in a queue.
 
-    A ClusterQueue that was deleted may lend as long as somebody holds its quota.
+    A ClusterQueue that was deleted may lend as long as a workload holds its quota.
     """
     lenders: dict[str, ClusterQueue] = {}
 
@@ -190,7 +190,7 @@ def _verdicts(cluster: Cluster, gates: Gates, binder: Binder | None) -> Callable
 
 
 def release_of(cluster: Cluster, options: Mapping[str, Any]) -> Release:
-    """The release that is asked for, else the one of the cluster's controller, else the newest."""
+    """The requested release, else that of the cluster's controller, else the newest."""
     asked, controller = parse_release(options["kueueVersion"]), cluster.kueue_controller
     if asked is not None:
         return asked
@@ -198,7 +198,7 @@ def release_of(cluster: Cluster, options: Mapping[str, Any]) -> Release:
 
 
 def _about_release(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """Which release is taken, where no option says it."""
+    """A note on the release that is used, if no option names one."""
     release, controller = release_of(cluster, options), cluster.kueue_controller
     if options["kueueVersion"]:
         return
@@ -218,7 +218,7 @@ def _about_release(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str
 
 
 def assumptions(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """The release of Kueue, and that pods have to be ready in time, where the manifests do not say it."""
+    """Notes on the release of Kueue, and that pods must be ready in time, if the manifests do not say so."""
     for option, preview in zip((MIN_RUN_TIME, PREEMPTION_RATE), _previews(cluster, options), strict=True):
         if preview is not None:
             yield f"preview {option}={options[option]}: no release of Kueue has it, so it is not proven"
@@ -243,13 +243,13 @@ def ignored_backoffs(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[s
 
 
 def pods_ready(configuration: KueueConfiguration, gates: Gates) -> PodsReady | None:
-    """Who knows whose pods are not ready; None where Kueue does not look."""
+    """The tracker of pods that are not ready; None if Kueue does not check."""
     waits = _waits(configuration, gates)
     return None if waits is None else PodsReady(waits)
 
 
 def _waits(configuration: KueueConfiguration, gates: Gates) -> WaitForPodsReady | None:
-    """What the Configuration says of pods, or the default of the release where it says nothing."""
+    """The Configuration's section on pod readiness, or the default of the release if it has none."""
     on = configuration.pods_ready_given or gates.rules.waits_for_pods
     return configuration.pods_ready if on and not gates.disable_wait_for_pods_ready else None
 
@@ -267,7 +267,7 @@ def _configuration(cluster: Cluster) -> KueueConfiguration:
 
 
 def _admission(cluster: Cluster) -> AdmissionFairSharing | None:
-    """How usage of LocalQueues is counted.
+    """The settings for the usage of LocalQueues.
 
     Raises:
         ClusterError: samples are so frequent that a replay would do nothing else.
@@ -283,7 +283,7 @@ def _admission(cluster: Cluster) -> AdmissionFairSharing | None:
 
 
 def _gates(cluster: Cluster, options: Mapping[str, Any]) -> Gates:
-    """The gates of the release that is asked for, or runs in the cluster."""
+    """The gates of the requested release, or of the one that runs in the cluster."""
     configuration = _configuration(cluster)
     settings = {**configuration.gates, **parse_gates(options["featureGates"])}
     return gates_from(settings, release_of(cluster, options), configuration.other_gates)

@@ -1,7 +1,7 @@
-"""What the scheduler works with on a cluster; a change of the cluster makes all of it anew.
+"""The parts that the scheduler works with on a cluster; a change of the cluster makes all of them anew.
 
-So nothing that was worked out of quotas, limits, weights or policies outlives them. What lasts is handed on:
-who holds quota, who waits, and how often the generation of each ClusterQueue was raised.
+So no result that depends on quotas, limits, weights or policies outlives them. Lasting data is passed on: the
+holders of quota, the waiting workloads, and the generations of the ClusterQueues.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _Names: TypeAlias = tuple[tuple[str, ...], ...]
 def topologies_of(
     cluster: Cluster, gates: Gates, shortcuts: Shortcuts
 ) -> tuple[TopologyFlavors | None, Topologies | None]:
-    """The flavors with a topology and what finds what workloads ask of them; None where there is none."""
+    """The flavors with a topology, and the finder of workloads' topology requests; None if there are none."""
     if not (gates.topology_aware_scheduling and any(each.topology for each in cluster.flavors.values())):
         return None, None
     flavors = TopologyFlavors(cluster, overlapping=gates.tas_handle_overlapping_flavors)
@@ -59,18 +59,18 @@ def topologies_of(
 @final
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a scheduler works, whatever the cluster is.
+    """The settings of a scheduler, independent of the cluster.
 
     Attributes:
         gates: the feature gates.
         strategies: the preemption strategies of fair sharing; None for classic preemption.
         weights: fair-sharing weights that replace those of the manifests.
-        also: flavor-resources that are used although nobody has a quota for them.
-        shortcuts: what need not be done again.
-        topologies: the flavors with a topology; None where there is none.
-        asked: finds what workloads ask of them.
-        crashes: tells where the release crashes; None for one that does not.
-        rate: limits how many are preempted in a time; None for no limit.
+        also: flavor-resources that are used although no queue has a quota for them.
+        shortcuts: the shortcuts to use.
+        topologies: the flavors with a topology; None if there is none.
+        asked: finds the topology requests of workloads.
+        crashes: reports crashes of the release; None for one that does not crash.
+        rate: limits how many workloads are preempted in a time; None for no limit.
     """
 
     gates: Gates
@@ -86,21 +86,21 @@ class Settings:
 
 @final
 class Machinery:
-    """The quota tree and all that rests on it.
+    """The quota tree and everything that depends on it.
 
     Args:
         cluster: queues, cohorts and flavors.
-        settings: how the scheduler works.
-        before: what was there before the cluster changed; None for nothing.
+        settings: the settings of the scheduler.
+        before: the former machinery before the cluster changed; None for none.
 
     Attributes:
-        cache: who holds which quota.
+        cache: the holders of quota.
         pending: the pending workloads, by ClusterQueue.
         by_number: the same by number of the ClusterQueue.
         shares: the shares of all nodes.
         heads: finds the heads of cycles.
         cycle: runs cycles.
-        within_quota: whether quota lets a workload in without preemption.
+        within_quota: says whether quota admits a workload without preemption.
     """
 
     def __init__(self, cluster: Cluster, settings: Settings, before: Machinery | None = None) -> None:
@@ -146,14 +146,14 @@ class Machinery:
         self.within_quota = Fit(cache, self._offers, gates, fair=fair).fits
 
     def offers(self, workload: Workload) -> tuple[PodSetOffer, ...]:
-        """What a workload's queue can offer to it."""
+        """The flavors that a workload's queue can offer to it."""
         return self._offers(workload.asks, workload.cluster_queue)
 
     def other_flavors(self, cluster: Cluster) -> list[tuple[Workload, _Names]]:
-        """Those who hold quota of queues with other flavors than before, and what flavors they have.
+        """The holders of quota in queues with changed flavors, with their flavors' names.
 
         Args:
-            cluster: what there will be.
+            cluster: the coming cluster.
         """
         return [
             (workload, tuple(map(_names, self.offers(workload), workload.admission.chosen)))
@@ -165,9 +165,9 @@ class Machinery:
         ]
 
     def number_again(self, workload: Workload, names: _Names) -> None:
-        """Number the flavors of an admission as they stand in the ClusterQueue now.
+        """Numbers the flavors of an admission by their present order in the ClusterQueue.
 
-        Who has a flavor that its queue has no more gives nothing back before it is over.
+        A workload with a flavor that its queue no longer has gives nothing back before it is over.
         """
         admission = workload.admission
         assert admission is not None

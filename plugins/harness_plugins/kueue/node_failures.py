@@ -1,7 +1,7 @@
-"""What follows from nodes that fail, return and change, for workloads that are placed by topologies.
+"""The effects of nodes that fail, return and change, on workloads that are placed by topologies.
 
-Runs of the node controller mark workloads, take marks back, and evict who lost a second node. A marked
-workload is tried once more by the scheduler. Whoever waits hears of a node a second after it changed.
+Runs of the node controller mark workloads, remove marks, and evict those that lost a second node. The
+scheduler tries a marked workload once more. Waiting workloads hear of a node a second after it changed.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class NodeFailures:
         scheduler: the scheduler.
         cluster: the nodes at first.
         gates: the feature gates.
-        pods: which pods there are.
-        leave: tells a workload to go.
+        pods: the pods.
+        leave: tells a workload to leave.
 
     Attributes:
-        controller: says what becomes of workloads.
-        cycles: whether Kueue runs cycles at this instant for the time alone.
+        controller: decides the fate of workloads.
+        cycles: whether Kueue runs cycles at this instant only because of the time.
     """
 
     def __init__(
@@ -59,20 +59,20 @@ class NodeFailures:
         self._asked: set[tuple[int, bool]] = set()
 
     def advance(self, now: int) -> None:
-        """It is that late: whoever is to be tried once more now is ready."""
+        """Moves the time on: workloads that are due for another try become ready."""
         if self._asked:
             self._asked -= {(now, False), (now, True)}
         self.cycles = self._scheduler.second_passes.advance(now)
 
     def change(self, edit: Edit, now: int) -> Iterator[Decision]:
-        """A node comes, goes or changes; the room in topologies has followed already."""
+        """A node is added, removed or changed; the room in topologies has been updated already."""
         assert self._scheduler.topologies is not None
         self._wakes.change(edit, self._scheduler.topologies, now)
         if self.controller.change(edit, now):
             yield from self._look(edit.name, now)
 
     def act(self, now: int) -> Iterator[Decision]:
-        """Look at the nodes that it is time to look at, then tell all queues if that is due."""
+        """Checks the nodes that are due, then tells all queues if that is due."""
         for node in self.controller.take(now):
             yield from self._look(node, now)
         if self._wakes.take(now):
@@ -85,7 +85,7 @@ class NodeFailures:
             self.controller.pods_left(node, now)
 
     def replace(self, replaced: Replaced) -> Iterator[Decision]:
-        """A workload that lost a node goes on in other places."""
+        """A workload that lost a node continues in other places."""
         workload, placed, node = replaced
         detail: dict[str, Any] = {"topology": as_manifests(placed), "spans": spans(placed)}
         admission = workload.admission
@@ -96,7 +96,7 @@ class NodeFailures:
         yield from self._pods.move(workload, placed, node)
 
     def wakes(self) -> Iterator[Wake]:
-        """The instants to ask for; who was tried in vain again and again keeps no replay alive."""
+        """The instants to request; workloads that were tried in vain again and again keep no replay alive."""
         second = self._scheduler.second_passes
         for due, idle in (
             (second.due, second.in_vain),
@@ -126,7 +126,7 @@ class NodeFailures:
             yield self.evict(workload, failed, "a second node failed before the first one was replaced")
 
     def evict(self, workload: Workload, nodes: Sequence[str], why: str = _NO_PLACE) -> Preempt:
-        """A workload goes because of nodes that failed."""
+        """Evicts a workload because of nodes that failed."""
         self._leave(Target(workload, NODE_FAILURES))
         message = f"{'nodes' if len(nodes) > 1 else 'node'} {' and '.join(nodes)} failed: {why}"
         return Preempt(workload.job, None, NODE_FAILURES, detail={"failed": [*nodes], "message": message})

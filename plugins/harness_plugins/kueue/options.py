@@ -1,4 +1,4 @@
-"""How the options of both policies are written: feature gates, delays of checks, strategies, weights."""
+"""Parses the options of both policies: feature gates, delays of checks, strategies, weights."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness_plugins.kueue.previews.preemption_rate import Limit
 from harness_plugins.kueue.rules.feature_gates import check_names
 
 BY_NAME, BY_NAMESPACE = "name", "namespace/name"
-"""What tells LocalQueues apart among candidates for preemption, at this commit of Kueue and later on."""
+"""The identity of LocalQueues among candidates for preemption: at this commit of Kueue, and later on."""
 
 MIN_RUN_TIME, PREEMPTION_RATE = "previewMinRunTime", "previewPreemptionRate"
 """The previews: rules that no release of Kueue has."""
@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 
 
 def parse_gates(text: str) -> dict[str, bool]:
-    """Gates as Kueue's command line takes them: `PriorityBoost=true,PartialAdmission=false`.
+    """Parses gates as on Kueue's command line: `PriorityBoost=true,PartialAdmission=false`.
 
     Raises:
         OptionError: not of this form, or a gate that is not modelled.
@@ -36,16 +36,16 @@ def parse_gates(text: str) -> dict[str, bool]:
 
 
 def parse_release(text: str) -> Release | None:
-    """A release of Kueue; None where none is named.
+    """Parses a release of Kueue; None if none is named.
 
     Raises:
-        OptionError: no release that is known.
+        OptionError: an unknown release.
     """
     return release_named(text) if text else None
 
 
 def parse_check_delays(text: str) -> Mapping[str, int] | int:
-    """How long admission checks take: `2m` for each, or `prov=2m,other=30s` for some; microseconds.
+    """Parses delays of admission checks, in microseconds: `2m` for each, or `prov=2m,other=30s` for some.
 
     Raises:
         OptionError: not of this form.
@@ -57,7 +57,7 @@ def parse_check_delays(text: str) -> Mapping[str, int] | int:
 
 
 def parse_guarantees(text: str) -> Guarantees:
-    """How long workloads run at least: `30m`, `team-a=1h` for those of a ClusterQueue, `priority:1000=2h`.
+    """Parses minimum run times: `30m`, `team-a=1h` for those of a ClusterQueue, `priority:1000=2h`.
 
     Raises:
         OptionError: not of this form.
@@ -78,7 +78,7 @@ def parse_guarantees(text: str) -> Guarantees:
 
 
 def parse_rate(text: str) -> tuple[Limit | None, Mapping[str, Limit]]:
-    """How many workloads may be preempted: `3/1h` of each ClusterQueue, `team-a=1/10m` of one.
+    """Parses limits on preempted workloads: `3/1h` for each ClusterQueue, `team-a=1/10m` for one.
 
     Raises:
         OptionError: not of this form.
@@ -98,7 +98,7 @@ def _parse_limit(text: str) -> Limit:
 
 
 def parse_weights(text: str) -> dict[str, float]:
-    """Fair-sharing weights by ClusterQueue or Cohort: `team-a=2,team-b=500m`.
+    """Parses fair-sharing weights by ClusterQueue or Cohort: `team-a=2,team-b=500m`.
 
     Raises:
         OptionError: not of this form, or a weight below zero.
@@ -111,7 +111,7 @@ def parse_weights(text: str) -> dict[str, float]:
 
 
 def parse_strategies(text: str) -> tuple[str, ...]:
-    """One of the lists of preemption strategies that Kueue permits.
+    """Parses one of the lists of preemption strategies that Kueue permits.
 
     Raises:
         OptionError: not one of them.
@@ -126,7 +126,7 @@ def parse_strategies(text: str) -> tuple[str, ...]:
 
 
 def checked(parse: Callable[[str], object]) -> Callable[[str], str]:
-    """The type of an option that stays text, after making sure that `parse` understands it."""
+    """The type of an option that stays text, after a check that `parse` accepts it."""
 
     def check(text: str) -> str:
         parse(text)
@@ -136,7 +136,7 @@ def checked(parse: Callable[[str], object]) -> Callable[[str], str]:
 
 
 def _parse_with_rest(text: str, parse: Callable[[str], _T], example: str) -> tuple[_T | None, dict[str, _T]]:
-    """Pairs as below, and what is said without a name."""
+    """The value without a name, and pairs of names and values."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     plain = [part for part in parts if "=" not in part]
     if len(plain) > 1:

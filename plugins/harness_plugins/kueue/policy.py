@@ -55,10 +55,10 @@ if TYPE_CHECKING:
     from harness_plugins.kueue.rules.impossible import Verdict
 
 _FOR_PODS = "pods of admitted workloads are not ready"
-"""Why one that fits is not admitted."""
+"""The reason if a workload that fits is not admitted."""
 
 _QUIET = 3
-"""Cycles in a row that change nothing after which nothing more is expected at this instant."""
+"""After this many cycles in a row without a change, the instant is over."""
 
 
 @final
@@ -67,23 +67,23 @@ class KueuePolicy:
 
     Args:
         scheduler: the scheduler.
-        cluster: which queue a job's queue name means.
-        latency: how long it takes until the scheduler knows that an evicted job is gone, microseconds; None
-            where it knows at once however often that happens, see `Evictions`.
-        binder: binds the pods of admitted jobs; None where they start as a whole.
-        pods_ready: knows whose pods are not ready; None where nobody looks.
-        impossible: tells which jobs are rejected because they can never start. In reality, and where this is
+        cluster: maps a job's queue name to a queue.
+        latency: how long it takes until the scheduler knows that an evicted job is gone, in microseconds;
+            None if it always knows at once, see `Evictions`.
+        binder: binds the pods of admitted jobs; None if they start as a whole.
+        pods_ready: knows which workloads' pods are not ready; None if readiness is not checked.
+        impossible: finds the jobs that are rejected because they can never start. In reality, and if this is
             None, they wait for ever.
-        checks: the admission checks; None where they take no time.
-        previews: rules that Kueue does not have; None where all are off.
-        failures: makes what follows from nodes that fail; None where no workload is placed on nodes, or none
-            changes. It gets what tells a workload to go.
+        checks: the admission checks; None if they take no time.
+        previews: rules that Kueue does not have; None if all are off.
+        failures: makes the handler of node failures; None if no workload is placed on nodes, or no node
+            changes. It receives the function that tells a workload to leave.
 
     Attributes:
         scheduler: the scheduler.
-        pods_ready: knows whose pods are not ready; None where nobody looks.
-        ready: hears when pods are ready, see `Policy`; None where nobody wants to know.
-        failures: what follows from nodes that fail; None where nothing does.
+        pods_ready: knows which workloads' pods are not ready; None if readiness is not checked.
+        ready: is called when pods are ready, see `Policy`; None if that is not needed.
+        failures: the handler of node failures; None if there is none.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class KueuePolicy:
         self._sample = 0
 
     def submit(self, job: Job, pods: range, now: int) -> None:
-        """A job arrived, or is back: those return to their queue when their quota is released."""
+        """A job arrived, or is back: a returning job enters its queue when its quota is released."""
         if now != self._now:
             self._advance(now)
         if job.index in self._workloads:
@@ -175,7 +175,7 @@ class KueuePolicy:
         self._queue_up(workload)
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
-        """Pods ended, or a job is gone; the scheduler hears after its cycle of what goes during it."""
+        """Pods ended, or a job is gone; the scheduler learns of events during its cycle afterwards."""
         if now != self._now:
             self._advance(now)
         if self._binder is not None and job.index not in self._workloads:
@@ -196,10 +196,10 @@ class KueuePolicy:
             self._return(workload)
 
     def cycle(self, now: int) -> Iterator[Decision]:
-        """Run cycles until several in a row change nothing, then bind pods.
+        """Runs cycles until several in a row change nothing, then binds pods.
 
-        Where nothing may be admitted before all workloads are ready, a cycle stands still until they are;
-        what happens meanwhile is not seen in it.
+        If nothing may be admitted before all workloads are ready, a cycle pauses until they are. It does not
+        see events during the pause.
         """
         if now != self._now:
             self._advance(now)
@@ -247,14 +247,14 @@ class KueuePolicy:
             yield from self._details.changed_shares()
 
     def act(self, now: int) -> Iterator[Decision]:
-        """What follows from nodes at this instant, before any cycle."""
+        """The effects of nodes at this instant, before any cycle."""
         if now != self._now:
             self._advance(now)
         if self.failures is not None:
             yield from self.failures.act(now)
 
     def within_quota(self, job: Job, pods: Sequence[int]) -> bool:
-        """See `Policy`; Pods that stand alone ask for no quota, and who may keep its quota needs no more."""
+        """See `Policy`; Pods that stand alone request no quota, and workloads with quota need no more."""
         workload = self._workloads.get(job.index)
         if workload is None or (workload.has_quota and not workload.evicted):
             return True
@@ -263,7 +263,7 @@ class KueuePolicy:
     # --- what changes ---------------------------------------------------------------------------------------
 
     def changed(self, change: Change, now: int) -> Iterator[Decision]:
-        """See `Policy`; a cycle that stands still has its quotas and queues to itself until it is over."""
+        """See `Policy`; a paused cycle keeps its quotas and queues until it is over."""
         if now != self._now:
             self._advance(now)
         if change.edit.kind == NODE:
@@ -280,13 +280,13 @@ class KueuePolicy:
             yield from self._follow(change)
 
     def _tolerated_for_a_time(self, now: int) -> Iterator[Decision]:
-        """Pods go whose tolerations of NoExecute taints end now."""
+        """Pods leave whose tolerations of NoExecute taints end now."""
         self._advance(now)
         assert self._binder is not None
         yield from self._of_pods(self._binder.tolerated_for_a_time())
 
     def _of_pods(self, decisions: Iterable[Decision]) -> Iterator[Decision]:
-        """Decisions on pods: those that go are not ready, and leave nodes; their job keeps its quota."""
+        """Decisions on pods: those that leave are not ready, and leave nodes; their job keeps its quota."""
         for decision in decisions:
             if type(decision) is Preempt and decision.pods is not None:
                 self._miss(decision.job, decision.pods)
@@ -296,13 +296,13 @@ class KueuePolicy:
             yield decision
 
     def _miss(self, job: Job, pods: range) -> None:
-        """Pods of a job are lost; Kueue sees that they are not ready, if it looks."""
+        """Pods of a job are lost; Kueue sees that they are not ready, if it checks."""
         workload = self._workloads.get(job.index)
         if self.pods_ready is not None and workload is not None and self.pods_ready.holds(workload):
             self.pods_ready.lost(workload, self._now, pods)
 
     def _follow(self, change: Change) -> Iterator[Decision]:
-        """Have queues and quotas follow the cluster, then evict who has to go because a queue is stopped."""
+        """Updates queues and quotas to the cluster, then evicts workloads of stopped queues."""
         edit, scheduler, closed = change.edit, self.scheduler, self._closed
         self._cluster = change.cluster
         scheduler.change(edit, change.cluster)
@@ -335,7 +335,7 @@ class KueuePolicy:
         self._details.follow(scheduler.cache, list(scheduler.pending.values()), shares)
 
     def standing(self, now: int) -> Standing | None:
-        """See `Policy`; only for pods that wait for a node it asks for idle wakes."""
+        """See `Policy`; it requests idle wakes only for pods that wait for a node."""
         scheduler, pods = self.scheduler, self._binder.standing(now) if self._binder is not None else None
         if pods is None or scheduler.second_passes.due is not None:
             return None
@@ -349,14 +349,14 @@ class KueuePolicy:
             self._binder.skip(span, counts[2:])
 
     def _samples(self, now: int) -> Iterator[Wake]:
-        """The instant to ask for where usage is sampled."""
+        """The instant to request for the next sample of usage."""
         sample = self.scheduler.next_sample()
         if sample is not None and not now < self._sample <= sample:
             self._sample = sample
             yield Wake(sample)
 
     def _cycles(self) -> Iterator[Decision | None]:
-        """Run cycles until several in a row change nothing; None where one stands still."""
+        """Runs cycles until several in a row change nothing; yields None when one pauses."""
         scheduler = self.scheduler
         idle = 0
         while idle < _QUIET:
@@ -372,7 +372,7 @@ class KueuePolicy:
             idle = idle + 1 if scheduler.idle else 0
 
     def _advance(self, now: int) -> None:
-        """It is `now`; whoever keeps time hears of it once an instant."""
+        """Moves the time to `now`; timekeepers hear of it once per instant."""
         if now == self._now:
             return
         self._now = now
@@ -388,9 +388,9 @@ class KueuePolicy:
             self.failures.advance(now)
 
     def _carry_out(self, outcomes: Iterable[Outcome]) -> Iterator[Decision | None]:
-        """Say what comes of a cycle while it runs, then do what follows from it.
+        """Yields the outcomes of a cycle as decisions while it runs, then applies them.
 
-        None is answered where nothing may be admitted yet; it goes on when there is news.
+        It yields None if nothing may be admitted yet, and continues when there is news.
         """
         scheduler, pods_ready = self.scheduler, self.pods_ready
         refused = scheduler.refused
@@ -415,7 +415,7 @@ class KueuePolicy:
             yield from self._refuse(refused)
 
     def _after_failure(self, failures: NodeFailures, outcome: Replaced | Evicted) -> Iterator[Decision]:
-        """Let a workload that lost a node go on in other places, or go."""
+        """A workload that lost a node continues in other places, or leaves."""
         if isinstance(outcome, Replaced):
             self._after.then(self.scheduler.move, outcome.workload, outcome.placed)
             yield from self._of_pods(failures.replace(outcome))
@@ -423,12 +423,12 @@ class KueuePolicy:
             yield failures.evict(outcome.workload, [outcome.node])
 
     def _send_away(self, target: Target) -> None:
-        """A workload goes for nobody."""
+        """Evicts a workload without a preemptor."""
         self._executions.goes_for_nobody(target.workload, self._now)
         self._evict(target, self._now)
 
     def _refuse(self, refused: list[Refused]) -> Iterator[Refuse]:
-        """Say why heads wait that wait for another reason than before, once."""
+        """Records once why heads wait, if the reason has changed."""
         for workload, reason, figures in refused:
             if workload.job.index not in self._over:
                 yield Refuse(workload.job, reason, figures)
@@ -441,7 +441,7 @@ class KueuePolicy:
         self._after.then(self._give_back, workload, pods)
 
     def _give_back(self, workload: Workload, pods: range) -> None:
-        """What pods held that have ended is free, as soon as the scheduler knows."""
+        """Frees the quota of ended pods, as soon as the scheduler knows."""
         job = workload.job
         if len(pods) < job.pods:
             ended = ended_so_far(workload, pods)
@@ -457,26 +457,26 @@ class KueuePolicy:
         del self._workloads[workload.job.index]
 
     def _return(self, workload: Workload) -> None:
-        """An evicted workload's quota is free, and it waits again unless it stays away from its queue."""
+        """An evicted workload's quota is free; it waits again unless it must stay out of its queue."""
         self._after.then(self.scheduler.free, workload)
         self._executions.gone(workload, self._now)
         if not self._limits.keeps_out(workload):
             self._queue_up(workload)
 
     def _evict(self, target: Target, now: int) -> None:
-        """Let the scheduler know that a workload was told to go."""
+        """Tells the scheduler that a workload was told to leave."""
         if self.failures is not None:
             self.failures.leave(target.workload, range(target.workload.job.pods), now)
         self._after.then(self.scheduler.evict, target, now)
 
     def _queue_up(self, workload: Workload) -> None:
-        """Let a workload wait, as soon as the scheduler knows."""
+        """Lets a workload wait, as soon as the scheduler knows."""
         self._after.then(self._enqueue, workload)
 
     def _enqueue(self, workload: Workload) -> None:
-        """A workload waits in its queue; where that or its LocalQueue is inactive, for good.
+        """A workload waits in its queue; if that or its LocalQueue is inactive, for good.
 
-        One that is held back is not queued, for what holds it back does not end in a replay.
+        A workload that is held back is not queued, because the reason does not end in a replay.
         """
         if self._why_inactive(workload):
             self._inactive[workload] = None
@@ -486,7 +486,7 @@ class KueuePolicy:
             self.scheduler.enqueue(workload)
 
     def _why_inactive(self, workload: Workload) -> str:
-        """Why nobody looks at a workload that waits now, in words; "" where somebody does."""
+        """Why a waiting workload is not considered, in words; "" if it is."""
         job, queue = workload.job, workload.cluster_queue
         if self._closed.stop_policy(job):
             return f"LocalQueue {job.namespace}/{job.queue} is inactive"
@@ -495,9 +495,9 @@ class KueuePolicy:
         return f"{workload.held_back}; nothing ends that in a replay" if workload.held_back else ""
 
     def _begin(self, now: int) -> Iterator[Decision]:
-        """Say who held quota before the replay began, and let those go that may not keep it.
+        """Yields the admissions from before the replay, then evicts workloads that may not keep their quota.
 
-        Where they hold more than there is, some were admitted because others are going: those go first.
+        If they hold more than there is, some were admitted because others are leaving; these leave first.
         """
         present = [(workload, start, self._to_leave(workload, start)) for workload, start in self._present]
         self._present.clear()
@@ -529,11 +529,11 @@ class KueuePolicy:
             yield from self._of_pods(self._binder.run())
 
     def _time_of(self, now: int) -> Callable[[int], int]:
-        """A time of a manifest on the replay's clock, which begins now."""
+        """A function that converts a manifest's time to the replay's clock, which begins now."""
         return lambda since: self._beginning.time_of(since, now)
 
     def _waits_out(self, workload: Workload, start: Start, now: int) -> bool:
-        """Whether one that was there before stays away from its queue, because its pods were not ready."""
+        """Returns True if a workload from before stays out of its queue because its pods were not ready."""
         if self.pods_ready is None:
             return False
         take_over_backoff(self.pods_ready, workload, start.manifest, self._time_of(now), now)
@@ -552,7 +552,7 @@ class KueuePolicy:
         return ""
 
     def _preempt(self, preempted: Preempted, now: int) -> Iterator[Preempt]:
-        """Evict the targets of one preemptor, by name; those that are going already are left alone."""
+        """Evicts the targets of one preemptor, by name; those that are already leaving are skipped."""
         preemptor, assignment, targets = preempted
         details = self._details.preemptions(preemptor, assignment, targets)
         if self.pods_ready is not None:  # some may have gone while the cycle stood still
@@ -577,7 +577,7 @@ class KueuePolicy:
             self.pods_ready.started(self._workloads[job.index], pods)
 
     def change_readiness(self, job: Job, now: int, *, ready: bool) -> None:
-        """Pods of a job that was ready are lost, or back, as recorded cases say."""
+        """Pods of a ready job are lost or back, as recorded cases say."""
         if now != self._now:
             self._advance(now)
         assert self.pods_ready is not None

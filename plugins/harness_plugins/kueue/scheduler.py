@@ -1,4 +1,4 @@
-"""Kueue's scheduler over time: queues that fill, cycles until they are quiet, and what requeues workloads."""
+"""Kueue's scheduler over time: the queues, cycles until nothing changes, and the requeuing of workloads."""
 
 from __future__ import annotations
 
@@ -53,25 +53,25 @@ class Scheduler:
         gates: the feature gates.
         strategies: the preemption strategies of fair sharing; None for classic preemption.
         weights: fair-sharing weights that replace those of the manifests.
-        admission: how usage of LocalQueues is counted; None where it orders no queue.
-        by_namespace: whether LocalQueues of one name in two namespaces are two among candidates, too.
+        admission: how usage of LocalQueues is counted; None if it orders no queue.
+        by_namespace: whether LocalQueues of one name in two namespaces are also different among candidates.
         evicted_last: whether a workload whose pods were not ready in time queues by its eviction, until it is
             admitted again.
-        also: flavor-resources that are used although nobody has a quota for them.
-        rate: limits how many are preempted in a time; None for no limit.
-        shortcuts: what need not be done again; None for all of them.
+        also: flavor-resources that are used although no queue has a quota for them.
+        rate: limits how many workloads are preempted in a time; None for no limit.
+        shortcuts: the shortcuts to use; None for all of them.
 
     Attributes:
-        cache: who holds which quota.
+        cache: the holders of quota.
         pending: the pending workloads, by ClusterQueue.
         shares: the shares of all nodes.
-        topologies: the flavors with a topology, and the room in them; None where there is none.
+        topologies: the flavors with a topology, and the room in them; None if there is none.
         second_passes: the workloads that lost a node, and are tried once more.
-        local_queues: the usage of LocalQueues; None where it orders no queue.
+        local_queues: the usage of LocalQueues; None if it orders no queue.
         fair: whether fair sharing is on.
-        within_quota: whether quota lets a workload in without preemption.
+        within_quota: says whether quota admits a workload without preemption.
         cycles: how many cycles were run.
-        heads: how many heads were looked at in them.
+        heads: how many heads were considered in them.
         idle: whether the last cycle changed nothing.
     """
 
@@ -137,7 +137,7 @@ class Scheduler:
     # --- what changes ---------------------------------------------------------------------------------------
 
     def change(self, edit: Edit, cluster: Cluster) -> None:
-        """An object changes: all that follows from quotas, weights and policies is worked out anew."""
+        """An object changes: everything that depends on quotas, weights and policies is computed anew."""
         cluster = as_read(cluster, self._gates)
         self._removed.edit(edit, self.cache)
         if edit.kind in KINDS:
@@ -148,7 +148,7 @@ class Scheduler:
             self.local_queues.follow(self._cluster, self.cache.tree, self._usable())
 
     def change_nodes(self, cluster: Cluster) -> None:
-        """Nodes come, go or change: who has pods on them stays where he is, and all wait as they waited."""
+        """Nodes are added, removed or changed: workloads with pods on them stay, and others keep waiting."""
         settings = self._settings
         topologies, asked = topologies_of(cluster, self._gates, settings.shortcuts)
         if topologies is None:
@@ -190,9 +190,9 @@ class Scheduler:
     # --- what happens -------------------------------------------------------------------------------------
 
     def advance(self, now: int) -> None:
-        """It is that late, and nothing else happened yet: usage of LocalQueues is sampled where that is due.
+        """Moves the time on before anything else happens: samples the usage of LocalQueues if that is due.
 
-        Where LocalQueues change places, other heads may come first, and other candidates.
+        If LocalQueues change their order, other heads may come first, and other candidates.
         """
         if self.local_queues is None:
             return
@@ -202,7 +202,7 @@ class Scheduler:
             self._heads.reactivate(queue.root)
 
     def next_sample(self) -> int | None:
-        """When samples of usage could next change what heads come to; None if they cannot."""
+        """When samples of usage could next change the results of heads; None if they cannot."""
         if self.local_queues is None:
             return None
         due = [
@@ -219,7 +219,7 @@ class Scheduler:
         return workload
 
     def take_over(self, start: Start, job: Job, beginning: Beginning) -> Workload:
-        """A workload that was there before the replay began, with the quota that it holds."""
+        """A workload that was present before the replay began, with the quota that it holds."""
         manifest, gates = start.manifest, self._gates
         workload = workload_of(manifest, gates, evicted_last=self._evicted_last)
         workload.created = beginning.moment(workload.created, job.submit)
@@ -237,7 +237,7 @@ class Scheduler:
         return workload
 
     def submit(self, workload: Workload, job: Job, pending: PendingQueue) -> None:
-        """Tell a workload which job it is, and which queue it belongs to."""
+        """Connects a workload with its job and its queue."""
         workload.job = job
         asks = workload.asks = self._asking.of(job)
         if asks.claimed is not None and asks.claimed.refused:
@@ -256,7 +256,7 @@ class Scheduler:
             self._heads.add(pending)
 
     def withdraw(self, workload: Workload) -> bool:
-        """A workload is not to wait in its queue any more; answers whether it did."""
+        """Removes a workload from its queue; returns whether it was there."""
         self._heads.reactivate(workload.cluster_queue.root)
         return self._queue_of(workload).withdraw(workload)
 
@@ -284,7 +284,7 @@ class Scheduler:
             self.local_queues.charge(workload.local_queue, self._requests(workload))
 
     def evict(self, target: Target, now: int) -> None:
-        """A workload was told to go; until it is gone it holds its quota."""
+        """A workload was told to leave; until it is gone it holds its quota."""
         if target.reason == TIMED_OUT and self._evicted_last:
             target.workload.timestamp = _whole_seconds(now)
         elif (
@@ -298,9 +298,9 @@ class Scheduler:
         self._heads.reactivate(target.workload.cluster_queue.root)
 
     def mark(self, workload: Workload, node: str) -> None:
-        """A node on which a workload has pods failed, or "" did not after all.
+        """A node with pods of a workload failed; with "" it did not after all.
 
-        Who is marked is tried once more in a second, as it is now.
+        A marked workload is tried once more in a second, in its state at that time.
         """
         workload.unhealthy = node
         workload.cluster_queue.generation += 1
@@ -308,7 +308,7 @@ class Scheduler:
             self.second_passes.add(SecondPass(workload, workload.placed, node))
 
     def move(self, workload: Workload, placed: tuple[Placed, ...]) -> None:
-        """A workload goes on in other places; nobody is requeued for what it leaves."""
+        """A workload continues in other places; the freed places requeue no workload."""
         assert self.topologies is not None
         self.topologies.drop(workload.placed)
         workload.placed = self.topologies.now(placed)
@@ -345,18 +345,18 @@ class Scheduler:
         self.cache.spare(workload, spared=spared)
 
     def try_again(self, workload: Workload) -> None:
-        """What kept a head from preempting may be over, though nothing happened in its tree."""
+        """The reason that kept a head from preempting may be over, though nothing happened in its tree."""
         self._heads.reactivate(workload.cluster_queue.root)
 
     def anybody_waits(self) -> bool:
-        """Whether a workload waits in some queue."""
+        """Returns True if a workload waits in some queue."""
         return any(each.first() is not None or each.has_inadmissible for each in self._by_number)
 
     def reclaim(self, workload: Workload, ended: tuple[int, ...]) -> None:
-        """Some of a workload's pods have ended: what it does not need any more is free.
+        """Some of a workload's pods have ended: frees what it no longer needs.
 
         Args:
-            workload: it goes on with its other pods.
+            workload: it continues with its other pods.
             ended: how many pods of each pod set have ended so far.
         """
         workload.ended = ended
@@ -372,7 +372,7 @@ class Scheduler:
         self._count(workload)
 
     def _needed(self, workload: Workload, admission: Admission) -> Amounts:
-        """What a workload needs of what it was admitted with: nothing for pods that have ended."""
+        """The amounts that a workload still needs of its admission: nothing for pods that have ended."""
         usage: dict[int, int] = {}
         for pod_set, count, left, chosen in zip(
             self.offers(workload),
@@ -387,7 +387,7 @@ class Scheduler:
         return tuple(sorted((cell, amount) for cell, amount in usage.items() if amount))
 
     def _count(self, workload: Workload) -> None:
-        """What a workload holds counts for its LocalQueue from now on."""
+        """Counts a workload's holdings for its LocalQueue from now on."""
         if self.local_queues is not None and workload.local_queue is not None:
             self.local_queues.hold(workload.local_queue, workload.usage)
 
@@ -396,7 +396,7 @@ class Scheduler:
             self.local_queues.give_back(workload.local_queue, workload.usage)
 
     def _requests(self, workload: Workload) -> dict[str, int]:
-        """Resource -> what all pods of a workload ask for, also where fewer were admitted."""
+        """Resource -> the request of all pods of a workload, even if fewer were admitted."""
         total: dict[str, int] = {}
         for pod_set, count in zip(self.offers(workload), workload.counts, strict=True):
             for group in pod_set.groups:
@@ -405,9 +405,9 @@ class Scheduler:
         return total
 
     def standing(self) -> tuple[object, ...]:
-        """Whom the next cycle tries, and from which flavors on, see `harness.policy.Standing`.
+        """The heads that the next cycle tries, and their first flavors, see `harness.policy.Standing`.
 
-        What is inadmissible stays so while nothing happens, and only heads become so.
+        Inadmissible workloads stay so while nothing happens, and only heads become inadmissible.
         """
         queues = []
         for pending in self._by_number:
@@ -418,18 +418,17 @@ class Scheduler:
         return tuple(queues)
 
     def skip(self, cycles: int, heads: int) -> None:
-        """So many cycles were run with so many heads, and all stands as it did."""
+        """Counts this many cycles and heads; everything keeps its state."""
         self.cycles += cycles
         self.heads += heads
 
     # --- cycles -------------------------------------------------------------------------------------------
 
     def cycle(self) -> Iterable[Outcome]:
-        """Begin a cycle, if there is any head; it runs while its outcomes are gone through.
+        """Begins a cycle, if there is any head; it runs while its outcomes are iterated.
 
-        It counts as idle when nothing came of it. Cycles in which heads only become inadmissible, and that
-        leave all else as it is, are run before it. A preemptor whose targets are all going already waits for
-        them, and is not told of again.
+        It counts as idle if it has no effect. Cycles in which heads only become inadmissible are run before
+        it. A preemptor whose targets are all leaving already waits for them, and is not reported again.
         """
         if self.second_passes.ready:
             workloads = self._heads.take_all()
@@ -444,7 +443,7 @@ class Scheduler:
         return self._run(heads) if heads.workloads else ()
 
     def _run(self, heads: CycleHeads) -> Iterator[Outcome]:
-        """Run the cycle of some heads, and of those who are to be tried once more."""
+        """Runs the cycle of some heads, and of workloads that must be tried once more."""
         taken: list[Workload] = []
         left_out: list[Workload] = []
         for workload in heads.workloads:
@@ -480,18 +479,18 @@ class Scheduler:
 
     @property
     def refused(self) -> list[Refused]:
-        """The heads of this cycle, so far, that wait for a new reason; whoever reads them empties it."""
+        """The heads of this cycle so far that wait for a new reason; its reader empties it."""
         return self._cycle.refused
 
     def passes(self, cycles: int) -> bool:
-        """Whether there is nothing new to try, and nobody to try again; then these cycles are counted."""
+        """Returns True if there is nothing new to try, and no second pass; then these cycles are counted."""
         if self._heads.stirs or self.second_passes.ready:
             return False
         self.rest(cycles)
         return True
 
     def rest(self, cycles: int) -> None:
-        """Count cycles in which all trees that have heads would do the same as in the last one: nothing."""
+        """Counts cycles in which all trees with heads would act as in the last one: not at all."""
         if self._heads.resting:
             self._tally(cycles, 0)
 
@@ -500,7 +499,7 @@ class Scheduler:
         self.heads += heads + cycles * self._heads.resting
 
     def _namespace_mismatch(self, queue: ClusterQueueState, namespace: str) -> bool:
-        """Whether a queue takes no workloads from a namespace."""
+        """Returns True if a queue admits no workloads from a namespace."""
         mismatch = self._mismatches.get((queue.name, namespace))
         if mismatch is None:
             selector = queue.spec.namespace_selector
@@ -513,7 +512,7 @@ class Scheduler:
         return self._by_number[workload.cluster_queue.number]
 
     def flavors(self, workload: Workload, pod_set: str) -> Iterator[ResourceFlavor]:
-        """The flavors that a pod set of a workload was admitted with."""
+        """The flavors to which a pod set of a workload was admitted."""
         if workload.admission is None:
             return
         for offer, chosen in zip(self.offers(workload), workload.admission.chosen, strict=True):
@@ -522,12 +521,12 @@ class Scheduler:
                     yield self._cluster.flavors[group.flavors[flavor]]
 
     def offers(self, workload: Workload) -> tuple[PodSetOffer, ...]:
-        """What a workload's queue can offer to it."""
+        """The flavors that a workload's queue can offer to it."""
         return self._machinery.offers(workload)
 
 
 def _orders_by_usage(queues: object) -> bool:
-    """Whether a queue, or one of a cluster, orders its workloads by the usage of their LocalQueues."""
+    """Returns True if a queue, or one of a cluster, orders workloads by the usage of their LocalQueues."""
     if isinstance(queues, Cluster):
         return any(queue.by_usage for queue in queues.cluster_queues.values())
     return isinstance(queues, ClusterQueue) and queues.by_usage

@@ -1,4 +1,4 @@
-"""Evicts workloads whose time is over, queues those whose backoff is, and gives up the others.
+"""Evicts workloads whose time is over, queues those whose backoff is over, and gives up the others.
 
 Limits are `waitForPodsReady` and `maximumExecutionTimeSeconds`.
 """
@@ -19,17 +19,17 @@ from harness_plugins.kueue.state.workload import Workload
 
 @final
 class TimeLimits:
-    """What follows from limits of time.
+    """The effects of time limits.
 
     Args:
-        executions: who runs.
-        pods_ready: knows whose pods are not ready; None where nobody looks.
+        executions: the running workloads.
+        pods_ready: knows which workloads' pods are not ready; None if readiness is not checked.
         evict: tells the scheduler of an eviction, at a time.
         enqueue: lets a workload wait in its queue.
-        forget: a workload is over.
+        forget: is called when a workload is over.
 
     Attributes:
-        active: whether anything has a limit; else nothing ever follows from the time.
+        active: whether anything has a limit; else time has no effects.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class TimeLimits:
         self.active = pods_ready is not None
 
     def limit(self, workload: Workload, left: int) -> None:
-        """A workload may be admitted for so long, microseconds."""
+        """Limits a workload's time of admission, in microseconds."""
         self.active = True
         self._times.limit(workload, left)
 
@@ -62,10 +62,10 @@ class TimeLimits:
         self._deactivated[workload] = f"{why}: it was deactivated before"
 
     def keeps_out(self, workload: Workload) -> bool:
-        """Whether an evicted workload that is gone does not wait again: for a while, or for ever.
+        """Returns True if an evicted workload that is gone does not wait again: for a while, or for ever.
 
-        While it is in a backoff nobody looks at its execution time (upstream's Reconcile): where that is
-        over, it is given up when it is admitted again.
+        During a backoff its execution time is not checked (upstream's Reconcile): if that is over, it is
+        given up when it is admitted again.
         """
         if workload in self._deactivated:
             self._expired.append((workload, self._deactivated.pop(workload)))
@@ -81,7 +81,7 @@ class TimeLimits:
         return False
 
     def enforce(self, now: int) -> Iterable[Preempt | Reject]:
-        """All that follows from the time now."""
+        """All effects of the present time."""
         pods_ready = self._pods_ready
         if self._times.first <= now or (pods_ready is not None and pods_ready.first <= now):
             return self._enforce(now)
@@ -107,7 +107,7 @@ class TimeLimits:
         return wakes
 
     def _end_executions(self, now: int) -> Iterator[Preempt | Reject]:
-        """Evict those that were admitted for as long as they may be, and give them up once they are gone."""
+        """Evicts workloads that were admitted for as long as allowed; gives them up once they are gone."""
         for workload in self._times.due(now):
             self._executions.goes_for_nobody(workload, now)
             self._evict(Target(workload, EXCEEDED), now)
@@ -120,7 +120,7 @@ class TimeLimits:
         self._expired.clear()
 
     def _end_terms(self, pods_ready: PodsReady, now: int) -> Iterator[Preempt]:
-        """Evict those whose pods are not ready in time, and queue those whose backoff is over, by name."""
+        """Evicts workloads whose pods are not ready in time; queues those whose backoff is over; by name."""
         for workload in pods_ready.due(now):
             if pods_ready.stays(workload):
                 self._executions.goes_for_nobody(
@@ -135,7 +135,7 @@ class TimeLimits:
                 self._enqueue(workload)
 
     def _deactivate(self, pods_ready: PodsReady) -> Iterator[Reject]:
-        """Reject the workloads that have timed out too often, once their pods are gone."""
+        """Rejects the workloads that have timed out too often, once their pods are gone."""
         for workload in self._given_up:
             times = pods_ready.forget(workload)
             self._forget(workload)

@@ -37,9 +37,8 @@ class _Collection:
     """The facts known about one collection.
 
     Times are microseconds since the trace's start, or None if unknown. `latest` is the time of the last
-    event.
-    `requests` has, for each instance, the time of its request and the fractions of cpu and memory that it
-    requested.
+    event. `requests` has, for each instance, the time of its request and the fractions of cpu and memory that
+    it requested.
     """
 
     identity: int

@@ -144,10 +144,8 @@ def _admitted_before(
     """Returns when the revoked admission began, and how long the Workload had been admitted before it.
 
     The condition has only the time of the revocation. The total of all admissions is known, because Kueue
-    adds the
-    last one when it takes it back. That total is this admission if there was no other. Kueue 0.15 also takes
-    the
-    admission back when a Workload has finished.
+    adds the last one when it takes it back. That total is this admission if there was no other. Kueue 0.15
+    also takes the admission back when a Workload has finished.
     """
     count = evictions if evictions is not None or "Evicted" in conditions else 0
     only = 0 if conditions["Admitted"].reason == "Finished" else 1

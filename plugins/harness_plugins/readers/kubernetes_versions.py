@@ -1,9 +1,8 @@
 """The versions of objects from lists and watches, and the runs that they show.
 
 A list has one version of an object, and a watch has all of them. The versions show when a Workload was
-admitted,
-evicted and admitted again, and its state when it was deleted. Versions may come twice and in any order, for
-example from two watches.
+admitted, evicted and admitted again, and its state when it was deleted. Versions may come twice and in any
+order, for example from two watches.
 """
 
 from __future__ import annotations
@@ -138,8 +137,7 @@ def _in_order(versions: list[Version]) -> list[Version]:
     """Returns each version once, in the order in which the API server made them.
 
     That is the order of resource versions, if they are numbers, as with etcd. The others stay in the order in
-    which
-    they came.
+    which they came.
     """
     once: dict[object, Version] = {}
     for number, version in enumerate(versions):
@@ -158,8 +156,7 @@ def _deletion(last: Version, gone: Version, faults: list[Fault]) -> int | None:
     """Returns the time when an object was deleted.
 
     `deletionTimestamp` is the time of the request plus, for a pod, its grace period. If somebody saw the pod
-    go
-    earlier, that time counts. An object found missing at a later look may have been gone for long.
+    go earlier, that time counts. An object found missing at a later look may have been gone for long.
     """
     fields = Fields(last.metadata, last.where, faults, "metadata")
     asked = read_time(fields, "deletionTimestamp")
@@ -241,8 +238,7 @@ def joined(lives: Iterable[Life]) -> list[Life]:
     """Joins objects that stand for one piece of work, one after the other.
 
     Kueue makes a new Workload for a Job if the Job's pods were changed, or its Workload was deleted. A
-    deleted Workload
-    continues in the next one of the same owner.
+    deleted Workload continues in the next one of the same owner.
     """
     every = list(lives)
     of_owners: dict[tuple[str, ...], list[Life]] = {}

@@ -27,10 +27,8 @@ def reader_of(
     Their columns are job_id, user, gpu_num, cpu_num, node_num, state, three times and a duration.
 
     Its options are `tenant` and `gpus_per_node`. `tenant` names the column that is the queue. `gpus_per_node`
-    splits
-    the jobs whose GPUs do not divide evenly by their nodes. The reader raises a `TraceError` that names all
-    malformed
-    lines, and an `OptionError` for a node without GPUs.
+    splits the jobs whose GPUs do not divide evenly by their nodes. The reader raises a `TraceError` that
+    names all malformed lines, and an `OptionError` for a node without GPUs.
 
     Args:
         time: makes the column of a time.

@@ -1,8 +1,8 @@
 """Reads the pod and node lists of Alibaba's openb, a cluster whose pods share GPUs.
 
-A share of a GPU becomes an amount of milli-GPUs. That keeps the total of a node right, but does not tie a pod
-to a
-GPU. A pod of 600 fits a node with 300 left on each of two GPUs; in reality it would not.
+A share of a GPU becomes an amount of milli-GPUs. On nodes with devices (`machines.py --gpu devices`) it is a
+share of one GPU. On other nodes only the total of a node is right. A pod of 600 fits a node with 300 left on
+each of two GPUs; in reality it would not.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Reads the tables of Alibaba's PAI trace of 2020: jobs, and beside them the tasks of each job.
 
 The tables have no header lines. Times are seconds from a point that was not published. 0 stands for an
-unknown
-time.
+unknown time.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Reads the whole log of Microsoft's Philly, `cluster_job_log`: JSON, with every attempt to run a job.
 
 An attempt after the first is a real restart: the job failed, or was moved. The column `attempts` counts them.
-They
-can be compared with the disruption of a replay.
+They can be compared with the disruption of a replay.
 """
 
 from __future__ import annotations

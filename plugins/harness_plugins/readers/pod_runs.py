@@ -1,10 +1,8 @@
 """The times when the pods of Workloads and Jobs ran, from the data that a cluster still has.
 
 Quota is reserved, or a Job is created, before its pods run: they wait for a node, pull images, start. The
-begin of
-a job's run is the best known time. In order of preference, its pods were ready, its pods started, its Job
-started,
-or it was admitted.
+begin of a job's run is the best known time. In order of preference, its pods were ready, its pods started,
+its Job started, or it was admitted.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Reads logs in the Standard Workload Format: 18 columns of numbers, -1 for unknown.
 
 The format is defined by the Parallel Workloads Archive
-(https://www.cs.huji.ac.il/labs/parallel/workload/swf.html).
-Options decide the points that the format leaves open. Every convention that was applied is a note of the
-reading.
-MetaCentrum's extension has 21 columns: also the hosts of a job, its queue's name, and its request.
+(https://www.cs.huji.ac.il/labs/parallel/workload/swf.html). Options decide the points that the format leaves
+open. Every convention that was applied is a note of the reading. MetaCentrum's extension has 21 columns: also
+the hosts of a job, its queue's name, and its request.
 """
 
 from __future__ import annotations

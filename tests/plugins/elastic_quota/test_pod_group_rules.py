@@ -128,7 +128,7 @@ def test_a_group_may_be_of_several_jobs_and_waits_for_its_pods() -> None:
     assert happened.lines("bind") == ["30 bind first on n1", "30 bind second on n2"]
     (row,) = happened.decisions.of("refuse")
     assert row.detail is not None
-    assert row.detail["preemption"] == "fewer pods of its group are there than have to be placed together"
+    assert row.detail["preemption"] == "its group has fewer pods than must be placed together"
 
 
 def test_a_more_important_job_raises_its_whole_group() -> None:

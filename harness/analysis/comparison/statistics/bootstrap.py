@@ -1,17 +1,17 @@
-"""Paired bootstrap intervals for the difference between two runs of the same jobs, where they can be had.
+"""Paired bootstrap intervals for the difference between two runs of the same jobs, if blocks allow them.
 
-A replay is deterministic, so what varies is which jobs there were. Jobs that arrive together wait together,
-therefore *blocks* of jobs in order of arrival are drawn, the same ones for both runs. That is right where
-blocks are much longer than what goes on from one job to the next, which `plateau.py` tests.
+A replay is deterministic, so the only chance is in which jobs there were. Jobs that arrive together wait
+together. Therefore *blocks* of jobs in order of arrival are drawn, the same ones for both runs. That is right
+if blocks are much longer than the influence of one job on the next, which `plateau.py` tests.
 
-Where both values can only be above 0 the interval is of their ratio. The error of a mean or percentile is
-that of its resamples. It is a little larger because blocks are few (Hesterberg, "What teachers should know
-about the bootstrap", 2015), and as much larger as longer blocks show it to be. A busy time that a trace has
-by chance makes both a difference and its error larger. So intervals are corrected for skewness
+If both values can only be above 0, the interval is of their ratio. The error of a mean or percentile is that
+of its resamples. It is made a little larger because blocks are few (Hesterberg, "What teachers should know
+about the bootstrap", 2015), and larger still if longer blocks show a larger error. A busy time that a trace
+has by chance makes both a difference and its error larger. So intervals are corrected for skewness
 (`ends_of_mean`), as Tafazzoli and Wilson do for batch means. Their paper is "Skart: a skewness- and
 autoregression-adjusted batch-means procedure for simulation analysis" (IIE Transactions 43, 2011). The
-skewness of blocks shows by leaving out one after the other. Intervals of sums of lost work are percentiles of
-the resamples.
+skewness of blocks is found by leaving out one block after the other. Intervals of sums of lost work are
+percentiles of the resamples.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ RESAMPLES = 1000
 SEED = 1
 BLOCKS = 32
 T_OF_BLOCKS = 2.039513446396408
-"""Student's t of `BLOCKS - 1` degrees of freedom below which a share of `(1 + CONFIDENCE) / 2` is.
+"""The `(1 + CONFIDENCE) / 2` quantile of Student's t with `BLOCKS - 1` degrees of freedom.
 
-To import scipy takes longer than most comparisons that need it for nothing else.
+It is a constant because most comparisons need nothing else from scipy, and importing that takes long.
 """
 LEAST_JOBS = 128
 """With fewer jobs than this no interval is given."""
@@ -50,11 +50,11 @@ class Paired:
     """The values of the same jobs in two runs.
 
     Args:
-        base: one value a job in order of arrival, null where it has none.
+        base: one value per job in order of arrival, null if it has none.
         other: the same jobs' values in the other run.
 
     Attributes:
-        blocks: how many blocks are drawn from; 0 where jobs are too few.
+        blocks: how many blocks are drawn from; 0 if jobs are too few.
     """
 
     def __init__(self, base: pl.Series, other: pl.Series) -> None:
@@ -69,9 +69,10 @@ class Paired:
         return [_Sample(side, self.blocks) for side in self._sides] if self.blocks else []
 
     def congested(self, statistic: str) -> bool:
-        """Whether blocks of jobs are too much alike, in one run or in what it differs from the other by.
+        """Returns True if neighbouring blocks of jobs are too much alike, in a run or in the difference.
 
-        Of sums of lost work by their means, since few jobs lose most of it; else by their ranks.
+        Sums of lost work are tested by the blocks' means, since few jobs lose most of it; other statistics by
+        ranks.
 
         Args:
             statistic: as of `interval`.
@@ -85,19 +86,19 @@ class Paired:
 
     @cached_property
     def _memory(self) -> float:
-        """How many times as large as independent blocks show it the error of the difference of means is."""
+        """The error of the difference of means, as a multiple of the error for independent blocks."""
         base, other = (np.nan_to_num(side) for side in self._sides)
         means = base.mean(), other.mean()
         return memory(other / means[1] - base / means[0] if min(means) > 0 else other - base, self.blocks)
 
     def interval(self, statistic: str) -> Interval | None:
-        """The interval of how much a statistic of the other run is above the baseline's.
+        """The interval of a statistic's difference between the other run and the baseline.
 
         Args:
             statistic: `mean`, `total` or a percentile such as `p95`.
 
         Returns:
-            None where nothing can be said: too few jobs, or hardly any with a value.
+            None if jobs are too few, or hardly any has a value.
         """
         if not self._samples:
             return None
@@ -139,9 +140,10 @@ class _Sample:
         return np.bincount(self._block, self._values, self._blocks).astype(np.float64)
 
     def resampled(self, statistic: str) -> Numbers:
-        """A statistic's value in each resample, NaN where no job with a value was drawn.
+        """A statistic's value in each resample, NaN if no job with a value was drawn.
 
-        Then that of all values, and those without the first block, without the second, and so on.
+        After these come the value over all blocks, and those without the first block, without the second, and
+        so on.
         """
         if not len(self._values):
             return np.full(RESAMPLES + 1 + self._blocks, np.nan)
@@ -153,13 +155,13 @@ class _Sample:
         return self._quantile(int(statistic[1:]) / 100)
 
     def _drawn(self, of_blocks: NDArray[Any]) -> Numbers:
-        """For each resample the sum over its blocks, as often as they are drawn."""
+        """For each resample, the sum over its blocks, counted as often as they are drawn."""
         found: Numbers = _times(self._blocks) @ of_blocks.astype(np.float64)
         return found
 
     @cached_property
     def _count(self) -> Numbers:
-        """How many values each resample has."""
+        """The number of values in each resample."""
         return self._drawn(np.bincount(self._block, minlength=self._blocks))
 
     def _quantile(self, share: float) -> Numbers:
@@ -190,7 +192,7 @@ class _Sample:
 
 @lru_cache(maxsize=4)
 def _times(blocks: int) -> Numbers:
-    """How often each block is drawn in each resample; then all of them once, and all but one."""
+    """The draws of each block in each resample; then rows with all blocks, and with all blocks but one."""
     draw = random.Random(SEED).random  # noqa: S311 - drawn for statistics, alike in every version
     drawn = np.array([int(draw() * blocks) for _ in range(RESAMPLES * blocks)]).reshape(RESAMPLES, blocks)
     cells = (drawn + blocks * np.arange(RESAMPLES)[:, None]).ravel()
@@ -207,9 +209,9 @@ def _signs(blocks: int) -> Numbers:
 
 
 def _sign_flipped(differences: Numbers) -> float:
-    """How likely a sum of differences at least so large is if each block's sign were a matter of chance.
+    """The probability of a sum at least so large if the sign of each block's difference were random.
 
-    Where few blocks have most of a sum, as of lost work, a standard error says nothing; signs do.
+    If few blocks make up most of a sum, as of lost work, a standard error says nothing, but signs do.
     """
     apart = differences[differences != 0]
     if not len(apart):

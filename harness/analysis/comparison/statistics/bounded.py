@@ -1,10 +1,10 @@
-"""Intervals of mean differences where some values are at the bound of what they can be.
+"""Intervals of mean differences if some values are at the bound of what they can be.
 
-A share that is 1 in one of two runs differs by what the other one lacks of 1. That is little in most twins
-and much in a few. So does a count that is 0 in one of them. Student's t takes differences to be symmetric,
-and ten of them often show nothing of that tail. Near a bound values vary more the farther they are from it;
-their roots do not. The source is Bartlett, "The square root transformation in analysis of variance",
-Supplement to the Journal of the Royal Statistical Society 3, 1936.
+If a share is 1 in one of two runs, the difference is what the other run lacks of 1. That is little in most
+twins and much in a few. The same holds for a count that is 0 in one of them. Student's t takes differences to
+be symmetric, and ten of them often show nothing of that tail. Near a bound, values vary more the farther they
+are from it; their roots do not. The source is Bartlett, "The square root transformation in analysis of
+variance", Supplement to the Journal of the Royal Statistical Society 3, 1936.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from harness.analysis.comparison.statistics.significance import (
 def of_bounded_pairs(base: Sequence[float], other: Sequence[float]) -> Interval | None:
     """The interval of a mean paired difference: on each side the outer end of two, and the larger p.
 
-    One is Student's. The other one is around the same mean, on the scale of roots that keep the sign, and as
-    wide as the roots of the differences vary.
+    One interval is Student's. The other has the same mean. It is computed on the scale of roots that keep the
+    sign, and its width follows from the spread of the roots of the differences.
 
     Args:
-        base: one value a pair.
-        other: the same of the other side.
+        base: one value per pair.
+        other: the values of the other side.
 
     Returns:
-        None of fewer than two pairs.
+        None with fewer than two pairs.
     """
     found = of_pairs(base, other, ratio=False)
     if found is None or found.certain:

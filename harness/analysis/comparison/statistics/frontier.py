@@ -1,4 +1,4 @@
-"""The Pareto set: those that no other beats."""
+"""The Pareto set: the entries that no other entry beats."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def undominated(costs: Sequence[Sequence[float]]) -> set[int]:
-    """The places of those that no other is as low as in everything and lower in something."""
+    """The places of the entries that no other one dominates: as low in every cost and lower in one."""
     order = sorted(range(len(costs)), key=lambda at: tuple(costs[at]))
     found: list[int] = []
     for at in order:

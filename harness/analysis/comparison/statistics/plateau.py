@@ -1,18 +1,18 @@
-"""Whether a series is long enough for its blocks to be independent: the plateau of Flyvbjerg and Petersen.
+"""Tests whether a series is long enough for independent blocks: the plateau of Flyvbjerg and Petersen.
 
-The variance of a mean is estimated from the means of blocks, and again of blocks twice as long, and so on.
-The estimate rises as long as neighbouring blocks are alike, and levels off where they are not ("Error
+The variance of a mean is estimated from the means of blocks, and again from blocks twice as long, and so on.
+The estimate rises as long as neighbouring blocks are alike, and levels off once they are not ("Error
 estimates on averages of correlated data", Journal of Chemical Physics 91, 1989). A doubling raises it by the
-correlation of neighbouring blocks, which is what is tested here, at every length.
+correlation of neighbouring blocks. This module tests that correlation at every length.
 
-In a congested queue, waits remember each other for long. The few long blocks of a trace then show no plateau,
-or only seem to. In a trace that by chance had few long queues the estimate, the visible memory and the
-difference of two runs are all too small. So the decision to print an interval should depend on that chance as
-little as possible. Correlations are therefore of the ranks of blocks, which a few long queues hardly change.
-(See Bartels, "The rank version of von Neumann's ratio test for randomness", Journal of the American
-Statistical Association 77, 1982.) And already short blocks must be little alike: among the 1,024 of the
-finest level, neighbours may correlate by at most 1/8. That bound was chosen on queues with known waits, at
-loads and with seeds other than those that docs/statistics.md reports.
+In a congested queue, waits are correlated over a long time. The few long blocks of a trace then show no
+plateau, or only seem to. If a trace has few long queues by chance, three things are too small: the estimate,
+the visible correlation, and the difference of two runs. So the decision to print an interval should depend as
+little as possible on that chance. Therefore correlations use the ranks of blocks, which a few long queues
+hardly change. (See Bartels, "The rank version of von Neumann's ratio test for randomness", Journal of the
+American Statistical Association 77, 1982.) Short blocks must already be little alike: among the 1,024 of the
+finest level, neighbours may correlate by at most 1/8. That bound was chosen on queues with known waits. Their
+loads and seeds were other ones than those that docs/statistics.md reports.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 FINEST = 1024
-"""How many blocks a series is cut in at most, at first; each level has half as many as the one before."""
+"""The largest number of blocks at the finest level; each further level has half as many."""
 
 COARSEST = 64
 
@@ -32,12 +32,12 @@ _LATER = 3.0  # standard errors of a correlation that is not there: there are tw
 
 
 def levels_off(values: NDArray[np.float64], *, ranked: bool = True) -> bool:
-    """Whether the estimate of the error of the mean levels off.
+    """Returns True if the estimate of the error of the mean levels off.
 
     Args:
         values: a series in order of time, of at least 128 values.
-        ranked: whether correlations are of ranks; else of the means of blocks as they are, for what a few
-            values have most of.
+        ranked: True to correlate the ranks of blocks. False for their means, if a few values make up most of
+            the sum.
     """
     blocks = FINEST
     while 2 * blocks > len(values):
@@ -49,10 +49,10 @@ def levels_off(values: NDArray[np.float64], *, ranked: bool = True) -> bool:
 
 
 def memory(values: NDArray[np.float64], blocks: int) -> float:
-    """How many times as large the error of the mean is as this many blocks show it.
+    """The error of the mean as a multiple of the error that this many blocks show.
 
-    By the largest of the estimates from half as many, twice as many, and these. Where blocks have nothing in
-    common all have the same error, and the largest of them is on the safe side.
+    It is the largest of three estimates: from half as many blocks, from twice as many, and from these. If
+    blocks are independent, all three are the same but for chance, and the largest is on the safe side.
 
     Args:
         values: a series in order of time.

@@ -1,6 +1,6 @@
-"""What is known of a difference: its interval, how likely it is by chance, and corrections for many tests.
+"""The significance of a difference: its interval, its p, and corrections for many tests.
 
-Student's t is scipy's, which is imported when the first test is made: it takes half a second.
+Student's t is that of scipy. The import takes half a second, so it happens at the first test.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ LEVEL = 1 - CONFIDENCE
 _SAME = 1e-12  # of values that are computed from equal ones in another order
 
 ALIKE = 6
-"""This many pairs that differ by the same leave nothing to test; fewer may do so by chance, say in counts."""
+"""With this many equal differences there is nothing to test; fewer may be equal by chance, say in counts."""
 
 
 class Interval(NamedTuple):
-    """What is known of how far a value is from the baseline's.
+    """The estimated range of a value's difference from the baseline's.
 
     Attributes:
         low: the lower end of its 95 % interval.
         high: the upper end.
-        p: how likely a difference at least as large is by chance alone.
-        size: how many twins, or blocks of jobs, it was found from.
-        ratio: whether the ends are factors of the baseline's value, else differences in the metric's unit.
+        p: the probability of a difference at least as large by chance alone.
+        size: the number of twins, or blocks of jobs, that it was found from.
+        ratio: True if the ends are factors of the baseline's value, else they are differences in the metric's
+            unit.
     """
 
     low: float
@@ -37,28 +38,28 @@ class Interval(NamedTuple):
 
     @property
     def certain(self) -> bool:
-        """Whether nothing varied, so that there was nothing to test."""
+        """Returns True if all differences were equal, so that there was nothing to test."""
         return self.low == self.high
 
     @property
     def has_nothing(self) -> bool:
-        """Whether no difference at all is within it."""
+        """Returns True if the interval contains no difference at all: 0, or the factor 1."""
         return self.low <= (1 if self.ratio else 0) <= self.high
 
 
 def of_pairs(base: Sequence[float], other: Sequence[float], *, ratio: bool) -> Interval | None:
     """Student's interval of paired differences.
 
-    Where all pairs differ by the same, the interval is a point. Then p is 1 for no difference, else 0; or of
-    fewer than `ALIKE` pairs that of a sign test, which is too large for any verdict.
+    If all pairs differ by the same, the interval is a point. Then p is 1 for no difference, else 0. With
+    fewer than `ALIKE` pairs it is that of a sign test, which is too large for any verdict.
 
     Args:
-        base: one value a pair.
-        other: the same of the other side.
+        base: one value per pair.
+        other: the values of the other side.
         ratio: whether differences are those of logarithms; then all values must be above 0.
 
     Returns:
-        None of fewer than two pairs.
+        None with fewer than two pairs.
     """
     if len(base) < 2 or len(other) < 2:
         return None
@@ -88,17 +89,17 @@ def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
 
 
 def wide(error: float, count: int) -> float:
-    """How far Student's interval goes to either side of a mean of this many values with a standard error."""
+    """Half the width of Student's interval around the mean of this many values with this standard error."""
     return error * t_quantile((1 + CONFIDENCE) / 2, count - 1)
 
 
 def _p_of_equal(count: int) -> float:
-    """How likely this many pairs are to differ to the same side, where nothing but their side is known."""
+    """The probability that this many pairs all differ to the same side, if only the side is known."""
     return 0.0 if count >= ALIKE else 2.0 ** (1 - count)
 
 
 def p_value(estimate: float, error: float, freedom: int) -> float:
-    """How likely an estimate at least so far from 0 is where there is no difference, to either side.
+    """The probability of an estimate at least so far from 0 if there is no difference, to either side.
 
     Args:
         estimate: the difference.
@@ -113,7 +114,7 @@ def p_value(estimate: float, error: float, freedom: int) -> float:
 
 
 def t_quantile(share: float, freedom: int) -> float:
-    """The Student t below which such a share of them is."""
+    """The quantile of Student's t at this share."""
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, share))
@@ -130,5 +131,5 @@ def holm(values: Sequence[float]) -> list[float]:
 
 
 def _factor(logarithm: float) -> float:
-    """The largest logarithm; those of the widest intervals exceed any float."""
+    """The factor of a logarithm, capped because those of the widest intervals exceed any float."""
     return exp(logarithm) if logarithm < 700 else float("inf")

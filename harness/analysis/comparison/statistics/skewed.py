@@ -1,4 +1,4 @@
-"""Intervals of means that are corrected for the skewness of what they are means of, on the safe side."""
+"""Intervals of means, corrected for the skewness of the values and on the safe side."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ def skewness(values: Sequence[float]) -> float:
 def ends_of_mean(estimate: float, error: float, skew: float, count: int) -> tuple[float, float]:
     """The ends of an interval of a mean: on each side the outer one of two.
 
-    One is Student's t, which takes values to be symmetric. The other is corrected for their skewness, which
-    skews the ratio of a mean to its error to the other side. Hall's transformation takes that away up to
-    terms of 1/n ("On the removal of skewness by transformation", Journal of the Royal Statistical Society B
-    54, 1992). It increases throughout, so its inverse gives ends (Willink, "A confidence interval and test
-    for the mean of an asymmetric distribution", Communications in Statistics: Theory and Methods 34, 2005).
+    One is Student's t, which takes values to be symmetric. The other is corrected for the values' skewness,
+    which skews the ratio of a mean to its error to the other side. Hall's transformation removes that
+    skewness up to terms of 1/n ("On the removal of skewness by transformation", Journal of the Royal
+    Statistical Society B 54, 1992). It increases throughout, so its inverse gives ends (Willink, "A
+    confidence interval and test for the mean of an asymmetric distribution", Communications in Statistics:
+    Theory and Methods 34, 2005).
 
     Args:
         estimate: the mean.
         error: its standard error.
-        skew: of the values.
+        skew: the skewness of the values.
         count: how many values there are.
     """
     most = t_quantile((1 + CONFIDENCE) / 2, count - 1)
@@ -43,9 +44,9 @@ def ends_of_mean(estimate: float, error: float, skew: float, count: int) -> tupl
 
 
 def p_of_mean(estimate: float, error: float, skew: float, count: int) -> float:
-    """How likely so large a mean is where there is no difference: the larger p of the same two.
+    """The probability of so large a mean if there is no difference: the larger p of the same two methods.
 
-    It is below the level where 0 is outside the ends, and only there. Arguments as of `ends_of_mean`.
+    It is below the level exactly if 0 is outside the ends. The arguments are those of `ends_of_mean`.
     """
     if error == 0:
         return 0.0 if estimate else 1.0
@@ -57,7 +58,7 @@ def p_of_mean(estimate: float, error: float, skew: float, count: int) -> float:
 
 
 def _untransformed(value: float, part: float) -> float:
-    """The ratio of a mean to its error that Hall's transformation makes into a value."""
+    """The ratio of a mean to its error, from its value after Hall's transformation."""
     if abs(part) < _STRAIGHT:
         return value
     return (cbrt(1 + 6 * part * (value - part)) - 1) / (2 * part)

@@ -1,1 +1,1 @@
-"""How each chart is drawn, in altair; imported only when charts are wanted."""
+"""The drawing of each chart, in altair; imported only when charts are wanted."""

@@ -16,24 +16,24 @@ from harness.base.units import DAY, HOUR, MINUTE, SECOND
 from harness.plugins.measurement import Window
 
 LEFT = 58
-"""Pixels that the vertical axis takes, whatever is written on it, so that panels stand in line."""
+"""The width of the vertical axis in pixels, the same for all labels, so that panels align."""
 RIGHT = 14
 NARROW = 500
-"""Charts that are not as wide as this have to make do with less."""
+"""Charts that are narrower than this have fewer details."""
 
 _WAITS = {0: "0", 1: "1m", 10: "10m", 60: "1h", 600: "10h", 1440: "1d", 10_080: "7d", 100_800: "70d"}
-"""Minutes -> what stands beside an axis of waits."""
+"""Minutes -> the label on an axis of waits."""
 
 _UNITS = ((DAY, "days"), (HOUR, "hours"), (MINUTE, "minutes"), (SECOND, "seconds"), (1, "microseconds"))
 
 
 def inner(width: int, *, columns: int = 1) -> int:
-    """How wide a plot is within a chart of this many columns."""
+    """The width of a plot in a chart of this many columns."""
     return width // columns - LEFT - RIGHT
 
 
 def time_axis(material: Material, *, labels: bool = True, part: Window | None = None) -> alt.X:
-    """The axis of time, the same for all runs; of a part of it, if that is given."""
+    """The axis of time, the same for all runs; covers only `part` if that is given."""
     shown = part or material.window
     domain = [_at(material, shown, time) for time in shown]
     if domain[0] == domain[1]:
@@ -51,18 +51,18 @@ def time_axis(material: Material, *, labels: bool = True, part: Window | None = 
 
 
 def timed(material: Material, frame: pl.DataFrame, part: Window | None = None) -> pl.DataFrame:
-    """A frame with its `time` as the axis of time has it, `at`; see `time_axis`."""
+    """A frame with `at`, its `time` on the axis of time; see `time_axis`."""
     return frame.with_columns(at=_value(material, part or material.window, pl.col("time"))).drop("time")
 
 
 def upright_axis(title: str, **settings: Any) -> alt.Axis:
-    """A vertical axis with room for numbers such as 12.5% between it and its title."""
+    """A vertical axis with room for numbers such as 12.5% between itself and its title."""
     extent = LEFT - 20
     return alt.Axis(title=title, titlePadding=6, minExtent=extent, maxExtent=extent, **settings)
 
 
 def amount_axis(title: str, *, top: float, shown_as: str = "", field: str = "mean:Q") -> alt.Y:
-    """A vertical axis from 0; see `written` for how its numbers are shown."""
+    """A vertical axis from 0; see `written` for the format of its numbers."""
     top = top or 1
     # No more ticks than whole numbers, so that they stand at such: of its least step Vega goes below.
     ticks = 4 if shown_as or top < 1 else min(4, int(top))
@@ -76,14 +76,14 @@ def wait_scale(top: float) -> alt.Scale:
 
 
 def wait_axis(title: str, *, top: float, upright: bool = False) -> alt.Axis:
-    """The axis of such a scale, marked as people say waits."""
+    """The axis of `wait_scale`, with the usual marks for waits."""
     labels = f"({_WAITS})[format(datum.value, 'd')]"
     made = upright_axis if upright else alt.Axis
     return made(title=title, values=[each for each in _WAITS if each <= top], labelExpr=labels)
 
 
 def written(shown_as: str) -> str:
-    """How an axis writes its numbers: in a format of d3, or else short, such as 0.25, 400 and 15k."""
+    """The format of an axis' numbers: a given one of d3, or else short, such as 0.25, 400 and 15k."""
     if shown_as:
         return f"format(datum.value, '{shown_as}')"
     return "format(datum.value, abs(datum.value) < 1 ? '.2~g' : '~s')"
@@ -114,9 +114,9 @@ def named(numbers: pl.Series, keys: Sequence[Key]) -> pl.Series:
 
 
 def endings(names: Iterable[str], letters: int) -> list[str]:
-    """Names of so many letters; of longer ones the end, which tells them apart more often than the beginning.
+    """Names cut to this many letters at their beginning, since their ends differ more often.
 
-    Vega cuts names at their end, so that those that differ there would look the same.
+    Vega cuts names at their end, so that names with equal beginnings would look the same.
     """
     return distinct(name if len(name) <= letters else f"…{name[1 - letters :]}" for name in names)
 
@@ -133,13 +133,13 @@ def level(value: float, dash: Sequence[int]) -> alt.Chart:
 def stepped(
     material: Material, steps: Sequence[tuple[int, float]], dash: Sequence[int], x: alt.X
 ) -> alt.Chart:
-    """A line for reference that changes its level: from each time on it has the level beside it.
+    """A reference line that changes its level at given times.
 
     Args:
-        material: whose axis of time it is.
-        steps: times on that axis, and levels.
+        material: gives the axis of time.
+        steps: times on that axis, and the level from each on.
         dash: of the line.
-        x: the axis of time, as the layers beside it have it.
+        x: the axis of time of the layers beside it.
     """
     if len(steps) == 1:
         return level(steps[0][1], dash)

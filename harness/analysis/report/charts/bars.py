@@ -1,4 +1,4 @@
-"""Horizontal bars around a zero line: a row for each queue, in it a bar for each of several things."""
+"""Horizontal bars around a zero line: a row for each queue, with one bar for each key."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.analysis.report.blocks import Key
 from harness.analysis.report.charts import axes
 
 _LABEL, _LETTERS = 130, 18
-"""Pixels that names of rows take, and how many letters fit there."""
+"""The pixels for names of rows, and the number of letters that fit."""
 _NARROW_LABEL, _NARROW_LETTERS = 92, 12
 
 
@@ -31,13 +31,13 @@ def grouped(
 
     Args:
         rows: the number of the label, that of the key, and the value.
-        labels: what the rows are called.
+        labels: the names of the rows.
         keys: the colours of the bars in a row.
         width: of the chart.
         title: of the horizontal axis.
-        shown_as: how its numbers are shown, as `axes.written` has it.
+        shown_as: the format of its numbers, see `axes.written`.
         name: of the panel.
-        limit: how far the axis goes to both sides; as far as is needed by default.
+        limit: the length of the axis to both sides; as far as is needed by default.
     """
     wide = width >= axes.NARROW
     room, letters = (_LABEL, _LETTERS) if wide else (_NARROW_LABEL, _NARROW_LETTERS)

@@ -1,4 +1,4 @@
-"""Events counted in equal parts of the window, stacked by kind, one panel a run."""
+"""Events counted in equal parts of the window, stacked by kind, with one panel per run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def counts(
     """Bars of events.
 
     Args:
-        material: whose runs and axis of time.
+        material: gives the runs and the axis of time.
         events: for each run `time` and `reason`, the number of a key.
         keys: the colours.
         bins: how many bars.

@@ -1,4 +1,4 @@
-"""What factors of an experiment do: effects with intervals, heat maps of two factors, and small multiples."""
+"""Charts of an experiment's factors: effects with intervals, heat maps of two, and small multiples."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from harness.analysis.report.charts.levels import PANEL
 
 _ROW = 20
 _LABELS, _LETTERS = 200, 28
-"""Pixels that names of effects take, and how many letters fit there."""
+"""The pixels for names of effects, and the number of letters that fit."""
 _NARROW_LABELS, _NARROW_LETTERS = 130, 18
 _NAMES, _NAME_LETTERS = 96, 14
-"""The same of rows and columns of a heat map."""
+"""The pixels for names of a heat map's rows and columns, and the number of letters that fit."""
 _PLACES, _PLACE_LETTERS = 70, 10
-"""The same of places of small multiples."""
+"""The pixels for names of places of small multiples, and the number of letters that fit."""
 _CELL = 34
 _MULTIPLE = 110
 _PALEST, _FULLEST = 0.08, 0.75
 
 
 class Effect(NamedTuple):
-    """What a value of a factor does.
+    """The effect of a factor's value.
 
     Attributes:
         name: the factor and its value.
-        value: the difference that it makes, as the axis has it.
+        value: the difference that it makes, in the axis' unit.
         low: the lower end of its interval, or None.
         high: the upper one.
-        told: what is shown under the pointer.
+        told: the text under the pointer.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Effect(NamedTuple):
 
 
 def effects_chart(found: Sequence[Effect], *, title: str, shown_as: str, width: int) -> alt.LayerChart:
-    """A row for each value of a factor: a point, the line of its interval, and one where nothing changes."""
+    """A row for each value of a factor: a point, the line of its interval, and a line at no change."""
     wide = width >= axes.NARROW
     room, letters = (_LABELS, _LETTERS) if wide else (_NARROW_LABELS, _NARROW_LETTERS)
     names = axes.endings((each.name for each in found), letters)
@@ -90,9 +90,9 @@ class Square(NamedTuple):
     Attributes:
         column: its place in words.
         row: the same.
-        value: what its colour follows.
-        text: what stands in it.
-        told: what is shown under the pointer.
+        value: the value that its colour shows.
+        text: its label.
+        told: the text under the pointer.
     """
 
     column: str
@@ -110,7 +110,7 @@ def heat_map(
     titles: tuple[str, str],
     width: int,
 ) -> alt.LayerChart:
-    """The stronger the colour of a cell, the higher its value; cells without one are left open."""
+    """A heat map: the stronger a cell's colour, the higher its value; cells without a value stay empty."""
     values = [each.value for each in squares]
     low, span = min(values), max(values) - min(values)
     depth = [_PALEST + (_FULLEST - _PALEST) * ((each - low) / span if span else 0.0) for each in values]
@@ -155,12 +155,12 @@ class Dot(NamedTuple):
 
     Attributes:
         panel: the number of its panel.
-        place: where on the horizontal axis, in words.
+        place: its place on the horizontal axis, in words.
         key: the number of its line.
-        value: as the axis has it.
+        value: in the axis' unit.
         low: the lower end of its interval, or None.
         high: the upper one.
-        told: what is shown under the pointer.
+        told: the text under the pointer.
     """
 
     panel: int
@@ -182,7 +182,7 @@ def multiples(
     shown_as: str,
     width: int,
 ) -> alt.ConcatChart:
-    """A panel for each value of one factor, a line for each of another, along a third; all on one scale."""
+    """A panel per value of one factor, a line per value of another, along a third; all on one scale."""
     columns = min(len(panels), max(1, width // PANEL))
     inside = axes.inner(width, columns=columns)
     x_title, y_title = titles

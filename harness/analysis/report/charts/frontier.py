@@ -1,4 +1,4 @@
-"""Choices as points between two costs, with their names; those that no other beats are filled and joined."""
+"""Choices as named points between two costs; those that no other beats are filled and joined."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def frontier(
     *,
     best: Collection[int] | None = None,
 ) -> alt.LayerChart:
-    """One point a choice; a name without room shows only under the pointer.
+    """A chart with one point per choice; a name without room shows only under the pointer.
 
     Args:
         choices: the points.
@@ -33,7 +33,7 @@ def frontier(
         x_axis: the horizontal axis.
         y_axis: the vertical one.
         width: of the chart.
-        best: those that no other beats, where more counts than the two axes, and nothing joins them.
+        best: the choices that no other beats, if more than the two axes counts; then no line joins them.
     """
     joins = best is None
     best = unbeaten(choices, x_axis, y_axis) if best is None else best
@@ -99,7 +99,7 @@ def _names(
     y_ends: Sequence[float],
     inside: int,
 ) -> list[alt.Chart]:
-    """The names, and lines to those that are far from their points."""
+    """The names, and lines that lead from distant names to their points."""
 
     def back(across: float, down: float) -> tuple[float, float]:
         return (
@@ -131,7 +131,7 @@ def _names(
 
 
 def _around(values: Sequence[float]) -> list[float]:
-    """An axis that has all values well inside."""
+    """The ends of an axis with a margin around all values."""
     low, high = min(values), max(values)
     room = (high - low) * 0.15 or abs(high) * 0.1 or 1.0
     return [low - room, high + room]

@@ -1,4 +1,4 @@
-"""A Gantt chart: a row for each job, a bar for each span in which it held resources, one panel a run."""
+"""A Gantt chart: a row for each job, a bar for each span in which it held resources, one panel per run."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from harness.plugins.measurement import Window
 
 _ROW = 11
 _LEFT = 98
-"""Pixels that names take beside the rows."""
+"""The pixels for names beside the rows."""
 _LETTERS = 14
-"""This many of a name fit there."""
+"""The number of a name's letters that fit there."""
 
 
 def gantt(material: Material, shown: Sequence[pl.Series], part: Window, width: int) -> alt.VConcatChart:
     """Jobs in order of arrival.
 
     Args:
-        material: whose runs and axis of time.
+        material: gives the runs and the axis of time.
         shown: for each run the rows of the jobs in `jobs.parquet`, ascending.
         part: the time that is shown.
         width: of the chart.

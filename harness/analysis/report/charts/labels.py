@@ -1,4 +1,4 @@
-"""Where the names of points stand, so that none lies on another name, on a point or on a line."""
+"""Places names beside points, so that none covers another name, a point or a line."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from harness.base.text import columns
 SIZE = 11
 """Of the letters, pixels."""
 _LETTER = 6.3
-"""How wide a letter of that size is, about."""
+"""The approximate width of a letter of that size."""
 _LINE = 13
 _POINT = 7
-"""What a point takes to each side."""
+"""The pixels that a point takes to each side."""
 _RINGS = (10, 20, 32, 46, 62, 80)
 _AROUND = ((1, 0), (-1, 0), (0, -1), (0, 1), (1, -1), (-1, -1), (1, 1), (-1, 1))
 
 Point: TypeAlias = tuple[float, float]
 Line: TypeAlias = tuple[Point, Point]
-"""From one point to another, in pixels from the upper left."""
+"""A line between two points, in pixels from the upper left."""
 
 
 class Box(NamedTuple):
-    """What something takes on a chart, in pixels from the upper left."""
+    """The area of something on a chart, in pixels from the upper left."""
 
     left: float
     top: float
@@ -31,7 +31,7 @@ class Box(NamedTuple):
     bottom: float
 
     def meets(self, other: Box) -> bool:
-        """Whether both have a place in common."""
+        """Returns True if the areas overlap."""
         return (
             self.left < other.right
             and other.left < self.right
@@ -40,7 +40,7 @@ class Box(NamedTuple):
         )
 
     def crossed(self, line: Line) -> bool:
-        """Whether a line has a place within."""
+        """Returns True if a line crosses the area."""
         (x, y), (to_x, to_y) = line
         since, until = 0.0, 1.0  # the part of the line that is within, as far as is known
         for at, to, least, most in ((x, to_x, self.left, self.right), (y, to_y, self.top, self.bottom)):
@@ -54,7 +54,7 @@ class Box(NamedTuple):
 
 
 class Label(NamedTuple):
-    """Where the middle of a name stands, and whether it is so far that a line has to lead to its point."""
+    """The middle of a name, and whether it is so far away that a line must lead to its point."""
 
     x: float
     y: float
@@ -62,7 +62,7 @@ class Label(NamedTuple):
 
 
 def box_of(text: str, x: float, y: float) -> Box:
-    """What a name takes whose middle is there."""
+    """The area of a name with this middle."""
     half = columns(text) * _LETTER / 2
     return Box(x - half, y - _LINE / 2, x + half, y + _LINE / 2)
 
@@ -70,12 +70,12 @@ def box_of(text: str, x: float, y: float) -> Box:
 def placed(
     points: Sequence[Point], names: Sequence[str], lines: Sequence[Line] = (), *, width: int, height: int
 ) -> list[Label | None]:
-    """Where each name stands; None where there is no room for it.
+    """The place of each name; None if there is no room for it.
 
     Args:
-        points: in pixels from the upper left; those beyond the names have none.
+        points: in pixels from the upper left; points beyond the number of names have no name.
         names: of the first points, the most important first.
-        lines: what is drawn besides.
+        lines: other lines that the chart has.
         width: of the plot.
         height: of the plot.
     """
@@ -99,7 +99,7 @@ def placed(
 
 
 def _places(name: str, x: float, y: float) -> Iterator[Label]:
-    """Where a name could stand, the nearest first."""
+    """The possible places of a name, the nearest first."""
     half = columns(name) * _LETTER / 2
     for ring in _RINGS:
         for right, down in _AROUND:

@@ -16,14 +16,14 @@ from harness.analysis.report.material import Lane, Material
 PIXELS_A_POINT = 3
 PANEL = 280
 _LETTER = 7
-"""How wide a letter of a panel's title is, pixels, about."""
+"""The approximate width of a letter of a panel's title, in pixels."""
 
 
 class Reference(NamedTuple):
-    """A line for reference.
+    """A reference line.
 
     Attributes:
-        steps: from each time on the axis of time the level beside it; one step where it never changes.
+        steps: times on the axis of time, and the level from each on; one step if it never changes.
         dash: its dashes.
     """
 
@@ -47,15 +47,15 @@ def stacked(
     width: int,
     title: str,
 ) -> alt.VConcatChart:
-    """One panel a run: the means of all series on top of each other, and the highest and lowest of their sum.
+    """One panel per run: the means of all series stacked, and the highest and lowest of their sum.
 
     Args:
-        material: whose axis of time it is.
+        material: gives the axis of time.
         titles: of the panels.
-        areas: for each panel what `per_pixel` says, in the unit of the axis.
+        areas: for each panel the result of `per_pixel`, in the unit of the axis.
         peaks: the same for all series together.
         keys: colours by number of series.
-        references: for each panel lines for reference.
+        references: for each panel its reference lines.
         width: of the chart.
         title: of the vertical axis.
     """
@@ -110,10 +110,10 @@ def panels(
     """A panel for each series, with a line for each run, all on the same axes of time.
 
     Args:
-        material: whose axis of time.
+        material: gives the axis of time.
         names: of the series, by number.
-        reduced: for a number of pixels, what `per_pixel` says of every run.
-        references: for each series lines for reference.
+        reduced: for a number of pixels, the result of `per_pixel` for every run.
+        references: for each series its reference lines.
         width: of the chart.
         title: of the vertical axes.
     """
@@ -142,7 +142,7 @@ def panels(
 
 
 def highest(frame: pl.DataFrame) -> float:
-    """The highest level of what `per_pixel` says."""
+    """The highest level in a result of `per_pixel`."""
     return max(frame["high"], default=0.0)
 
 
@@ -162,16 +162,16 @@ def lines(
     """One panel with a line for each run: the mean of each pixel, and a band from its lowest to its highest.
 
     Args:
-        material: whose axis of time it is.
-        frames: for each run what `per_pixel` says of one series, in the unit of the axis.
+        material: gives the axis of time.
+        frames: for each run the result of `per_pixel` for one series, in the unit of the axis.
         keys: of the runs.
         width: of the plot, without axes.
         height: of the plot.
         title: of the vertical axis.
         name: of the panel.
-        top: where the vertical axis ends.
+        top: the end of the vertical axis.
         shown_as: the format of the vertical axis' numbers.
-        references: lines for reference.
+        references: reference lines.
     """
     frame = axes.timed(
         material,

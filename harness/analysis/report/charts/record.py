@@ -1,4 +1,4 @@
-"""Simulations against a record: waits as points, errors over time as lines."""
+"""Charts of simulations against a record: waits as points, errors over time as lines."""
 
 from __future__ import annotations
 

@@ -23,10 +23,10 @@ class _Scale(NamedTuple):
     """A logarithmic axis.
 
     Attributes:
-        shortest: where it begins; what is shorter is there.
-        least: where it ends at least.
+        shortest: its beginning; shorter values are drawn there.
+        least: the lowest value at which it may end.
         rough: place -> its label.
-        fine: further labels, where there is room.
+        fine: further labels, if there is room.
     """
 
     shortest: int
@@ -60,12 +60,12 @@ _SLOWDOWNS = _Scale(1, 10, {10**power: f"{10**power:,} ×" for power in range(8)
 
 
 def wait_distribution(material: Material, found: Waits, width: int) -> alt.ConcatChart:
-    """A panel for each group with a line for each run; what waited less than a second is at one second."""
+    """A panel for each group with a line for each run; waits below a second are drawn at one second."""
     return _distribution(material, found, width, _WAITS, title="jobs started", height=80)
 
 
 def slowdown_distribution(material: Material, found: Waits, width: int) -> alt.ConcatChart:
-    """The same for how many times longer than their work jobs took."""
+    """A panel of slowdowns (how many times longer than their work jobs took), with a line for each run."""
     return _distribution(material, found, width, _SLOWDOWNS, title="jobs finished", height=150)
 
 
@@ -100,7 +100,7 @@ def _distribution(
 
 
 def _line(waited: Waited, grid: Sequence[float], scale: _Scale) -> pl.DataFrame:
-    """Which part of the jobs is at most at each place."""
+    """For each place of the grid, the part of the jobs with at most that value."""
     values = waited.sorted.cast(pl.Float64)
     counts = values.search_sorted(pl.Series(grid, dtype=pl.Float64), side="right")
     return pl.DataFrame({"x": [each / scale.shortest for each in grid], "mean": counts / waited.jobs})
@@ -109,12 +109,12 @@ def _line(waited: Waited, grid: Sequence[float], scale: _Scale) -> pl.DataFrame:
 def by_size(
     material: Material, found: Waits, percents: Mapping[int, str], *, width: int, title: str
 ) -> alt.ConcatChart:
-    """How long jobs waited by their size, on an axis that shows short and long waits alike.
+    """The waits of jobs by their size, on an axis that shows short and long waits alike.
 
     Args:
-        material: whose runs.
+        material: gives the runs.
         found: groups of jobs of one size.
-        percents: of how many of 100 jobs each panel is -> its heading.
+        percents: the percentile of each panel -> its heading.
         width: of the chart.
         title: of the horizontal axes.
     """

@@ -1,1 +1,1 @@
-"""The built-in sections: what each of them says, in words, tables and charts."""
+"""The built-in sections, in words, tables and charts."""

@@ -1,4 +1,4 @@
-"""Who held what, when: what quotas or queues held over time, beside what is their own."""
+"""Allocation: the amounts that quotas or queues held over time, beside their own quota."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def blocks(material: Material) -> Iterator[Block]:
             f"These charts show {material.resource}, which the baseline uses most of; the table of all "
             f"figures has {', '.join(others)} too."
         )
-    lines = ["the dashed line is all that there is"] if any(material.capacities) else []
+    lines = ["the dashed line is the whole capacity"] if any(material.capacities) else []
     courses = zip(material.nominal_steps(material.lanes), material.capacity_steps, strict=True)
     if any(nominal and capacity and nominal != capacity for nominal, capacity in courses):
-        lines.append("the dotted line is what all quotas come to")
+        lines.append("the dotted line is the sum of all quotas")
     yield Figure(
         title=f"{unit.name} held, by {material.holder}",
         words=_words(material),
@@ -94,7 +94,7 @@ def _lane_words(material: Material) -> str:
 
 
 def _course(steps: Sequence[Step], size: int) -> str:
-    """What is a lane's own over time, in words."""
+    """A lane's own quota over time, in words."""
     amounts = [(each.amount or 0) / size for each in steps]
     if len(amounts) <= _TOLD:
         return ", then ".join(map(number, amounts)) or _NONE
@@ -102,7 +102,7 @@ def _course(steps: Sequence[Step], size: int) -> str:
 
 
 def _distinct(material: Material, lane: Lane) -> list[list[Step]]:
-    """What is a lane's own over time, each course once, without runs in which it has nothing."""
+    """A lane's own quota over time, each different course once; runs in which it has none are left out."""
     found: list[list[Step]] = []
     for each in material.nominal_steps([lane]):
         if each and each not in found:

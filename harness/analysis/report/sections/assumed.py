@@ -1,4 +1,4 @@
-"""What this rests on: the trace, the cluster, the settings, conventions, warnings, and how to repeat it."""
+"""The basis of a report: trace, cluster, settings, conventions, warnings, and the commands to repeat it."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from harness.base.units import format_amount, format_duration
 _CONVENTIONS = (
     "Times are on a virtual clock; integrals are exact over change points, nothing is sampled.",
     "allocated = useful + lost + idle held + unfinished, to the resource-microsecond.",
-    "A queue is what jobs name, a quota (ClusterQueue, ElasticQuota) what they count against, if anything.",
+    "Jobs name a queue, and count against a quota (ClusterQueue, ElasticQuota), if there is one.",
     "A share is a dominant share: the largest part of any resource's capacity that is held.",
     "Ideal shares are weighted max-min fair over all resources.",
     "A wait is from submission to first progress. Percentiles interpolate linearly between order statistics.",
-    "Jobs that had not started or finished when a replay ended count with what had accrued; ≥ says so.",
+    "Jobs that had not started or finished when a replay ended count with what had accrued, marked ≥.",
     "Hours waited are the mean wait times the jobs; distributions and waits by size show what had happened.",
     "One preemption is one job taken for one other job at one instant, however many pods it had.",
-    "Where jobs arrive alike in all runs, utilization, fairness and quota are of a window that runs share.",
+    "If jobs arrive alike in all runs, utilization, fairness and quota cover a window that all runs share.",
 )
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """What a reader needs to trust a figure, or to doubt it."""
+    """The facts by which a reader can trust or doubt a figure."""
     for what, tell in (("Trace", _trace), ("Cluster", _cluster)):
         alike: dict[tuple[str, ...], list[str]] = {}
         for name, run in zip(material.names, material.runs, strict=True):
@@ -77,7 +77,7 @@ def _cluster(info: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _settings(material: Material) -> Iterator[tuple[str, list[str]]]:
-    """What was chosen for each run, line by line."""
+    """The settings of each run, line by line."""
     infos = [run.info for run in material.runs]
     policies = [info["policy"] for info in infos]
     yield "plugin", [f"{each['name']} {each.get('version', '')}".rstrip() for each in policies]
@@ -110,13 +110,13 @@ def _settings(material: Material) -> Iterator[tuple[str, list[str]]]:
 
 
 def _run_times(settings: Mapping[str, Any]) -> str:
-    """How long unfinished work of the manifests runs."""
+    """The setting for the run times of unfinished work from manifests."""
     seed = f", seed {settings['seed']}" if "seed" in settings else ""
     return f"{settings.get('unfinished', '–')}{seed}"
 
 
 def _calibrated(changed: Mapping[str, str]) -> str:
-    """What was changed of the trace before the replay."""
+    """The changes made to the trace before the replay."""
     return ", ".join(f"{name.replace('_', ' ')} {_step(name, text)}" for name, text in changed.items()) or "–"
 
 

@@ -1,4 +1,4 @@
-"""What was preempted, and why: preemptions over time by reason, and chains of them."""
+"""Preemptions and their reasons: preemptions over time by reason, and chains of them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 _BINS = 120
 _DEPTHS = 4
-"""Chains that are longer stand together."""
+"""Longer chains share one row."""
 _NAMES_OF_DEPTHS = {0: "after no other", 1: "after 1 other", _DEPTHS: f"after {_DEPTHS} others or more"}
 _LINKS = 6
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """Preemptions of each run by reason; a sentence where there were none at all."""
+    """Preemptions of each run by reason; a sentence if there were none at all."""
     found = material.on_axis(material.of_runs(_preemptions))
     if not sum(each.height for each in found):
         yield Text("Nothing was preempted.")
@@ -62,7 +62,7 @@ def _preemptions(run: Run) -> pl.DataFrame:
 
 
 def _chains(material: Material) -> Iterator[Block]:
-    """How many preemptions were led to by others, and the longest chain of each run."""
+    """The number of preemptions that followed others, and the longest chain of each run."""
     found = material.of_runs(_chains_of)
     deepest = max(depth for each in found for depth in each.depths)
     if not deepest:
@@ -83,7 +83,7 @@ def _chains(material: Material) -> Iterator[Block]:
 
 
 class _Chains(NamedTuple):
-    """How deep each preemption of a run is, and the longest chain in words, if there is one."""
+    """The depth of each preemption of a run, and the longest chain in words, if there is one."""
 
     depths: Sequence[int]
     longest: str

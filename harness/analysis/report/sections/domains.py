@@ -1,4 +1,4 @@
-"""Where jobs ran: what pods held of each domain of a topology over time, beside what its nodes have."""
+"""Use of topology domains: the amounts that pods held in each domain over time, beside its capacity."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class _Shown(NamedTuple):
     Attributes:
         level: its label.
         names: of the domains, printable.
-        steps: for each run what is held of each: `series` by number, `time` and `level`.
-        room: for each run and domain what its nodes have; 0 for a domain that is not in the run's cluster.
+        steps: for each run the amounts held in each: `series` by number, `time` and `level`.
+        room: for each run and domain the capacity of its nodes; 0 for a domain that the run's cluster lacks.
         left_out: how many domains are not shown.
     """
 
@@ -61,7 +61,7 @@ def blocks(material: Material) -> Iterator[Block]:
             draw=lambda width, shown=shown: _panels(material, shown, width),  # type: ignore[misc]
             keys=material.run_keys,
             note="Lines are means over three pixels, bands go from the lowest to the highest level in them; "
-            "the dashed line is what the nodes have.",
+            "the dashed line is the nodes' capacity.",
         )
 
 

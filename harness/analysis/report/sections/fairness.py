@@ -1,4 +1,4 @@
-"""How fairly it was shared: how far shares were from ideal over time, and on which side each lane was."""
+"""Fairness over time: the distance of shares from ideal, and the side of each lane on average."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """The deviation of all runs over time, then the mean excess of each lane. Nothing for a single one."""
+    """The deviation of all runs over time, then the mean excess of each lane. Nothing for a single lane."""
     if len(material.places) < 2 or not any(run.capacity for run in material.runs):
         return
     found = material.of_runs(deviation)

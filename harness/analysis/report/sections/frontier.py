@@ -1,4 +1,4 @@
-"""What is traded for what: how long jobs wait against what is thrown away, and which runs no other beats."""
+"""The trade-off between waits and lost work, and the runs that no other beats."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Side(NamedTuple):
-    """What an axis is about, with its value in every run, and whether that is the least it can become."""
+    """The metric of an axis, with its value in every run, and whether that is a lower bound."""
 
     about: str
     measured: Measurement
@@ -44,7 +44,7 @@ class _Side(NamedTuple):
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """One chart of several runs; a sentence where they differ in too little for one."""
+    """One chart of several runs; a sentence if they differ too little for one."""
     if len(material.runs) < 2:
         return
     unit = shown_in(material.resource)
@@ -54,7 +54,7 @@ def blocks(material: Material) -> Iterator[Block]:
         [(LOST, f"{unit.hours} lost", material.resource), (SHARES, "distance from ideal shares", "")],
     )
     if waits is None or costs is None:
-        yield Text("The runs do not differ both in waits and in what these cost, so that nothing is traded.")
+        yield Text("The runs do not differ in both waits and costs, so there is no trade-off.")
         return
     yield Figure(
         title=f"{waits.about[0].upper()}{waits.about[1:]}, against {costs.about}",
@@ -68,13 +68,13 @@ def blocks(material: Material) -> Iterator[Block]:
             if len(unbeaten(_choices(material, costs, waits), costs.axis, waits.axis)) > 1
             else ""
         )
-        + ("" if material.comparison.shake else " Of one replay each, points may lie elsewhere by luck.")
+        + ("" if material.comparison.shake else " With one replay of each, luck may move the points.")
         + (f" Waits and lost work are of {material.common_jobs}." if material.common_jobs else ""),
     )
 
 
 def _differing(material: Material, wanted: Sequence[tuple[str, str, str]]) -> _Side | None:
-    """The first of some metrics that every run has a value of, and that is not the same in all."""
+    """The first of some metrics that has a value in every run and is not the same in all."""
     known = {(row.metric, row.resource): (row, values) for row, values in material.comparison.select()}
     for metric, about, resource in wanted:
         if (metric, resource) in known:

@@ -1,4 +1,4 @@
-"""Job by job: when jobs waited, ran and were thrown out; of a small run all, of any run those of a time."""
+"""Job by job: when jobs waited, ran and were evicted; all jobs of small runs, else those of a given time."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from altair.typing import ChartType
 
 MOST_JOBS = 60
-_TICK = "A tick is where a job was submitted."
+_TICK = "A tick marks the submission of a job."
 _PALE = "Pale spans are without progress (waiting for the rest of a gang, restoring, terminating)."
-_CROSS = "A cross is where an eviction threw progress away."
+_CROSS = "A cross marks an eviction that threw progress away."
 
 
 def blocks(material: Material) -> Iterator[Block]:
     """A bar for every span in which a job held resources.
 
-    Without a part that is asked for, nothing for runs that are not small. Of a part with many jobs those are
-    shown that held most, and how many they are of is said.
+    Without a given part of the time, only small runs are shown. If a part has many jobs, the ones that held
+    most are shown, and a sentence gives the number of all.
     """
     part = material.part
     if part is None:
@@ -79,7 +79,7 @@ def _figure(
 
 
 def _marks(material: Material, rows: Sequence[pl.Series], part: Window) -> list[str]:
-    """What the marks mean that any of the panels has."""
+    """The meanings of the marks that any of the panels has."""
     drawn = set[str]()
     for run, shift, chosen in zip(material.runs, material.shifts, rows, strict=True):
         mine, of = pl.col("job").is_in(chosen.cast(pl.Int32).implode()), moved(part, -shift)
@@ -100,7 +100,7 @@ def _marks(material: Material, rows: Sequence[pl.Series], part: Window) -> list[
 
 
 def _held(run: Run, part: Window, resource: str) -> pl.Series:
-    """For each job what it held within a part of the time; null if it had not come yet or was over."""
+    """For each job the amount that it held within a part of the time; null if it was not present then."""
     span = pl.col("end").clip(None, part.end) - pl.col("start").clip(part.start)
     stints = (
         run.micros("stints")
@@ -131,7 +131,7 @@ def _words(material: Material) -> str:
 
 
 def _words_of_part(material: Material, rows: Sequence[pl.Series], part: Window, clock: Clock) -> str:
-    """Of how many jobs there is a bar and a first start, when these start, and how many crosses there are."""
+    """The numbers of jobs with a bar and with a first start, the times of these starts, and the crosses."""
     sentences = []
     for name, run, shift, chosen in zip(material.names, material.runs, material.shifts, rows, strict=True):
         with reading(run.path):

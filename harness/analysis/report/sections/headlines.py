@@ -1,4 +1,4 @@
-"""Which one, and at what cost: what to take and on what condition, and what each run costs and brings."""
+"""The recommendation with its condition, and the costs and gains of each run."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ _HEADLINES = (
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """The answer, what each run costs, and four figures of each.
+    """The recommendation, the costs of each run, and four headline figures of each.
 
-    Between them stands which replays were ended because they went nowhere, which metrics failed, and what
-    differs besides plugins.
+    Between them: replays that were stopped because they made no progress, metrics that failed, and
+    differences besides plugins.
     """
     answer = recommendation(material.comparison)
     if answer is not None:
@@ -92,12 +92,12 @@ def blocks(material: Material) -> Iterator[Block]:
             whose = f", of {material.common_jobs}" if material.common_jobs else ""
             yield Text(
                 f"Jobs that had not started when the replay ended{whose}: {', '.join(unstarted)}. They count "
-                "with what they had waited by then: their waits are the least that they can become."
+                "with what they had waited by then, so their waits are lower bounds."
             )
 
 
 def _costs(material: Material) -> Iterator[Table]:
-    """Amounts beside parts of them; what is of each run's own jobs stands apart, where these differ."""
+    """Amounts and their changes; figures over each run's own jobs have their own table if jobs differ."""
     rows, caption = list(_amounts(material)), "What each one costs and brings"
     tables = [(caption, "of all jobs", [row for _, row in rows])]
     if material.common_jobs:
@@ -113,7 +113,7 @@ def _costs(material: Material) -> Iterator[Table]:
 
 
 def _amounts(material: Material) -> Iterator[tuple[Measurement, Sequence[str | Cell]]]:
-    """What each row is made from, and the row."""
+    """The measurement behind each row, and the row."""
     unit = shown_in(material.resource)
     jobs = [sum(each.values()) for each in material.jobs_of_queues]
     for line in material.lines("wait.first_start.mean"):

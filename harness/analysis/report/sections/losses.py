@@ -1,4 +1,4 @@
-"""Who wins, who loses: hours waited by queue, and the work thrown away, by whose it was and for whom."""
+"""Gains and losses: hours waited by queue, and lost work by the losing and by the causing queue."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _KEYS = (
 
 
 def _waited(material: Material) -> Iterator[Block]:
-    """Hours that jobs of each queue waited; of many queues those whose hours differ most."""
+    """Hours that jobs of each queue waited; of many queues, those whose hours differ most."""
     counts = material.jobs_of_queues
     found = []
     for line in material.lines("wait.first_start.mean", QUEUE):
@@ -54,7 +54,7 @@ def _waited(material: Material) -> Iterator[Block]:
 
 
 def _spread(hours: Sequence[float | None]) -> float:
-    """How far the hours of runs are from the baseline's at most; of one run, how many there are."""
+    """The largest difference of the runs' hours from the baseline's; for a single run, its hours."""
     base, *others = [each or 0.0 for each in hours]
     return max((abs(each - base) for each in others), default=base)
 
@@ -67,7 +67,7 @@ class _Loss(NamedTuple):
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """Hours waited and work lost by queue, and the pairs of queues between which most was preempted."""
+    """Hours waited and work lost by queue, and the pairs of queues with the most preemptions."""
     yield from _waited(material)
     found = material.of_runs(lambda run: _losses(run, material.resource))
     sums: dict[str, float] = {}
@@ -95,7 +95,7 @@ def blocks(material: Material) -> Iterator[Block]:
 
 
 def _losses(run: Run, resource: str) -> Mapping[str, _Loss]:
-    """Queue -> what it lost and what was lost for it, from the metrics."""
+    """Queue -> the work that it lost, and the work that was lost for it, from the metrics."""
     metrics = run.metrics.filter(metric="disruption.lost", resource=resource)
     found: dict[str, _Loss] = {}
     for scope, value in metrics.select("scope", "value").iter_rows():
@@ -148,13 +148,13 @@ def _chart(
 
 
 def _counts(run: Run) -> pl.DataFrame:
-    """How often jobs of a queue were preempted for those of another."""
+    """The number of preemptions for each pair of victim's and beneficiary's queues."""
     each = preemptions(preempted_pods(run, run.window)).drop_nulls("by_queue")
     return each.group_by("queue", "by_queue").len()
 
 
 def _pairs(material: Material) -> Iterator[Block]:
-    """Whose jobs were preempted for whose, how often."""
+    """A table of preemptions by pair of victim's and beneficiary's queues."""
     counts: dict[tuple[str, str], list[int]] = {}
     for place, each in enumerate(material.of_runs(_counts)):
         for victim, beneficiary, count in each.iter_rows():

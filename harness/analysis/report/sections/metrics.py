@@ -13,7 +13,7 @@ from harness.analysis.report.material import Material
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """The comparison of all jobs together, and what must be known to read it right."""
+    """The comparison of all jobs together, and the notes to read it right."""
     rows = [compared_row(name_of(line.measured), cells(line)) for line in material.table]
     yield Table(caption="Metrics over all jobs", head=compared_head(material, "metric"), rows=rows)
     notes = list(remarks(material.comparison, material.table))

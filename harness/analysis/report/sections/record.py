@@ -1,4 +1,4 @@
-"""Simulations against the record of what happened, where one of the runs is a record."""
+"""Simulations against the record of what happened, if one of the runs is a record."""
 
 from __future__ import annotations
 

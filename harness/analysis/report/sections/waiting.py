@@ -1,4 +1,4 @@
-"""Who waited, and how long: waiting jobs over time, distributions of waits and slowdowns, waits by size."""
+"""Waits: waiting jobs over time, distributions of waits and slowdowns, and waits by size."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Which node a pod gets: filters, scores, and the scheduling cycle that puts them together."""
+"""Placement of pods: filters, scores, and the scheduling cycle that combines them."""

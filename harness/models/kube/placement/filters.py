@@ -23,12 +23,12 @@ _CORDONED = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 
 
 def unchanging(shape: Shape, node: NodeInfo) -> Status | None:
-    """NodeUnschedulable, NodeName, TaintToleration, NodeAffinity: what no pod on the node can change."""
+    """NodeUnschedulable, NodeName, TaintToleration, NodeAffinity: rejections that pods cannot change."""
     return ruled_out(shape.spec, node)
 
 
 def ruled_out(spec: PodSpec, node: Node | NodeInfo) -> Status | None:
-    """The same for what a pod's `spec` says, and for a node as manifests have it, too."""
+    """The same rejections, for a pod's `spec`, and also for a node's manifest."""
     if node.unschedulable and not tolerated(_CORDONED, spec.tolerations):
         return UNSCHEDULABLE_NODE
     if spec.node_name and spec.node_name != node.name:
@@ -42,7 +42,7 @@ def ruled_out(spec: PodSpec, node: Node | NodeInfo) -> Status | None:
 
 
 def fits_empty(spec: PodSpec, node: Node) -> bool:
-    """Whether a node would have room for a pod if it were empty."""
+    """Returns True if a node would have room for a pod if it were empty."""
     has = node.allocatable
     return has.get("pods", 1) >= 1 and all(
         amount <= has.get(name, 0) for name, amount in spec.requests.items() if amount > 0 and name != "pods"
@@ -50,22 +50,22 @@ def fits_empty(spec: PodSpec, node: Node) -> bool:
 
 
 def could_run(spec: PodSpec, node: Node) -> bool:
-    """Whether a node could run a pod if it were empty."""
+    """Returns True if a node could run a pod if it were empty."""
     return ruled_out(spec, node) is None and fits_empty(spec, node)
 
 
 def tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
-    """Whether one of the tolerations covers a taint."""
+    """Returns True if one of the tolerations covers a taint."""
     return any(toleration.tolerates(taint) for toleration in tolerations)
 
 
 def ports_taken(ports: Iterable[HostPort], taken: Iterable[HostPort]) -> bool:
-    """NodePorts: whether a port is taken already."""
+    """NodePorts: returns True if a port is taken already."""
     return any(port.conflicts(other) for other in taken for port in ports)
 
 
 def oversized(shape: Shape, node: NodeInfo) -> bool:
-    """Whether a request exceeds all that the node has, so that no preemption can help."""
+    """Returns True if a request exceeds the node's whole capacity, so that no preemption can help."""
     return bool(shape.missing) or any(
         amount > node.allocatable[resource] for resource, amount in shape.requests
     )
@@ -77,9 +77,9 @@ def resources_short(
     """NodeResourcesFit's rejection of a node that has too little free, with all reasons, sorted.
 
     Args:
-        shape: what is asked for.
+        shape: the requests.
         node: the node.
-        free: amounts that are free on it, by resource.
+        free: free amounts on it, by resource.
         slots: how many more pods it takes.
         names: names of the resources.
     """

@@ -1,9 +1,8 @@
 """NodeResourcesFit's score of a node by the scoring strategy that a KubeSchedulerConfiguration chooses.
 
-What is requested of cpu and memory counts with defaults for containers that request none. An extended
-resource does not count for a pod that requests none of it. A resource that a node lacks does not count there.
-Upstream: `resourceAllocationScorer` and the scorers beside it in
-pkg/scheduler/framework/plugins/noderesources.
+Containers that request no cpu or memory count with defaults. An extended resource does not count for a pod
+that requests none of it. A resource that a node lacks does not count there. Upstream:
+`resourceAllocationScorer` and the scorers beside it in pkg/scheduler/framework/plugins/noderesources.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ FitScore: TypeAlias = Callable[[Shape, NodeInfo], int]
 """Answers the score of a node for pods of a shape, from 0 to 100."""
 
 _PLAIN = ("ephemeral-storage",)
-"""Resources beside cpu and memory that are no extended ones; they count for all pods."""
+"""Resources besides cpu and memory that are no extended ones; they count for all pods."""
 
 
 def fit_score(strategy: ScoringStrategy, resources: Mapping[str, int]) -> FitScore:
-    """What scores nodes by a strategy.
+    """The function that scores nodes by a strategy.
 
     Args:
         strategy: the strategy.
@@ -41,7 +40,7 @@ def fit_score(strategy: ScoringStrategy, resources: Mapping[str, int]) -> FitSco
 
 @final
 class _StrategyScore:
-    """Any other strategy than the usual one, which has a function of its own because it is asked most."""
+    """Any strategy except the default one, which has a function of its own because it is called most."""
 
     __slots__ = ("_by_ratio", "_of_each", "_resources")
 

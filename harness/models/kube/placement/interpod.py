@@ -21,9 +21,9 @@ class Effect(NamedTuple):
     """Topology keys whose domains one pod of another template counts for.
 
     Attributes:
-        unwanted: of the other's required anti-affinity terms that mean the incoming pod.
+        unwanted: of the other's required anti-affinity terms that match the incoming pod.
         near: of the incoming pod's required affinity terms, if the other satisfies all of them.
-        far: of the incoming pod's required anti-affinity terms that mean the other.
+        far: of the incoming pod's required anti-affinity terms that match the other.
     """
 
     unwanted: tuple[str, ...]
@@ -36,7 +36,7 @@ class Effect(NamedTuple):
 
 @final
 class AffinityRules:
-    """What never changes between a template and others: which terms mean whom."""
+    """The constant relations between a template and others: which terms match which template."""
 
     def __init__(self, template: Template, labels_of: NamespaceLabels) -> None:
         self.template = template
@@ -45,12 +45,12 @@ class AffinityRules:
         self.meets_itself = self.near(template)
 
     def near(self, other: Template) -> bool:
-        """Whether a pod of another template satisfies all required affinity terms; False without any."""
+        """Returns True if pods of another template meet all required affinity terms; False without any."""
         terms = self.template.spec.affinity
         return bool(terms) and all(means(term, other, self.labels_of) for term in terms)
 
     def effect(self, other: Template) -> Effect:
-        """What pods of another template count for."""
+        """The topology keys for which pods of another template count."""
         found = self._effects.get(other)
         if found is None:
             spec, labels_of = self.template.spec, self.labels_of
@@ -67,7 +67,7 @@ class AffinityRules:
 
 
 class Moves(NamedTuple):
-    """What pods that are tried out on a node add to the three counts."""
+    """The changes in the three counts by pods that are tried out on a node."""
 
     unwanted: Counts
     near: Counts
@@ -101,13 +101,13 @@ class AffinityState:
                     counts[key, domain] = counts.get((key, domain), 0) + pods
 
     def change(self, moves: Moves, other: Template, node: NodeInfo, sign: int) -> None:
-        """Note in `moves` that a pod is added to a node (`sign` 1) or taken from it (-1)."""
+        """Records in `moves` that a pod is added to a node (`sign` 1) or taken from it (-1)."""
         effect = self._rules.effect(other)
         if effect:
             self._count(*moves, effect, node, sign)
 
     def filter(self, node: NodeInfo, moves: Moves | None) -> Status | None:
-        """The filter; `moves` is what pods that are tried out add to the counts."""
+        """The filter; `moves` are the changes in the counts by pods that are tried out."""
         spec, labels = self._rules.template.spec, node.labels
         if spec.affinity and not self._is_near(labels, moves.near if moves else {}):
             return NOT_NEAR
@@ -137,7 +137,7 @@ class AffinityState:
 
 
 def means(term: PodAffinityTerm, other: Template, labels_of: NamespaceLabels) -> bool:
-    """Whether a term means pods of a template."""
+    """Returns True if a term matches pods of a template."""
     return term.matches(other.namespace, other.labels, labels_of)
 
 

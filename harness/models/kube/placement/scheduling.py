@@ -1,4 +1,4 @@
-"""The scheduling cycle of one pod: which nodes it fits, how they score, and the node it gets."""
+"""The scheduling cycle of one pod: the nodes that it fits, their scores, and the node it gets."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FEW_NODES = 100
 _LEAST_PERCENTAGE = 5
 _MOST_RULES = 256
 _MOST_SHAPES = 2048
-"""How many shapes are remembered; more would need too much memory on large clusters."""
+"""The most shapes that are remembered; more would need too much memory on large clusters."""
 
 
 def scheduling_of(
@@ -62,7 +62,7 @@ class Diagnosis:
         pod: the pod.
         state: the counts of its attempt.
         nodes: what its shape finds on the nodes by themselves.
-        statuses: position -> rejection, where that is not all.
+        statuses: position -> rejection, if reasons besides the node itself count.
         all_nodes: by position.
     """
 
@@ -100,7 +100,7 @@ class Diagnosis:
 
     @property
     def by_nodes_alone(self) -> bool:
-        """Whether no other pod mattered but for what it requests: no affinity, nomination or host port."""
+        """Returns True if other pods mattered only by requests: no affinity, nomination or host port."""
         return not self.statuses and not self.pod.template.shape.ports
 
     @property
@@ -112,12 +112,12 @@ class Diagnosis:
 
     @property
     def _one_by_one(self) -> bool:
-        """Whether other filters than NodeResourcesFit can be behind `statuses`."""
+        """Returns True if filters other than NodeResourcesFit can be behind `statuses`."""
         return bool(self.statuses) and (self.state is not NOTHING or bool(self.pod.template.shape.ports))
 
 
 class Examination(NamedTuple):
-    """Nodes looked at one by one: those that fit, and why the others do not, by position."""
+    """Nodes looked at one by one: those that fit, and the rejections of the others, by position."""
 
     feasible: list[NodeInfo]
     statuses: dict[int, Status]
@@ -216,7 +216,7 @@ class Scheduling:
         return node
 
     def _by_key(self, pod: PodInfo, nodes: ShapeNodes, failed: Mapping[int, Status]) -> NodeInfo | Diagnosis:
-        """The way for nearly all pods: nothing but the node itself and nominations to it count."""
+        """The path for nearly all pods: only the node itself and nominations to it count."""
         cache = self.cache
         rejected = self._rejected_for_nominated(pod, nodes) if cache.expecting else {}
         hidden = nodes.hide(rejected) if rejected else ()
@@ -240,9 +240,9 @@ class Scheduling:
         return self._by_rank[rank_of(key)]
 
     def _rejected_for_nominated(self, pod: PodInfo, nodes: ShapeNodes) -> dict[int, Status]:
-        """Nodes that reject the pod with the pods that are nominated to them in place.
+        """Nodes that reject the pod if the pods nominated to them count as in place.
 
-        What has no room anyhow is not asked where these could add no reason.
+        A node without room is skipped if nominated pods could add no further reason.
         """
         rejected: dict[int, Status] = {}
         shape = pod.template.shape
@@ -255,7 +255,7 @@ class Scheduling:
         return rejected
 
     def examine(self, pod: PodInfo, state: PreFilter, nodes: ShapeNodes) -> Examination:
-        """Look at nodes one by one until enough fit."""
+        """Looks at nodes one by one until enough fit."""
         every, start = self.cache.nodes, self.start
         feasible: list[NodeInfo] = []
         statuses: dict[int, Status] = {}
@@ -271,9 +271,9 @@ class Scheduling:
         return Examination(feasible, statuses, len(every))
 
     def _advance(self, looked_at: int, failed: Iterable[int], named: int | None) -> None:
-        """Begin the next search where this one ended; a nominated node that failed counts as looked at.
+        """Begins the next search where this one ended; a nominated node that failed counts as looked at.
 
-        Where node affinity names nodes, no others are looked at.
+        If node affinity names nodes, no others are looked at.
         """
         total = len(self.cache.nodes)
         if named is not None:
@@ -290,7 +290,7 @@ class Scheduling:
     # --- filters ------------------------------------------------------------------------------------------
 
     def pre_filter(self, pod: PodInfo) -> PreFilter:
-        """The counts of spread and affinity; a filter that has nothing to say about the pod is skipped."""
+        """The counts of spread and affinity; a filter that cannot reject the pod is skipped."""
         template = pod.template
         spec = template.spec
         spread = SpreadState(self._spread_rules(template, required=True)) if template.spread else None
@@ -300,7 +300,7 @@ class Scheduling:
         return NOTHING if spread is None and affinity is None else PreFilter(spread, affinity)
 
     def _unwanted(self, template: Template) -> bool:
-        """Whether a bound pod has a required anti-affinity term that means pods of the template."""
+        """Returns True if a bound pod has a required anti-affinity term that matches pods of the template."""
         repelling = self.cache.repelling
         if not repelling:
             return False
@@ -319,7 +319,7 @@ class Scheduling:
         return status
 
     def _with_nominated(self, pod: PodInfo, node: NodeInfo, state: PreFilter) -> Status | None:
-        """The filters with pods in place that are nominated to the node and at least as important."""
+        """The filters, with those pods in place that are nominated to the node and at least as important."""
         nominated = nominated_before(pod, node)
         if not nominated:
             return None
@@ -350,7 +350,7 @@ class Scheduling:
         return bool(template.soft_spread) or self._attracted(template)
 
     def _attracted(self, template: Template) -> bool:
-        """Whether InterPodAffinity scores: terms of the pod, or of bound pods, prefer some nodes."""
+        """Returns True if InterPodAffinity scores: terms of the pod, or of bound pods, prefer some nodes."""
         if template.spec.preferred_pods:
             return True
         attracting = self.cache.attracting
@@ -362,7 +362,7 @@ class Scheduling:
     # --- what is kept -------------------------------------------------------------------------------------
 
     def shape_nodes(self, shape: Shape) -> ShapeNodes:
-        """What a shape finds on the nodes now."""
+        """The current results of a shape on the nodes."""
         nodes = self._shapes.pop(shape, None)
         if nodes is None:
             if len(self._shapes) >= _MOST_SHAPES:
@@ -395,17 +395,17 @@ class Scheduling:
 
 
 def nominated_may_add(shape: Shape, node: NodeInfo) -> bool:
-    """Whether a node without room may lack more for a shape with the pods that are nominated to it."""
+    """Returns True if pods nominated to a node without room may add a further reason for a shape."""
     return shape.asks_for_several or node.slots <= len(node.nominated)
 
 
 def nominated_before(pod: PodInfo, node: NodeInfo) -> list[PodInfo]:
-    """Other pods that are nominated to a node, and keep its room from the pod: they count as if in place."""
+    """Other pods that are nominated to a node and keep its room from the pod: they count as if in place."""
     return [other for other in node.nominated if other.keeps >= pod.priority and other is not pod]
 
 
 def nodes_to_find(total: int, percentage: int) -> int:
-    """How many nodes that fit are enough, so that a large cluster is not searched as a whole."""
+    """The number of fitting nodes that are enough, so that large clusters are not searched completely."""
     if total < _FEW_NODES:
         return total
     if percentage == 0:

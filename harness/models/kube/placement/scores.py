@@ -22,7 +22,7 @@ HIGHEST_LOCAL = 200
 
 
 def least_allocated(shape: Shape, node: NodeInfo) -> int:
-    """NodeResourcesFit: how much of cpu and memory would be left, with defaults for what is not requested."""
+    """NodeResourcesFit: the cpu and memory that would be left, with defaults for missing requests."""
     total = counted = 0
     for resource, requested in (
         (CPU, node.scored_cpu + shape.scored_cpu),
@@ -37,7 +37,7 @@ def least_allocated(shape: Shape, node: NodeInfo) -> int:
 
 
 def balanced_allocation(shape: Shape, node: NodeInfo) -> int:
-    """NodeResourcesBalancedAllocation: how much more evenly cpu and memory would be requested than now."""
+    """NodeResourcesBalancedAllocation: how much the pod would improve the balance of cpu and memory."""
     if not shape.balanced:
         return 0
     free_cpu, free_memory = node.free[CPU], node.free[MEMORY]

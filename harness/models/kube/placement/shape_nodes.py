@@ -1,4 +1,4 @@
-"""What one request shape finds on every node, kept up to date by looking only at nodes that changed."""
+"""The results of one request shape on every node, updated by looking only at nodes that changed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.models.kube.placement.status import NODE_PORTS, NODE_RESOURCES_FIT,
 from harness.models.kube.pod import Shape
 
 FITS, TAKEN, SHORT, OVERSIZED, FIXED = range(5)
-"""How a node stands: it fits; a port is taken; resources are short; they always are; it is ruled out."""
+"""The states of a node: it fits; a port is taken; resources are short; they always are; it is ruled out."""
 
 _RANK_BITS = 24
 _RANK = (1 << _RANK_BITS) - 1
@@ -28,8 +28,9 @@ NO_KEY = 1 << 62
 class ShapeNodes:
     """Feasibility and scores of one shape on all nodes, by position.
 
-    A node that fits has a key. The key is lower the better the node scores by itself, and among equals the
-    lower its name is. The least key is the node to choose, unless scores that depend on other nodes differ.
+    A node that fits has a key. The key is lower the better the node scores by itself; among equal scores, it
+    is lower for the lower name. The node with the least key is chosen, unless scores that depend on other
+    nodes differ.
 
     Attributes:
         rules: what its rules about nodes find on them, whatever it asks for.
@@ -95,7 +96,7 @@ class ShapeNodes:
     # --- keeping up ---------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Work out anew the nodes that have changed."""
+        """Computes the results of changed nodes again."""
         cache, seen = self._cache, self._seen
         version = cache.version
         if seen == version:
@@ -140,25 +141,25 @@ class ShapeNodes:
 
     @property
     def moment(self) -> tuple[int, int]:
-        """What all answers depend on: at equal moments they are the same."""
+        """The state that all answers depend on: for equal values they are the same."""
         return self._seen, self._cache.version
 
     @property
     def any_fits(self) -> bool:
-        """Whether any node fits."""
+        """Returns True if any node fits."""
         return FITS in self.kinds
 
     def still_none(self) -> bool:
-        """Whether no node fits, as things stand by now."""
+        """Returns True if no node fits at present."""
         if FITS not in self.kinds and self._seen >= self._cache.freed_at:
             return True  # since they were looked at nodes have only become fuller
         self.refresh()
         return FITS not in self.kinds
 
     def reach(self, start: int, wanted: int) -> int:
-        """How many nodes are looked at from a position on, going round, until `wanted` fit.
+        """The number of nodes that are looked at from a position on, going round, until `wanted` fit.
 
-        The search goes up to the next node that fits after these, and round all nodes if there is none.
+        The search stops at the next fitting node after these; if there is none, it covers all nodes.
         """
         kinds, total = self.kinds, len(self.kinds)
         if wanted >= total or kinds.count(FITS) <= wanted:
@@ -198,7 +199,7 @@ class ShapeNodes:
             self.keys[position] = key
 
     def fits(self, position: int) -> bool:
-        """Whether a node has room by itself."""
+        """Returns True if a node has room by itself."""
         return self.kinds[position] == FITS
 
     def ruled_out(self, position: int) -> Status | None:
@@ -217,10 +218,10 @@ class ShapeNodes:
         return resources_short(self.shape, node, node.free, node.slots, self._cache.names)
 
     def tally(self) -> tuple[dict[str, int], dict[str, int]]:
-        """Why nodes reject the shape by themselves: reason -> nodes, and what is free at most.
+        """Reason -> the number of nodes that reject the shape by themselves; and the most that is free.
 
-        The second says for each resource that is short somewhere how much of it any one node has free, among
-        the nodes that could ever run the shape.
+        The second part gives, for each resource that is short somewhere, the largest free amount on any one
+        node. Only nodes that could ever run the shape count.
         """
         cache, kinds, names = self._cache, self.kinds, self._cache.names
         reasons: dict[str, int] = {}
@@ -254,7 +255,7 @@ class ShapeNodes:
         return self._helpful
 
     def rejecting(self) -> frozenset[str]:
-        """The plugins that reject a node; the same object for the same ones."""
+        """The plugins that reject a node; equal sets are one object."""
         taken, short = TAKEN in self.kinds, SHORT in self.kinds or OVERSIZED in self.kinds
         found = self._rejecting.get((taken, short))
         if found is None:
@@ -280,12 +281,12 @@ def never(shape: Shape, node: NodeInfo, names: Sequence[str]) -> tuple[str, ...]
 
 
 def _some(column: Sequence[int], among: Sequence[int] | None) -> Sequence[int]:
-    """What a column says of some nodes; of all where that is None."""
+    """The values of a column for some nodes; for all if `among` is None."""
     return column if among is None else [column[place] for place in among]
 
 
 def count(reasons: dict[str, int], status: Status, by: int = 1) -> None:
-    """Count the reasons of one node more, or less."""
+    """Counts the reasons of one more node, or of one less."""
     for reason in status.reasons:
         reasons[reason] = reasons.get(reason, 0) + by
 

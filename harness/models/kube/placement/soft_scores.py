@@ -18,7 +18,7 @@ _HOSTNAME = "kubernetes.io/hostname"
 def soft_spread(rules: SpreadRules, cache: Cache, feasible: Sequence[NodeInfo]) -> list[int]:
     """PodTopologySpread: fewer matching pods in a node's domains give a higher score.
 
-    A constraint counts more the more domains there are among the nodes that fit. A node that lacks a
+    The weight of a constraint grows with its number of domains among the nodes that fit. A node that lacks a
     topology key of the constraints scores 0.
     """
     constraints = rules.constraints
@@ -58,7 +58,7 @@ def _on_node(rules: SpreadRules, number: int, cache: Cache, node: NodeInfo) -> i
 
 
 def attracts(rules: AffinityRules, other: Template) -> bool:
-    """Whether bound pods of another template have affinity terms that mean the incoming pod."""
+    """Returns True if bound pods of another template have affinity terms that match the incoming pod."""
     spec, template, labels_of = other.spec, rules.template, rules.labels_of
     return any(means(term, template, labels_of) for term in spec.affinity) or any(
         means(preferred.term, template, labels_of) for preferred in spec.preferred_pods

@@ -1,4 +1,4 @@
-"""PodTopologySpread: how unevenly matching pods may be spread over the domains of a topology key."""
+"""PodTopologySpread: the allowed unevenness of matching pods over the domains of a topology key."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _NOWHERE = 2**31 - 1
 
 @final
 class SpreadRules:
-    """What never changes about a template's constraints: which nodes count, and for which domains.
+    """The constant facts of a template's constraints: the nodes that count, and their domains.
 
     Args:
-        template: whose constraints they are.
+        template: the template with the constraints.
         constraints: its required or its soft ones.
         cache: has the nodes.
 
@@ -89,10 +89,10 @@ class SpreadState:
         self._lowest = [_two_lowest(counts) for counts in self._counts]
 
     def change(self, moved: list[int], other: Template, node: NodeInfo, sign: int) -> None:
-        """Note in `moved` that a pod is added to a node (`sign` 1) or taken from it (-1).
+        """Records in `moved` that a pod is added to a node (`sign` 1) or taken from it (-1).
 
-        A terminating pod was not counted, yet taking it away is: counts can become one too low, as in
-        kube-scheduler.
+        Removing a terminating pod lowers the count although the pod was not counted. So counts can become one
+        too low, as in kube-scheduler.
         """
         matched = self.rules.matched(other)
         for number, domains in enumerate(self.rules.domains):
@@ -100,7 +100,7 @@ class SpreadState:
                 moved[number] += sign
 
     def filter(self, node: NodeInfo, moved: Sequence[int] | None) -> Status | None:
-        """The filter; `moved` is what pods that are tried out add to the counts of the node's domains."""
+        """The filter; `moved` are the changes in the counts of the node's domains by pods tried out."""
         rules = self.rules
         for number, constraint in enumerate(rules.constraints):
             domain = node.labels.get(constraint.topology_key)
@@ -128,7 +128,7 @@ def _two_lowest(counts: dict[str, int]) -> tuple[tuple[int, str], tuple[int, str
 
 
 def _counts(node: NodeInfo, constraint: TopologySpreadConstraint, template: Template) -> bool:
-    """Whether a node counts for a constraint, by its node inclusion policies."""
+    """Returns True if a node counts for a constraint, by its node inclusion policies."""
     spec = template.spec
     if constraint.honor_affinity and not spec.allows(node.name, node.labels):
         return False

@@ -1,4 +1,4 @@
-"""What a filter answers about a node: which plugin rejected the pod, why, and whether preemption may help."""
+"""The answer of a filter about a node: the rejecting plugin, the reason, and whether preemption may help."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INTER_POD_AFFINITY = "InterPodAffinity"
 
 
 class Code(Enum):
-    """How a node was rejected, in kube-scheduler's words."""
+    """The kind of a node's rejection, in kube-scheduler's words."""
 
     UNSCHEDULABLE = "Unschedulable"
     UNRESOLVABLE = "UnschedulableAndUnresolvable"

@@ -15,13 +15,13 @@ from harness.models.kube.pod import PodInfo
 
 
 class PreFilter(NamedTuple):
-    """What filters work out once for an attempt; None for a filter that has nothing to say about the pod."""
+    """The results that filters compute once for an attempt; None for a filter that cannot reject the pod."""
 
     spread: SpreadState | None = None
     affinity: AffinityState | None = None
 
     def filter(self, node: NodeInfo) -> Status | None:
-        """PodTopologySpread and InterPodAffinity on a node as it is."""
+        """PodTopologySpread and InterPodAffinity on a node without changes."""
         status = self.spread.filter(node, None) if self.spread is not None else None
         if status is None and self.affinity is not None:
             status = self.affinity.filter(node, None)
@@ -116,7 +116,7 @@ class Trial:
         self._node.count_devices(devices, self._free)
 
     def fits(self) -> bool:
-        """Whether all filters pass."""
+        """Returns True if all filters pass."""
         if self._slots < 1:
             return False
         free = self._free
@@ -139,7 +139,7 @@ class Trial:
         return self._rest()
 
     def _rest(self) -> Status | None:
-        """The filters that have something to say about few pods."""
+        """The filters that concern only few pods."""
         if self._ports is not None and self._port_taken():
             return PORT_TAKEN
         if self._spread is not None and self._moved is not None:

@@ -1,1 +1,1 @@
-"""Default preemption: whom a pod that fits nowhere may preempt, and on which node."""
+"""Default preemption: the pods that a pod without a fitting node may preempt, and on which node."""

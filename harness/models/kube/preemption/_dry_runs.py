@@ -20,8 +20,8 @@ from harness.models.kube.preemption.victims import Candidate, select_victims_on_
 class Enough:
     """Collects candidates until there are as many as wanted, and one of them breaks no budget.
 
-    Of those that break budgets, and of the others, no more than wanted are kept. The search goes on beyond
-    that while all break budgets, and to its end where none is wanted.
+    Of those that break budgets, and of the others, no more than wanted are kept. The search continues beyond
+    that number while all candidates break budgets. If none is wanted, it covers all nodes.
     """
 
     def __init__(self, wanted: int) -> None:
@@ -30,7 +30,7 @@ class Enough:
         self._harmful = 0
 
     def add(self, candidate: Candidate) -> bool:
-        """Add one; answers whether that is enough."""
+        """Adds a candidate; returns whether there are enough."""
         harmful = candidate.violations > 0
         alike = self._harmful if harmful else len(self.found) - self._harmful
         if alike < self._wanted:
@@ -41,9 +41,10 @@ class Enough:
 
 @final
 class DryRuns:
-    """The dry runs of one shape and priority, where nothing but the node and nominations to it count.
+    """The dry runs of one shape and priority, for pods for which only the node and nominations to it count.
 
-    An answer holds until its node changes; one that a budget has a say in holds until allowances change.
+    A result is valid until its node changes. A result that depends on a budget is valid until allowances
+    change.
     """
 
     def __init__(self, cache: Cache, budgets: Budgets) -> None:
@@ -106,7 +107,7 @@ class DryRuns:
         return found
 
     def _still_barren(self, pod: PodInfo, diagnosis: Diagnosis) -> bool:
-        """Whether no node that changed since has become a candidate."""
+        """Returns True if no node that changed since has become a candidate."""
         cache, kinds = self._cache, diagnosis.nodes.kinds
         changed = list(cache.changed_since(self._barren))
         own = cache.by_name.get(pod.nominated) if pod.nominated else None

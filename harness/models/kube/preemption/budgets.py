@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets in a preemption: which victims would break one."""
+"""PodDisruptionBudgets in a preemption: the victims that would break one."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from harness.models.kube.pod import PodInfo, Template
 
 @final
 class Budgets:
-    """All budgets, and how many disruptions each allows now.
+    """All budgets, and the number of disruptions that each allows now.
 
     Args:
         budgets: the manifests.
-        live: whether allowances follow from the pods that exist; else they are what the manifests say.
+        live: whether allowances follow from the existing pods; else they are those of the manifests.
 
     Attributes:
         allowed: how many disruptions each budget allows.
         version: grows with every change of `allowed`.
-        stale: the budgets whose allowance is to be worked out anew.
+        stale: the budgets whose allowance must be computed again.
     """
 
     def __init__(self, budgets: Sequence[PodDisruptionBudget], *, live: bool) -> None:
@@ -39,7 +39,7 @@ class Budgets:
         )
 
     def exists(self, template: Template, change: int) -> None:
-        """A pod has come into being (1) or is gone (-1)."""
+        """A pod is created (1) or gone (-1)."""
         for number in template.budgets:
             self._expected[number] += change
             self.stale[number] = None
@@ -51,7 +51,7 @@ class Budgets:
             self.stale[number] = None
 
     def refresh(self) -> None:
-        """Bring `allowed` up to date, as the disruption controller does."""
+        """Updates `allowed`, as the disruption controller does."""
         if not self._live or not self.stale:
             return
         for number in self.stale:

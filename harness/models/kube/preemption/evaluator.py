@@ -1,6 +1,6 @@
-"""Default preemption: whether a pod may preempt, on which node, and whom.
+"""Default preemption: whether a pod may preempt, on which node, and which victims.
 
-The functions bear the names of their models in kube-scheduler's `pkg/scheduler/framework/preemption` and
+The functions have the names of their originals in kube-scheduler's `pkg/scheduler/framework/preemption` and
 `plugins/defaultpreemption`.
 """
 
@@ -31,7 +31,7 @@ CRITERIA = (
     "latest start of the most important victims",
     "lowest node name",
 )
-"""What decides between candidate nodes, in this order; the last is ours, where kube-scheduler takes any."""
+"""The criteria between candidate nodes, in this order; the last is ours, where kube-scheduler takes any."""
 
 _MOST_DRY_RUNS = 256
 
@@ -58,14 +58,14 @@ class Preemption:
         self._dry_runs: dict[tuple[Shape, int], DryRuns] = {}
 
     def renew(self) -> None:
-        """Nodes have changed, or their order has: nothing that was kept of them holds."""
+        """Nodes or their order have changed: drops all results that depend on them."""
         self._dry_runs.clear()
 
     def pod_eligible_to_preempt_others(self, pod: PodInfo, diagnosis: Diagnosis) -> str | None:
         """Why a pod may not preempt now; None when it may.
 
-        A pod that has a nominated node waits for the victims that are still leaving it, unless the node can
-        never run the pod.
+        A pod with a nominated node waits for the victims that are still leaving it, unless the node can never
+        run the pod.
         """
         if not pod.preempts:
             return NEVER_PREEMPTS
@@ -78,12 +78,12 @@ class Preemption:
         return VICTIMS_LEAVING if leaving else None
 
     def find_candidates(self, pod: PodInfo, diagnosis: Diagnosis, *, explain: bool = False) -> Found:
-        """Dry runs on the nodes where a preemption may help, until there are candidates enough.
+        """Makes dry runs on the nodes where a preemption may help, until there are enough candidates.
 
         Args:
             pod: the preemptor.
             diagnosis: why it fits nowhere.
-            explain: also tell why nodes are no candidates.
+            explain: whether to return also why nodes are no candidates.
         """
         potential = diagnosis.potential
         wanted = min(len(potential), max(self._absolute, len(potential) * self._percentage // 100))
@@ -122,7 +122,7 @@ class Preemption:
         return runs
 
     def nominations_to_clear(self, pod: PodInfo, candidate: Candidate) -> list[PodInfo]:
-        """Less important pods that counted on the room that the preemptor makes for itself."""
+        """Less important pods that were nominated to the room that the preemptor now takes."""
         if all(victim.terminating for victim in candidate.victims):
             return []
         return [other for other in candidate.node.nominated if other.priority < pod.priority]
@@ -134,7 +134,7 @@ def pick_one_node_for_preemption(candidates: Sequence[Candidate]) -> Candidate:
 
 
 def acceptable(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The candidates between which only names decide."""
+    """The best candidates, which differ only in their names."""
     best = pick_one_node_for_preemption(candidates).key[:-1]
     return [candidate for candidate in candidates if candidate.key[:-1] == best]
 
@@ -142,7 +142,8 @@ def acceptable(candidates: Sequence[Candidate]) -> list[Candidate]:
 def deciding_criterion(candidates: Sequence[Candidate]) -> str:
     """The criterion that left one candidate, or "only candidate".
 
-    The best one agrees longest with the second best, so it is the first one in which those two differ.
+    Of all candidates, the second best agrees with the best on the most criteria. So it is the first criterion
+    in which those two differ.
     """
     if len(candidates) == 1:
         return "only candidate"

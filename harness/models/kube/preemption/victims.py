@@ -1,4 +1,4 @@
-"""The dry run of a preemption on one node: which pods would have to go."""
+"""The dry run of a preemption on one node: the pods that would have to leave."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Candidate:
 
     Attributes:
         node: the node.
-        victims: most important first, unless a scheduler leaves them as its dry run found them.
+        victims: most important first, unless a scheduler keeps the order of its dry run.
         violations: how many of them break a PodDisruptionBudget.
         budgeted: whether a budget covers any pod that was considered.
-        key: what nodes are compared by, the least first, see `preemption.CRITERIA`; the last part, the rank
-            of its name, decides where kube-scheduler takes any.
+        key: the key that compares nodes, the least first, see `preemption.CRITERIA`. Its last part, the rank
+            of the name, decides where kube-scheduler takes any.
     """
 
     __slots__ = ("budgeted", "key", "node", "victims", "violations")
@@ -52,22 +52,22 @@ class Candidate:
 
 
 class Bound(Protocol):
-    """What besides the node must have room for a preemptor, such as its quota, as pods are tried out."""
+    """A further bound on a preemptor besides the node, such as its quota, as pods are tried out."""
 
     def without(self, pods: Sequence[PodInfo]) -> Status | None:
-        """All potential victims are gone; answers why that is not enough."""
+        """All potential victims are removed; returns why that is not enough."""
 
     def with_again(self, pod: PodInfo) -> bool:
-        """Whether one of them, for which the node has room, may be back; then it is."""
+        """Returns True if a victim, for which the node has room, may stay; then it counts as back."""
 
     def is_short(self, pod: PodInfo, node: NodeInfo) -> Status | None:
-        """The node has no room for one of them; answers why the node is no candidate for that."""
+        """The node has no room for one of the pods; returns why that makes the node no candidate."""
 
 
 def select_victims_on_node(
     pod: PodInfo, node: NodeInfo, state: PreFilter, budgets: Budgets, names: Sequence[str]
 ) -> Candidate | Status:
-    """Take away all pods of lower priority, then put back as many as possible, important ones first.
+    """Removes all pods of lower priority, then puts back as many as possible, important ones first.
 
     Pods whose removal would break a budget are put back before all others.
 
@@ -94,16 +94,17 @@ def dry_run(
     *,
     sorts: bool = True,
 ) -> Candidate | Status:
-    """Take away all potential victims, then put back as many as possible, important ones first.
+    """Removes all potential victims, then puts back as many as possible, important ones first.
 
     Args:
         pod: the preemptor.
         trial: the node, as pods are tried out on it.
         node: the node.
-        potential: who may be a victim, most important first.
+        potential: the potential victims, most important first.
         budgets: the PodDisruptionBudgets.
-        bound: what else must have room; None for nothing.
-        sorts: whether victims are the most important first; else those that break a budget come first.
+        bound: a further bound that must have room; None for none.
+        sorts: whether victims are sorted with the most important first; else those that break a budget come
+            first.
     """
     for other in potential:
         trial.remove(other)
@@ -141,7 +142,7 @@ def dry_run(
 
 
 def fits(trial: Trial, nominated: Sequence[PodInfo]) -> bool:
-    """Whether the preemptor fits, with the nominated pods in place and without them."""
+    """Returns True if the preemptor fits, both with the nominated pods in place and without them."""
     if nominated:
         for other in nominated:
             trial.add(other)

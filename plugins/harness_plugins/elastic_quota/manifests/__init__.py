@@ -1,1 +1,1 @@
-"""The manifests of elastic quotas: reading them, what is said of their fields, rules between them."""
+"""The manifests of elastic quotas: how they are read, notes on their fields, and rules between them."""

@@ -10,7 +10,7 @@ from harness.models.cluster import KOORDINATOR
 from harness.models.manifests import STATUS, Coverage, Row, assumed, harmless, metadata, modelled, same
 
 QUEUE_RESOURCES = "kube-queue/"
-"""What resources begin with that only ACK's job queue looks at."""
+"""The prefix of resources that only ACK's job queue uses."""
 
 _HOME = "kube-system"
 """The namespace in which a tree takes effect."""
@@ -47,7 +47,7 @@ _KOORDINATORS: list[Row] = [
         for part in ("annotations", "labels")
         for row in (
             *harmless(
-                "Koordinator notes it, or only its webhook looks at it",
+                "Koordinator writes it, or only its webhook reads it",
                 *(f"metadata.{part}{{{KOORDINATOR}{name}}}" for name in _NOTED),
             ),
             *assumed("harness ignores it", f"metadata.{part}{{{KOORDINATOR}*}}"),

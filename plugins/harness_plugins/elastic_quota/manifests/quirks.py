@@ -1,4 +1,4 @@
-"""What Koordinator does that only its code explains, where quotas, nodes and priorities make it possible."""
+"""Warnings about behaviour of Koordinator that only its code explains, if the cluster allows it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _IDLE = (
 
 
 def warn_of_quirks(quotas: Mapping[str, ElasticQuota], draft: Draft) -> None:
-    """Warn of what the options `quirks=off` and `enableMinQuotaScale=false` switch off."""
+    """Warns of behaviour that the options `quirks=off` and `enableMinQuotaScale=false` switch off."""
     own = {name: quota for name, quota in quotas.items() if quota.semantics == KOORDINATORS}
     if not own or not draft.nodes:
         return
@@ -42,7 +42,7 @@ def warn_of_quirks(quotas: Mapping[str, ElasticQuota], draft: Draft) -> None:
 def _of_scaling(
     quota: ElasticQuota, own: Mapping[str, ElasticQuota], there: Mapping[str, int]
 ) -> Iterator[str]:
-    """What comes of guarantees that are scaled down."""
+    """Effects of guarantees that are scaled down."""
     tops = [each for each in own.values() if not each.parent]
     scaled = [each for each in there if sum(top.min_of(each) for top in tops) > there[each]]
     if not quota.lends and any(quota.min_of(each) for each in scaled):
@@ -60,7 +60,7 @@ def _of_scaling(
 def _of_preemption(
     quota: ElasticQuota, own: Mapping[str, ElasticQuota], there: Mapping[str, int], draft: Draft
 ) -> Iterator[str]:
-    """What comes of dry runs, where pods differ in priority at all."""
+    """Effects of dry runs, if pods differ in priority at all."""
     most = quota.max or {}
     if not draft.priority_classes:
         return

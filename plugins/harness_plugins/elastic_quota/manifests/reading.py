@@ -14,8 +14,8 @@ from harness.models.manifests import Draft, Fields, read_metadata, shown
 _ROOT_QUOTA = "koordinator-root-quota"
 _OWN_QUOTAS = {
     _ROOT_QUOTA: "Koordinator's own, stands for all quotas together",
-    "koordinator-default-quota": "Koordinator's own, for pods without a quota: nothing bounds these",
-    "koordinator-system-quota": "Koordinator's own, for pods of the system: nothing bounds these",
+    "koordinator-default-quota": "Koordinator's own, for pods without a quota, which have no bound",
+    "koordinator-system-quota": "Koordinator's own, for pods of the system, which have no bound",
 }
 
 
@@ -23,7 +23,7 @@ _OWN_QUOTAS = {
 
 
 def read_elastic_quota_tree(fields: Fields, draft: Draft) -> None:
-    """An ElasticQuotaTree; a cluster has one."""
+    """Reads an ElasticQuotaTree; a cluster has one."""
     name = read_metadata(fields).name
     if "" in draft.quota_trees:
         fields.fault("", f"is a second tree; the first is in {draft.quota_trees.fields('').where}")
@@ -45,7 +45,7 @@ def read_elastic_quota_tree(fields: Fields, draft: Draft) -> None:
 
 
 def _read_tree(node: Fields, parent: str, draft: Draft) -> None:
-    """A node of the tree and all below it."""
+    """Reads a node of the tree and all below it."""
     name = node.string("name", required=True)
     children = node.items("children")
     namespaces = _namespaces(node, "namespaces", node.texts("namespaces"))
@@ -66,10 +66,11 @@ def _read_tree(node: Fields, parent: str, draft: Draft) -> None:
 
 
 def read_elastic_quota(fields: Fields, draft: Draft) -> None:
-    """An ElasticQuota of scheduler-plugins, or of Koordinator when it bears one of its labels.
+    """Reads an ElasticQuota of scheduler-plugins, or of Koordinator if it has one of Koordinator's labels.
 
-    A flat quota counts the pods of its own namespace. Koordinator's counts those that name it, those of the
-    namespace that it is in if that is called like it, and those of the namespaces that an annotation lists.
+    A flat quota counts the pods of its own namespace. Koordinator's counts the pods that name it, and those
+    of the namespaces that an annotation lists. If its own namespace has the same name as the quota, it counts
+    that one's pods too.
     """
     metadata = read_metadata(fields)
     if metadata.name in _OWN_QUOTAS:
@@ -133,7 +134,7 @@ def _koordinator_quota(
 
 
 def _warn_of_labels(name: str, labels: Mapping[str, str], notes: _Annotations, draft: Draft) -> None:
-    """Warn of labels and annotations that have no effect, or not the one that they seem to have."""
+    """Warns of labels and annotations without effect, or with another one than they seem to have."""
     for label, otherwise in (("is-parent", "false"), ("allow-lent-resource", "true")):
         if labels.get(label, "") not in ("", "true", "false"):
             what = f'label {KOORDINATOR}{label} is {labels[label]!r}, which counts as "{otherwise}"'
@@ -155,7 +156,7 @@ class _Annotations:
         return bool(self._texts)
 
     def refuse(self, name: str, what: str) -> None:
-        """Add a fault that only an admission webhook would find."""
+        """Adds a fault that only an admission webhook would find."""
         self._fields.refuse(f"annotations.{KOORDINATOR}{name}", what)
 
     def namespaces(self) -> list[str]:
@@ -167,7 +168,7 @@ class _Annotations:
         return []
 
     def weight(self) -> Mapping[str, int] | None:
-        """The quota's part in sharing what is left: resource -> weight; None stands for `max`.
+        """The quota's weights for its part of the rest: resource -> weight; None stands for `max`.
 
         Weights that are all 0 count as none, as in Koordinator.
         """
@@ -218,7 +219,7 @@ def _namespaces(fields: Fields, name: str, listed: Sequence[str]) -> tuple[str, 
 
 
 def _bounds(fields: Fields, name: str) -> Mapping[str, int] | None:
-    """A `min` or `max`; None when it is absent, an amount that does not fit 64 bits has no end."""
+    """A `min` or `max`; None if it is absent; an amount that does not fit 64 bits is unlimited."""
     if name not in fields:
         return None
     table = fields.child(name)

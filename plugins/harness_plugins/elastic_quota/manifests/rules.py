@@ -1,4 +1,4 @@
-"""The rules that hold between elastic quotas, and what is said about those that have no effect."""
+"""The rules between elastic quotas, and notes on fields without effect."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from harness_plugins.elastic_quota.manifests.coverage import QUEUE_RESOURCES
 from harness_plugins.elastic_quota.manifests.quirks import warn_of_quirks
 
 _DEEPEST = 40
-"""Quotas that may be above one; what is computed over them goes from one to the next."""
+"""The most quotas on a path to the root, since computations go from one to the next."""
 
 _ROOT = "root"
-"""How Koordinator's labels called all quotas together, before that had a longer name."""
+"""The older name of the root in Koordinator's labels, before it had a longer one."""
 
 
 def check_elastic(draft: Draft) -> None:
-    """The rules that hold between elastic quotas, and what is said about them that has no effect."""
+    """Checks the rules between elastic quotas, and notes fields without effect."""
     quotas, in_tree = draft.quotas, bool(draft.quota_trees)
     if in_tree:
         for name in draft.elastic_quotas:
@@ -46,7 +46,7 @@ def check_elastic(draft: Draft) -> None:
 
 
 def _check_bounds(quotas: Objects[str, ElasticQuota], draft: Draft, *, in_tree: bool) -> None:
-    """No quota is guaranteed more than it is allowed; a warning where it is allowed less than it seems."""
+    """Checks that no `min` exceeds its `max`; warns of a `max` that allows less than it seems to."""
     for name, quota in quotas.items():
         for resource in quota.named:
             if quota.min_of(resource) > quota.max_of(resource):
@@ -67,7 +67,7 @@ def _check_bounds(quotas: Objects[str, ElasticQuota], draft: Draft, *, in_tree: 
 
 
 def _check_namespaces(quotas: Objects[str, ElasticQuota], *, in_tree: bool) -> None:
-    """A namespace belongs to one quota."""
+    """Checks that a namespace belongs to one quota."""
     owners: dict[tuple[str, str], str] = {}
     for name, quota in quotas.items():
         fields = quotas.fields(name)
@@ -81,7 +81,7 @@ def _check_namespaces(quotas: Objects[str, ElasticQuota], *, in_tree: bool) -> N
 
 
 def _complete(quotas: Objects[str, ElasticQuota]) -> None:
-    """Fill in what Koordinator's webhook does: a quota is in the tree of the quota above it.
+    """Fills in what Koordinator's webhook does: a quota is in the tree of the quota above it.
 
     The parent `root` stands for all quotas together, unless there is a quota of that name.
     """
@@ -95,7 +95,7 @@ def _complete(quotas: Objects[str, ElasticQuota]) -> None:
 
 
 def _above(quotas: Objects[str, ElasticQuota], quota: ElasticQuota) -> Iterator[ElasticQuota]:
-    """The quotas above one, from below; each once, also where they are above themselves."""
+    """The quotas above one, from below; each once, even if they form a cycle."""
     seen: set[str] = set()
     above = quotas.get(quota.parent)
     while above is not None and above.name not in seen:
@@ -105,7 +105,7 @@ def _above(quotas: Objects[str, ElasticQuota], quota: ElasticQuota) -> Iterator[
 
 
 def _check_parents(quotas: Objects[str, ElasticQuota]) -> None:
-    """A parent exists, says that it is one, and is not below its child."""
+    """Checks that a parent exists, is marked as one, and is not below its child."""
     place = f"metadata.labels.{KOORDINATOR}parent"
     for name, quota in quotas.items():
         above, fields = quotas.get(quota.parent), quotas.fields(name)
@@ -114,7 +114,7 @@ def _check_parents(quotas: Objects[str, ElasticQuota]) -> None:
         if above is None:
             fields.fault(place, f"there is no ElasticQuota {quota.parent!r}")
         elif not above.is_parent:
-            what = f"{quota.parent} does not say that it is a parent; label it {KOORDINATOR}is-parent: "
+            what = f"{quota.parent} is not marked as a parent; label it {KOORDINATOR}is-parent: "
             fields.refuse(place, f'{what}"true"')
         higher = list(islice(_above(quotas, quota), _DEEPEST + 1))
         if any(each.name == name for each in higher):
@@ -127,7 +127,7 @@ def _check_parents(quotas: Objects[str, ElasticQuota]) -> None:
 
 
 def _check_trees(quotas: Objects[str, ElasticQuota], draft: Draft) -> None:
-    """A quota is in the tree of its parent; a warning that trees have no nodes of their own."""
+    """Checks that a quota is in the tree of its parent; warns that trees have no nodes of their own."""
     place = f"metadata.labels.{KOORDINATOR}tree-id"
     for name, quota in quotas.items():
         above = quotas.get(quota.parent)
@@ -142,20 +142,20 @@ def _check_trees(quotas: Objects[str, ElasticQuota], draft: Draft) -> None:
 
 
 def _warn_of_unlabelled(quotas: Objects[str, ElasticQuota], draft: Draft) -> None:
-    """Warn of quotas without Koordinator's labels beside others that bear them."""
+    """Warns of quotas without Koordinator's labels beside others with them."""
     flat = [name for name in quotas if not is_koordinators(quotas.fields(name).raw("metadata"))]
     for name in flat if len(flat) < len(quotas) else ():
-        what = "bears none of Koordinator's labels, unlike others, so it counts the pods of its namespace"
+        what = "has none of Koordinator's labels, unlike others, so it counts the pods of its namespace"
         draft.warnings.add("elastic quota", name, what)
 
 
 def _place(in_tree: bool) -> str:
-    """Where the bounds of a quota are among its fields."""
+    """The prefix of a quota's bounds among its fields."""
     return "" if in_tree else "spec."
 
 
 def _check_children(quotas: Objects[str, ElasticQuota], *, in_tree: bool) -> None:
-    """What is guaranteed below a quota it guarantees itself, and nothing below it is allowed more."""
+    """Checks that a quota's `min` covers those below it, and that no `max` below it is larger."""
     below: dict[str, list[ElasticQuota]] = {}
     for quota in quotas.values():
         below.setdefault(quota.parent, []).append(quota)
@@ -176,7 +176,7 @@ def _check_children(quotas: Objects[str, ElasticQuota], *, in_tree: bool) -> Non
 
 
 def _check_capacity(quotas: Objects[str, ElasticQuota], draft: Draft) -> None:
-    """Warn of guarantees that the nodes cannot keep; trees share them, see `_check_trees`."""
+    """Warns of guarantees that the nodes cannot meet; trees share them, see `_check_trees`."""
     roots = [quota for quota in quotas.values() if not quota.parent]
     if not draft.nodes or not roots:
         return

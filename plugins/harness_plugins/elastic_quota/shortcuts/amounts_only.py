@@ -1,4 +1,4 @@
-"""Dry runs in which nothing counts but amounts: the same by adding and subtracting.
+"""Dry runs in which only amounts count: the same result by adding and subtracting.
 
 They are nearly all of them. It is a shortcut for pods without devices, host ports or rules about other pods,
 on nodes to which nobody is nominated and with no victim that a budget covers.
@@ -17,7 +17,7 @@ from harness_plugins.elastic_quota.dry_run import QuotaBound
 
 
 def only_amounts_count(pod: PodInfo, state: PreFilter) -> bool:
-    """Whether a pod has no rules but about amounts."""
+    """Returns True if a pod has no rules except about amounts."""
     shape = pod.template.shape
     return state is NOTHING and not shape.ports and not shape.missing and shape.device is None
 
@@ -30,13 +30,13 @@ def by_amounts(
     *,
     looks_ahead: bool,
 ) -> Candidate | Status | None:
-    """What a dry run finds; None where more than amounts counts, or where it is to be said what is short.
+    """The result of a dry run; None if more than amounts counts, or if the record needs the shortage.
 
     Args:
         pod: the preemptor; only its amounts count.
         node: the node.
-        potential: who may be a victim, most important first.
-        bound: what its quota says.
+        potential: the potential victims, most important first.
+        bound: the bound of its quota.
         looks_ahead: whether pods that are leaving the node count as gone.
     """
     if node.nominated:

@@ -1,11 +1,11 @@
-"""Dry runs that are kept: on a node that has not changed, an equal pod finds again what was found before.
+"""Dry runs that are kept: on an unchanged node, an equal pod gets the same result again.
 
-By ACK's rules an answer depends on the node, with who is nominated to it, and on the pod's template, quota
-and priority. It depends on whether the quota lets the pod in, and on the bounds that it exceeds and by how
-much. For a pod that reclaims it also depends on how far others borrow whose pods are on the node. More than
-these pods hold there cannot be taken from anybody, so what is borrowed beyond that does not count.
+By ACK's rules a result depends on the node and its nominated pods, and on the pod's template, quota and
+priority. It depends on whether the quota admits the pod, and on the exceeded bounds with their excess. For a
+pod that reclaims it also depends on the borrowing of other quotas with pods on the node. No quota can lose
+more than these pods hold there, so borrowing beyond that does not count.
 
-Nothing is kept where more may count: other pods by affinity, budgets, a pod's own nomination, and pods of its
+Nothing is kept if more may count: other pods by affinity, budgets, a pod's own nomination, and pods of its
 own job, which are no victims.
 """
 
@@ -28,26 +28,26 @@ from harness_plugins.elastic_quota.quota_request import add
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 _MOST = 200_000
-"""This many answers are kept, on all nodes together."""
+"""This many results are kept, on all nodes together."""
 
 Moment: TypeAlias = tuple[int, ...]
-"""What an answer depends on beyond what equal pods share: at equal moments they have the same answer."""
+"""What a result depends on beyond what equal pods share: at equal moments they have the same result."""
 
 Borrowed: TypeAlias = Mapping[Quota, Sequence[tuple[str, int]]]
-"""Quota -> how much more it uses of each resource than it is guaranteed, at least 0."""
+"""Quota -> usage of each resource beyond its guarantee, at least 0."""
 
 _NOTHING: Borrowed = {}
 
 
 @final
 class Answers:
-    """The last answers that equal pods had, by position of the node.
+    """The last results of equal pods, by position of the node.
 
     Attributes:
         of_any: those of pods that are alone, which are the same for all of them.
-        seen: the version of the nodes up to which those of nodes that have changed were forgotten.
-        borrowed: what was borrowed when those were forgotten for which it counts that it changed.
-        of_several: those of pods with others in their job or gang, and when.
+        seen: the version of the nodes up to which results of changed nodes were dropped.
+        borrowed: the borrowing when results that depend on it were last dropped.
+        of_several: those of pods with others in their job or gang, with their moments.
     """
 
     __slots__ = ("borrowed", "of_any", "of_several", "seen")
@@ -60,11 +60,11 @@ class Answers:
 
 
 class _Pods(NamedTuple):
-    """What counts of the pods on a node.
+    """The relevant facts about the pods on a node.
 
     Attributes:
-        generation: the node's then.
-        holders: their quotas, and those above them, with what the pods hold.
+        generation: the node's at that time.
+        holders: their quotas, and those above them, with the amounts that the pods hold.
         covered: whether a budget covers any of them.
     """
 
@@ -75,7 +75,7 @@ class _Pods(NamedTuple):
 
 @final
 class KeptDryRuns:
-    """The answers of dry runs; see the module.
+    """The kept results of dry runs; see the module.
 
     Args:
         usage: the quotas.
@@ -90,15 +90,15 @@ class KeptDryRuns:
         self._most: dict[str, int] = {}  # resource -> the most that pods of a quota held on a node so far
 
     def of_equals(self, failure: Failure, excesses: Excesses, *, reclaims: bool) -> Answers | None:
-        """The answers that pods had which are equal to one, also in what their quotas lack.
+        """The results of pods that are equal to this one, also in what their quotas lack.
 
         Args:
             failure: the pod's.
-            excesses: the bounds that keep it out: all that dry runs ask of quotas.
-            reclaims: whether it takes from others what is guaranteed to its quota.
+            excesses: the bounds that keep it out: the only input of dry runs from quotas.
+            reclaims: whether it reclaims its quota's guarantee from others.
 
         Returns:
-            The answers, to which further ones may be added; None where more counts than equal pods share.
+            The results, to which further ones may be added; None if more counts than equal pods share.
         """
         request = failure.request
         pod, quota = request.pod, request.quota
@@ -113,7 +113,7 @@ class KeptDryRuns:
     def of_any(
         self, answers: Answers, pod: PodInfo, borrowed: Borrowed
     ) -> dict[int, Candidate | Status] | None:
-        """The answers that are the same now, to which others may be added by `keep`.
+        """The results that are still valid; `keep` may add others.
 
         Args:
             answers: those of equal pods.
@@ -148,7 +148,7 @@ class KeptDryRuns:
         return {position for leaf in below for position in self._usage.nodes_of(leaf)}
 
     def borrowed_from(self, claimant: Quota) -> Borrowed:
-        """What others borrow now that a quota may take its guarantee back from."""
+        """The present borrowing of the quotas from which a quota may reclaim its guarantee."""
         return {
             quota: [
                 (resource, max(0, used - quota.min.get(resource, 0)))
@@ -159,16 +159,16 @@ class KeptDryRuns:
         }
 
     def moment(self, pod: PodInfo, node: NodeInfo, borrowed: Borrowed) -> Moment | None:
-        """What the answer of a pod on a node depends on besides.
+        """The further input of a pod's result on a node.
 
         Args:
             pod: the pod.
             node: the node.
-            borrowed: what the quotas borrow that it may take its guarantee back from, see `borrowed_from`;
-                empty where it takes from nobody but its own quota.
+            borrowed: the borrowing of quotas from which it may reclaim its guarantee, see `borrowed_from`;
+                empty if it only preempts in its own quota.
 
         Returns:
-            None where more counts, so that the answer is not to be kept.
+            None if more counts, so that the result must not be kept.
         """
         job = pod.job
         if job is not None and job.pods > 1 and any(other.job is job for other in node.pods):
@@ -181,12 +181,12 @@ class KeptDryRuns:
         return tuple(found)
 
     def keep(self, known: dict[int, Candidate | Status], node: NodeInfo, answer: Candidate | Status) -> None:
-        """Keep an answer, if it may be."""
+        """Keeps a result, if that is allowed."""
         if not self._on(node).covered:
             known[node.position] = answer
 
     def keeps(self, node: NodeInfo) -> bool:
-        """Whether answers of a node may be kept: what a budget allows changes elsewhere."""
+        """Returns True if results of a node may be kept: a budget's allowance changes for other reasons."""
         return not self._on(node).covered
 
     def _on(self, node: NodeInfo) -> _Pods:
@@ -210,7 +210,7 @@ class KeptDryRuns:
 
 
 def _alike(quota: Quota, before: Borrowed, now: Borrowed, held: Amounts) -> bool:
-    """Whether it makes no difference how much a quota borrows, where its pods hold some amounts."""
+    """Returns True if the change in a quota's borrowing makes no difference, given its pods' amounts."""
     was, borrows = before.get(quota, ()), now.get(quota, ())
     if was == borrows:
         return True

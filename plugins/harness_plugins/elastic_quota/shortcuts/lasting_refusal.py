@@ -1,8 +1,8 @@
-"""Refusals that last: a pod or gang fails again as long as what its last attempt depended on is the same.
+"""Refusals that last: a pod or gang fails again as long as the input of its last attempt is the same.
 
-Where nobody can be preempted that is little: the bound that refused it, and whether nodes have room. Where
-pods of its own quota can, it is as little while there would not be room for all of it even without all of
-them.
+If no pod can be preempted, that input is small: the bound that refused it, and whether nodes have room. If
+pods of its own quota can be preempted, it is as small while there is no room for all of it even without all
+of them.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from harness_plugins.elastic_quota.shortcuts.places import Places
 
 @final
 class LastingQuotaRefusal:
-    """Why a pod, or a gang, failed that may preempt nobody, or not enough of its own quota.
+    """A failure of a pod, or gang, that may preempt no pod, or not enough pods of its own quota.
 
     A quota that may not claim its guarantee, and has no less important pods, stays so until its own pods
-    change. Nominated pods only add to what is requested of it. A pod without a quota, which preempts by
-    priority, preempts nobody while no less important pod is bound anywhere. Room that is kept for nominated
-    pods only makes fewer nodes fit, and for the same reason, unless bound pods have affinities.
+    change. Nominated pods only add to its requests. A pod without a quota, which preempts by priority, has no
+    victims while no less important pod is bound anywhere. Room that is kept for nominated pods only makes
+    fewer nodes fit, and for the same reason, unless bound pods have affinities.
 
     Args:
-        refusal: what was said.
+        refusal: the recorded refusal.
         pods: the pod, or all pods of the gang.
         rules: say whether a quota may claim its guarantee.
         usage: the quotas.
-        nominated: who is nominated to nodes.
+        nominated: the nominated pods.
         scheduling: what pods find on nodes.
         places: how many of them nodes have room for.
-        said: what was said of each gang.
+        said: the recorded reason of each gang.
 
     Attributes:
-        spared: the last pod that was spared an attempt, because it would have failed like this; None where
-            what that attempt would have said is known.
+        spared: the last pod whose attempt was skipped because it would have failed like this; None if the
+            refusal of that attempt is known.
     """
 
     most_room: MostRoom | None = None
@@ -98,10 +98,10 @@ class LastingQuotaRefusal:
 
     @property
     def asks_all(self) -> bool:
-        """Whether what is asked here is all that the attempt depended on.
+        """Returns True if the checks here cover everything that the attempt depended on.
 
-        It is where all pods are alike, of one quota and may be preempted. Also, their quota did not let them
-        in, without any dry run, or nodes have not room for all of them.
+        This is so if all pods are equal, of one quota and may be preempted. Also their quota did not admit
+        them, without any dry run, or nodes do not have room for all of them.
         """
         failure = self._refusal.failure
         diagnosis = failure.diagnosis
@@ -141,11 +141,11 @@ class LastingQuotaRefusal:
         return True
 
     def _is_refused(self, pod: PodInfo, *, own_is_kept: bool) -> bool:
-        """Whether the same bound refuses it, or as before none does and there is no node.
+        """Returns True if the same bound refuses it, or, as before, none does and there is no node.
 
         Args:
-            pod: the pod, or the one that stands for its gang.
-            own_is_kept: whether its quota uses what it did when that was so last.
+            pod: the pod, or the one that represents its gang.
+            own_is_kept: whether its quota's usage is that of the last check.
         """
         cache, quota, bound = self._scheduling.cache, self._quota, self._bound
         if quota is not None:
@@ -168,19 +168,19 @@ class LastingQuotaRefusal:
         return self._places.now() < self._pods
 
     def _bounds_of(self, quota: Quota) -> FirstExceeded:
-        """Tells the bound that would be exceeded first, with nobody nominated."""
+        """Returns a function for the bound that would be exceeded first, without nominated pods."""
         self._first_exceeded = self._usage.tree.first_exceeded(quota, self._asked)
         return self._first_exceeded
 
     def _exceeded_with(self, others: Others, quota: Quota, priority: int) -> Bound | None:
-        """The bound that would be exceeded first with what nominated pods take."""
+        """The bound that would be exceeded first, with the amounts of nominated pods."""
         tree, taken = self._usage.tree, with_amounts(self._asked, others.beside(quota, priority))
         return bound_of(tree.refusing(quota, taken.in_quota, taken.shared, taken.in_all))
 
     def _victims_as_before(self) -> bool:
-        """Whether its quota, if any, may claim no guarantee, and has less important pods only if it had some.
+        """Returns True if its quota may claim no guarantee, and has less important pods only if it had some.
 
-        Where nobody is ever preempted it does not matter who is there.
+        If no pod is ever preempted, the bound pods do not matter. A pod may also have no quota.
         """
         if self._refusal.rule == DISABLED:
             return True

@@ -1,4 +1,4 @@
-"""How many pods of one shape nodes have room for, kept up to date by looking only at nodes that changed."""
+"""The number of pods of one shape that nodes have room for, updated by looking only at changed nodes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.models.kube.pod import PodInfo, Shape
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 _MOST_SHAPES = 2048
-"""This many are kept; more would need too much memory on large clusters."""
+"""This many shapes are kept; more would need too much memory on large clusters."""
 
 
 @final
@@ -25,7 +25,7 @@ class Places:
         usage: the quotas.
 
     Attributes:
-        valid: whether the nodes are those that it was made for, and as they were.
+        valid: whether the nodes are those that it was made for, without changes.
     """
 
     def __init__(self, scheduling: Scheduling, usage: QuotaUsage) -> None:
@@ -39,7 +39,7 @@ class Places:
         return self._of(shape, None, 0)
 
     def with_victims(self, shape: Shape, quota: Quota, priority: int) -> PlacesOfShape:
-        """The room that there would be at most for pods of a quota that preempt within it."""
+        """The most room that there could be for pods of a quota that preempt within it."""
         return self._of(shape, quota, priority)
 
     def _of(self, shape: Shape, quota: Quota | None, priority: int) -> PlacesOfShape:
@@ -52,9 +52,9 @@ class Places:
 
 @final
 class Gone:
-    """The pods that are not there, at most, after a preemption within a quota.
+    """The pods that are gone, at most, after a preemption within a quota.
 
-    They are all its less important ones, whether they may go or not, and those that are leaving anyway.
+    These are all its less important pods, whether they may be preempted or not, and all leaving pods.
 
     Args:
         usage: the quotas.
@@ -68,7 +68,7 @@ class Gone:
         self._priority = priority
 
     def is_it(self, pod: PodInfo) -> bool:
-        """Whether a pod is one of them."""
+        """Returns True if a pod is one of them."""
         if pod.terminating:
             return True
         return pod.priority < self._priority and self._usage.quota_of(pod) is self._quota
@@ -76,10 +76,10 @@ class Gone:
 
 @final
 class PlacesOfShape:
-    """The room for pods of one shape, host ports and other pods aside.
+    """The room for pods of one shape, without regard to host ports and other pods.
 
-    Equal pods that are placed one after the other get as many places as there are, whatever the order; with
-    room that is kept for others they get fewer.
+    Equal pods that are placed one after the other get as many places as there are, whatever the order. If
+    room is kept for others, they get fewer.
 
     Args:
         shape: the shape.
@@ -100,7 +100,7 @@ class PlacesOfShape:
         self._seen = cache.version
 
     def now(self) -> int:
-        """For how many of them there is room."""
+        """The number of them for which there is room."""
         cache = self._cache
         if self._seen != cache.version:
             for position in cache.changed_since(self._seen):

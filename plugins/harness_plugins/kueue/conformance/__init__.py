@@ -1,1 +1,1 @@
-"""Recorded questions to Kueue's scheduler, answered with the same code that replays use."""
+"""Answers recorded questions to Kueue's scheduler with the same code that replays use."""

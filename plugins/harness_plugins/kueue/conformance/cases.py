@@ -1,6 +1,7 @@
 """Reads recorded cases: Kueue's Configuration, its objects, and the workloads that arrive.
 
-What a case says and the model does not take is an error: an answer that leaves something out proves nothing.
+A field of a case that the model ignores is an error, because an answer that leaves something out proves
+nothing.
 """
 
 from __future__ import annotations
@@ -46,13 +47,13 @@ _FIELDS = {"id", "component", "source", "features", "config", "objects", "given"
 
 
 class Setting(NamedTuple):
-    """Where a case takes place.
+    """The setting of a case.
 
     Attributes:
         cluster: its objects.
-        nodes: what becomes of its nodes.
+        nodes: the changes of its nodes.
         configuration: Kueue's Configuration.
-        gates: the feature gates, the ones at their defaults included.
+        gates: the feature gates, including those at their defaults.
     """
 
     cluster: Cluster
@@ -62,18 +63,18 @@ class Setting(NamedTuple):
 
 
 def setting_of(case: Mapping[str, Any], *, over_time: bool = False) -> Setting:
-    """Read a case's configuration and objects.
+    """Reads a case's configuration and objects.
 
-    Nobody looked at pods in recordings that do not configure it: they drove the scheduler without the
+    Recordings that do not configure pod readiness did not model it. They drove the scheduler without the
     workload controller, and without the defaults of its manager.
 
     Args:
         case: the case.
-        over_time: whether it is about what happens over time.
+        over_time: whether it is about events over time.
 
     Raises:
-        ClusterError: they are faulty, or say what is not modelled.
-        OptionError: a release that is not known, or a feature gate that is not modelled or not of it.
+        ClusterError: they are faulty, or contain what is not modelled.
+        OptionError: an unknown release, or a feature gate that is not modelled or not of that release.
     """
     config = case.get("config") or {}
     release = release_named(config.get("kueueVersion", str(NEWEST)))
@@ -98,7 +99,7 @@ _Events: TypeAlias = list[tuple[int, Mapping[str, Any]]]
 
 
 def _events(case: Mapping[str, Any]) -> tuple[_Events, list[tuple[int, Mapping[str, Any] | str]]]:
-    """When which object becomes which manifest, and when nodes do or are gone."""
+    """The times at which objects become other manifests, and at which nodes are changed or removed."""
     faults: list[Fault] = []
     quotas: _Events = []
     nodes: list[tuple[int, Mapping[str, Any] | str]] = []
@@ -119,13 +120,13 @@ def _events(case: Mapping[str, Any]) -> tuple[_Events, list[tuple[int, Mapping[s
 
 @final
 class Question:
-    """What a case asks: its fields, which are all to be read, and the workloads in it.
+    """The question of a case: its fields, which must all be read, and its workloads.
 
     Args:
         case: the case.
 
     Attributes:
-        fields: what is given.
+        fields: the given fields.
     """
 
     def __init__(self, case: Mapping[str, Any]) -> None:
@@ -169,10 +170,10 @@ class Question:
         return ()
 
     def finish(self) -> None:
-        """Everything that is known was read.
+        """Checks that every field was read.
 
         Raises:
-            ClusterError: fields are faulty, or nobody asked for them.
+            ClusterError: fields are faulty, or were not read.
         """
         faults = [*self._faults, *(Fault(path, _UNKNOWN) for path in self.fields.unread())]
         if faults:

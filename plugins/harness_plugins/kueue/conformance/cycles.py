@@ -32,11 +32,11 @@ _MILLISECOND = 1000
 
 
 def answer(case: Mapping[str, Any], shortcuts: Shortcuts | None = None) -> Mapping[str, Any]:
-    """Answer a case of `kueue/cycles`: who is admitted and preempted when.
+    """Answers a case of `kueue/cycles`: the times of admissions and preemptions.
 
     Args:
         case: the case.
-        shortcuts: what need not be done again; None for all of them.
+        shortcuts: the shortcuts to use; None for all of them.
     """
     if "maxCycles" in case["given"]:
         return answer_single_cycle(case, shortcuts)
@@ -77,7 +77,7 @@ def answer(case: Mapping[str, Any], shortcuts: Shortcuts | None = None) -> Mappi
 
 
 def _unordered(cluster: Cluster) -> bool:
-    """Whether some LocalQueue is sampled whose ClusterQueue does not order its workloads by usage."""
+    """Returns True if some LocalQueue is sampled whose ClusterQueue does not order its workloads by usage."""
     return any(
         local.stop_policy == "None" and not cluster.cluster_queues[local.cluster_queue].by_usage
         for local in cluster.local_queues.values()
@@ -90,7 +90,7 @@ def _numbered(arrival: Arrival, index: int) -> Arrival:
 
 
 def _arrival(question: Question, item: Fields, gates: Gates) -> tuple[Arrival, Manifest, Readiness]:
-    """A workload that arrives, as a job of a replay that is not numbered yet."""
+    """A workload that arrives, as a job of a replay without a number yet."""
     manifest = question.workload(item)
     submit = question.number(item, "submitMs")
     duration = question.number(item, "durationMs")

@@ -1,4 +1,4 @@
-"""What the recording added to Kueue: instants at which nothing happens, and workloads that never queue."""
+"""Reproduces what the recording added to Kueue: instants without events, and workloads that never queue."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Driver:
     Args:
         policy: the policy.
         durations: how long jobs run, by index.
-        inactive: the jobs that are deactivated; nobody hears of them.
+        inactive: the jobs that are deactivated, so that no component hears of them.
         until: the end of the replay.
-        plain: how often LocalQueues are sampled that nothing orders by usage; None where there are none.
+        plain: how often LocalQueues are sampled that are not used for any order; None if there are none.
         interruptions: when pods are lost, and when they are back.
         events: when objects change.
-        nodes: what becomes of nodes; None where nothing does.
+        nodes: the changes of nodes; None if there are none.
     """
 
     def __init__(
@@ -77,12 +77,12 @@ class Driver:
         self._expect(self._interruptions.ready(job, now))
 
     def cycle(self, now: int) -> Iterator[Decision]:
-        """The policy's decisions but for notes, each admission with a wake at the end that is due then.
+        """The policy's decisions except notes; each admission comes with a wake at the job's end.
 
-        A timer of a sample that another one has replaced is no instant: nothing is decided then.
+        If another sample has replaced one, its timer brings no instant: nothing is decided then.
 
         Raises:
-            PolicyError: it goes on for ever; what was recorded came to rest.
+            PolicyError: it goes on for ever, although the recording came to rest.
         """
         for job, ready, following in self._interruptions.due(now):
             self._news = True
@@ -134,12 +134,12 @@ class Driver:
                     yield Wake(due)
 
     def _next_term(self) -> int | None:
-        """When somebody times out next, or some backoff is over, as it stands."""
+        """The next time-out or end of a backoff, as known at present."""
         pods_ready = self._policy.pods_ready
         return None if pods_ready is None else pods_ready.next_term()
 
     def _expect(self, change: int | None) -> None:
-        """Ask for the instant at which pods are lost or back."""
+        """Requests the instant at which pods are lost or back."""
         if change is not None and change <= self._until:
             self._alarms.append(change)
 

@@ -1,4 +1,4 @@
-"""What recorded cases say of nodes that change, and how the pods fare that the recording played on them."""
+"""Changes of nodes in recorded cases, and their effects on the pods that the recording played on them."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from harness_plugins.kueue.state.workload import Workload
 
 _FAR = 2**63 - 1
 _NOT_READY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-"""Taints that pods tolerate for a time, as every cluster has it."""
+"""Taints that pods tolerate for a time by default in every cluster."""
 
 _Pods: TypeAlias = tuple[Workload, str, str]
-"""Those of a workload's pod set on a node."""
+"""The pods of a workload's pod set on a node."""
 
 
 @final
 class RecordedPods:
-    """Pods on nodes: all that are assigned, but for those that left a node.
+    """Pods on nodes: all assigned ones, except those that left a node.
 
     Args:
-        scheduler: knows who holds quota, and where.
-        tolerated: how long pods stay on a node that is not ready, microseconds.
+        scheduler: knows the holders of quota, and their places.
+        tolerated: how long pods stay on a node that is not ready, in microseconds.
     """
 
     def __init__(self, scheduler: Scheduler, tolerated: int) -> None:
@@ -38,18 +38,18 @@ class RecordedPods:
         self._leaving: dict[_Pods, int] = {}
 
     def on(self, node: str, namespace: str) -> bool:
-        """Whether pods of a namespace are on a node, and are not leaving."""
+        """Returns True if pods of a namespace are on a node and not leaving."""
         return any(
             each not in self._left for each in self._assigned(node) if each[0].job.namespace == namespace
         )
 
     def leave(self, workload: Workload, pods: range) -> Iterable[str]:
-        """All pods of a workload are gone; answers on which nodes some were, be it that they left before."""
+        """All pods of a workload are gone; returns the nodes that had some, even if these left before."""
         self._forget([each for each in (*self._left, *self._leaving) if each[0] is workload])
         return [values[-1] for placed in workload.placed for values, _ in placed.domains]
 
     def move(self, workload: Workload, placed: Sequence[Placed], node: str) -> Iterator[Decision]:
-        """A workload has other places for those of its pods that it had on a node."""
+        """A workload gets other places for its pods on a node."""
         there = {(workload, each.pod_set.name, values[-1]) for each in placed for values, _ in each.domains}
         gone = [each for each in (*self._left, *self._leaving) if each[0] is workload]
         self._forget([each for each in gone if each[2] == node or each not in there])
@@ -68,7 +68,7 @@ class RecordedPods:
                         yield workload, placed.pod_set.name, node
 
     def change(self, name: str, node: Node | None, controller: NodeController, now: int) -> None:
-        """A node comes, goes or changes, and the node controller has looked at it already."""
+        """A node is added, removed or changed, and the node controller has already checked it."""
         for pods in list(self._assigned(name)):
             if node is None:
                 self._leaving.pop(pods, None)
@@ -110,12 +110,12 @@ class RecordedPods:
 
 @final
 class NodeEvents:
-    """Changes of nodes, at their place within their instant; the engine itself has no nodes.
+    """Changes of nodes, in their order within the instant; the engine itself has no nodes.
 
     Args:
-        instants: what becomes of nodes.
-        cluster: all else.
-        policy: hears of it.
+        instants: the changes of nodes.
+        cluster: all other objects.
+        policy: hears of them.
         pods: the pods on them.
     """
 
@@ -133,7 +133,7 @@ class NodeEvents:
         return self._ahead[-1].at if self._ahead else _FAR
 
     def deliver(self, now: int) -> Iterator[Decision]:
-        """Nodes change now, one after the other; then their pods fare as they do."""
+        """Nodes change now, one after the other; then the effects on their pods follow."""
         assert self._policy.failures is not None
         for edit in self._ahead.pop().edits:
             self._cluster = edit.on(self._cluster)
@@ -141,7 +141,7 @@ class NodeEvents:
             self._pods.change(edit.name, edit.after, self._policy.failures.controller, now)
 
     def leave(self, now: int) -> None:
-        """Pods leave that are to go now."""
+        """Pods leave whose time has come."""
         assert self._policy.failures is not None
         self._pods.end(self._policy.failures.controller, now)
 

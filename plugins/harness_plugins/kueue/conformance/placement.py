@@ -1,4 +1,4 @@
-"""Answers recorded cases of `kueue/tas`: where the pods of a workload are placed in a topology, alone."""
+"""Answers recorded cases of `kueue/tas`: the placement of a workload's pods in a topology, by itself."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def answer_placement(case: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _use(flavor: TopologyFlavor, given: Fields) -> None:
-    """Take from the room what admitted workloads hold, unless the case asks as if none held anything."""
+    """Subtracts admitted workloads' holdings from the room, unless the case assumes that there are none."""
     empty = given.boolean("simulateEmpty")
     for item in given.items("usage"):
         leaf = flavor.tree.leaf(item.texts("values"))

@@ -1,4 +1,4 @@
-"""What recorded cases say of pods that are lost once they were ready, and of their return."""
+"""Losses and returns of pods in recorded cases, after they were ready."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Spans = tuple[int | None, ...]
 
 
 class Readiness(NamedTuple):
-    """How the pods of a workload fare.
+    """The readiness of a workload's pods over time.
 
     Attributes:
         after: from an admission until its pods are ready.
@@ -27,7 +27,7 @@ class Readiness(NamedTuple):
 
     @property
     def startup(self) -> tuple[int, ...] | None:
-        """The same as the engine takes it."""
+        """The time until pods are ready, in the engine's form."""
         return tuple(ENDLESS if each is None else each for each in self.after) or None
 
 
@@ -45,13 +45,13 @@ class Interruptions:
         self._changes: list[tuple[int, str, int, bool, Job]] = []
 
     def admitted(self, job: Job) -> int | None:
-        """A workload is admitted; answers how long its pods take until they are ready."""
+        """A workload is admitted; returns how long its pods take until they are ready."""
         self._admissions[job.index] += 1
         after = self._readiness[job.index].after
         return self._now(after, job) if after else 0
 
     def gone(self, job: Job) -> None:
-        """A workload ended, or was evicted: what was to become of its pods does not matter any more."""
+        """A workload ended or was evicted: the future of its pods no longer matters."""
         self._changes = [each for each in self._changes if each[4] is not job]
         self._changes.sort()
 
@@ -60,7 +60,7 @@ class Interruptions:
         return self._expect(job, now, self._readiness[job.index].lost, ready=False)
 
     def due(self, now: int) -> Iterator[tuple[Job, bool, int | None]]:
-        """Whose pods change now, to what, and when they will again; by name."""
+        """The jobs whose pods change now, their new readiness, and the time of the next change; by name."""
         while self._changes and self._changes[0][0] <= now:
             _, _, _, ready, job = heappop(self._changes)
             following = None

@@ -1,4 +1,4 @@
-"""Keeps what happens in a replay in the form of the recorded answers."""
+"""Keeps the events of a replay in the form of the recorded answers."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _MILLISECOND = 1000
 
 @final
 class Record:
-    """Keeps what the engine reports in the form of the expected answers.
+    """Keeps the engine's reports in the form of the expected answers.
 
     Args:
         policy: counts cycles and heads.
-        counting: only numbers are asked for.
+        counting: whether only numbers are wanted.
     """
 
     def __init__(self, policy: KueuePolicy, *, counting: bool) -> None:
@@ -83,7 +83,7 @@ class Record:
 
     @staticmethod
     def _by_controller(fact: Fact) -> bool:
-        """Whether no cycle evicted a workload: one does where it lost a single node."""
+        """Returns True if no cycle evicted the workload; one does if the workload lost a single node."""
         return fact.reason != NODE_FAILURES or fact.detail is None or len(fact.detail["failed"]) > 1
 
     def share(self, *_: Any) -> None:
@@ -96,7 +96,7 @@ class Record:
         """Not asked for."""
 
     def answer(self, *, deactivating: bool) -> Mapping[str, Any]:
-        """The answer of a whole trace.
+        """The answer for a whole trace.
 
         Args:
             deactivating: whether workloads may be deactivated.

@@ -1,4 +1,4 @@
-"""Answers recorded single cycles: one cycle on a state that is given, without what would follow from it."""
+"""Answers recorded single cycles: one cycle on a given state, without later effects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness_plugins.kueue.state.workload import Workload
 
 
 def answer_single_cycle(case: Mapping[str, Any], shortcuts: Shortcuts | None) -> Mapping[str, Any]:
-    """Who is admitted and preempted in one cycle, and who waits after it."""
+    """The workloads that are admitted and preempted in one cycle, and those that wait after it."""
     cluster, _, configuration, gates = setting_of(case)
     question = Question(case)
     waiting = []

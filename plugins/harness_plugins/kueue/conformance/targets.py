@@ -1,4 +1,4 @@
-"""Answers recorded cases of `kueue/targets`: the choice of whom to preempt, alone."""
+"""Answers recorded cases of `kueue/targets`: the choice of the targets alone."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
 from harness_plugins.kueue.state.cache import Cache
 
 _MEASURED = ("kueueCpuMicros", "kueueMicros")
-"""How long the real code took."""
+"""The fields with the time that the real code took."""
 
 
 def answer(case: Mapping[str, Any], shortcuts: Shortcuts | None = None) -> Mapping[str, Any]:
-    """Answer a case of `kueue/targets`: whom does Kueue preempt, and why.
+    """Answers a case of `kueue/targets`: the workloads that Kueue preempts, and why.
 
     Args:
         case: the case.
-        shortcuts: what need not be done again; None for all of them.
+        shortcuts: the shortcuts to use; None for all of them.
     """
     _, incoming, search = question(case, shortcuts)
     return {
@@ -69,7 +69,7 @@ def explain(case: Mapping[str, Any]) -> str:
 def question(
     case: Mapping[str, Any], shortcuts: Shortcuts | None = None
 ) -> tuple[Cache, Incoming, TargetSearch]:
-    """What a case of `kueue/targets` asks: the state, the incoming workload, and the way to search."""
+    """The question of a case of `kueue/targets`: the state, the incoming workload, and the search."""
     given = case["given"]
     cluster, _, configuration, gates = setting_of(case)
     asked = Question(case)

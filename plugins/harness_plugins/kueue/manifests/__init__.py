@@ -1,1 +1,1 @@
-"""What a cluster's Workload manifests say of those that are there when a replay begins."""
+"""The data in a cluster's Workload manifests about the workloads present when a replay begins."""

@@ -1,4 +1,4 @@
-"""What a release reads of queues and cohorts: with some gates off, fields and objects do not count."""
+"""The cluster as a release reads it: with some gates off, fields and objects do not count."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _T = TypeVar("_T", ClusterQueue, Cohort)
 
 
 def as_read(cluster: Cluster, gates: Gates) -> Cluster:
-    """The cluster as a release with these gates reads it; the same one where they leave nothing out."""
+    """The cluster as a release with these gates reads it; the same object if they leave nothing out."""
     queues, cohorts = cluster.cluster_queues, cluster.cohorts
     if not gates.hierarchical_cohorts:
         cohorts = frozen({name: Cohort(name) for name in cohorts})
@@ -46,7 +46,7 @@ def _all_lent(group: ResourceGroup) -> ResourceGroup:
 
 
 def _buffered(queue: ClusterQueue) -> ClusterQueue:
-    """Who is newer than the preemptor by little may not be preempted for it."""
+    """A queue in which a workload that is only a little newer than the preemptor may not be preempted."""
     if queue.preemption.within_cluster_queue != "LowerOrNewerEqualPriority":
         return queue
     return replace(queue, preemption=replace(queue.preemption, within_cluster_queue=BUFFERED))

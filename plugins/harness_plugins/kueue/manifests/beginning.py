@@ -1,8 +1,8 @@
 """Workloads of the manifests, with which a replay begins: some hold quota, the others wait for it.
 
-Nobody knows how long they will run, so they run until they are evicted. All of them are older than anything
-in the trace. Their pods stay on the nodes on which the manifests have them. Pods that belong to none of them
-take part on nodes, too: they hold no quota, and kube-scheduler places them.
+Their run times are unknown, so they run until they are evicted. All of them are older than anything in the
+trace. Their pods stay on the nodes that the manifests give. On nodes, Pods that belong to no Workload take
+part too: they hold no quota, and kube-scheduler places them.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ _GRACE_PERIOD = 30 * SECOND
 
 
 class Start(NamedTuple):
-    """A Workload that is there when a replay begins.
+    """A Workload that is present when a replay begins.
 
     Attributes:
-        manifest: its manifest, without the admission where it loses its reservation at once.
+        manifest: its manifest, without the admission if it loses its reservation at once.
         queue: the ClusterQueue whose quota it holds, or that it waits in.
         pod_sets: its pods; those that have ended already are not in the counts.
         counts: pod set -> pods, for pod sets that were admitted with fewer than all.
         flavors: pod set -> resource -> flavor of its admission.
         pods: its Pods that stay on their nodes, by their numbers in the job.
-        ready: whether all of its pods are taken to be ready. The condition says so, or is missing and all are
-            on their nodes, or there are no nodes.
+        ready: whether all of its pods count as ready. They do if the condition says so. They also do if it is
+            missing and all are on their nodes, or there are no nodes.
         expected: whether its pods have had time to be ready since its admission: the condition says that they
             are not, or the manifests have Pods of it.
-        leaves: how long it keeps what it holds, where it was told to go before, microseconds; None for its
+        leaves: if it was told to leave before, how long it keeps its quota, in microseconds; None for its
             whole grace period.
     """
 
@@ -55,22 +55,22 @@ class Start(NamedTuple):
 
     @property
     def evicted(self) -> bool:
-        """Whether it holds quota and has been told to go."""
+        """Returns True if it holds quota and has been told to leave."""
         return self.manifest.holds_quota and self.manifest.is_true("Evicted")
 
 
 @final
 class Beginning:
-    """What the manifests say of Workloads.
+    """The Workloads of the manifests.
 
     Args:
         cluster: the Workloads, and the queues that they are in.
 
     Attributes:
-        starts: those that take part, in the order of the policy's hearing: who holds quota by the time of its
-            reservation, then who waits by its creation. Left out are those that are finished or deactivated,
-            and those whose queue does not exist.
-        crowded: whether those who hold quota hold more than there is, as they may while some are leaving.
+        starts: those that take part, in the order in which the policy gets them: holders of quota by the time
+            of their reservation, then waiting ones by creation. Workloads that are finished or deactivated,
+            or whose queue does not exist, are left out.
+        crowded: whether holders hold more quota than there is, as they may while some are leaving.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -80,7 +80,7 @@ class Beginning:
 
     @cached_property
     def _latest(self) -> int:
-        """The last thing that is known to have happened, microseconds since 1970."""
+        """The latest known event, in microseconds since 1970."""
         times = [start.manifest.created or 0 for start in self.starts]
         times += [each.since for start in self.starts for each in start.manifest.conditions.values()]
         return max(times)
@@ -100,7 +100,7 @@ class Beginning:
         return self.moment(since, now) if self._as_of is None else now - (self._as_of - since)
 
     def start_of(self, job: Job) -> Start | None:
-        """What the manifests say of a job; None for those of the trace."""
+        """The start of a job; None for jobs of the trace."""
         if job.index < len(self.starts):
             start = self.starts[job.index]
             if (start.manifest.key, start.manifest.uid) == (job.id, job.uid):
@@ -109,7 +109,7 @@ class Beginning:
 
 
 _LAST: list[tuple[ref[Cluster], list[Start]]] = []
-"""The cluster that was asked about last: a replay asks for its jobs, and then has its policy made."""
+"""The last cluster that was asked about: a replay first asks for its jobs, and then makes its policy."""
 
 
 def _in_order(cluster: Cluster) -> list[Start]:
@@ -128,15 +128,15 @@ def _forget(cluster: ref[Cluster]) -> None:
 
 
 def admitted_since(manifest: Workload) -> int | None:
-    """Since when a Workload is admitted, microseconds since 1970; None where its conditions do not say."""
+    """The time of a Workload's admission, in microseconds since 1970; None if its conditions do not say."""
     found = manifest.conditions.get("Admitted")
     return found.since or None if found is not None and found.status else None
 
 
 def loses_reservation(cluster: Cluster, manifest: Workload) -> bool:
-    """Whether a Workload that holds quota has to give it back without having run.
+    """Returns True if a Workload that holds quota must give it back without having run.
 
-    It has reserved and is not admitted, and its ClusterQueue or LocalQueue is stopped, by `Hold` or by
+    It has reserved quota and is not admitted, and its ClusterQueue or LocalQueue is stopped, by `Hold` or by
     `HoldAndDrain` (upstream's reconcileOnClusterQueueActiveState and reconcileOnLocalQueueActiveState).
     """
     if manifest.admission is None or manifest.is_true("Admitted"):
@@ -151,7 +151,7 @@ def running_jobs(cluster: Cluster, at: int = 0) -> list[Arrival]:
 
     Args:
         cluster: its Workloads, queues and flavors.
-        at: when they arrive, microseconds since the origin.
+        at: when they arrive, in microseconds since the origin.
 
     Raises:
         ClusterError: Workloads hold what the cluster does not have.
@@ -170,9 +170,9 @@ def running_jobs(cluster: Cluster, at: int = 0) -> list[Arrival]:
 
 
 def _others(cluster: Cluster, starts: Iterable[Start]) -> Iterator[Pod]:
-    """The Pods that are not those of a Workload which takes part.
+    """The Pods of no participating Workload.
 
-    A Workload may have more Pods than it asks for. One without quota has none: they are taken to be gone.
+    A Workload may have more Pods than it requests. One without quota has none: they count as gone.
     """
     own = {pod.key for start in starts for pod in standing_of(cluster, start.manifest).pods.values()}
     without = {start.manifest.key for start in starts if not start.manifest.holds_quota}
@@ -228,10 +228,10 @@ def _starts(cluster: Cluster, manifest: Workload) -> Iterator[Start]:
 
 
 def _leaves(cluster: Cluster, manifest: Workload, standing: Standing) -> int | None:
-    """How long a Workload that was told to go keeps what it holds; see `Start`.
+    """The time for which a Workload that was told to leave keeps its quota; see `Start`.
 
-    Its pods say it, which are gone at their deletion timestamps. Where none of them is left it keeps nothing,
-    and where the dump has no pods at all its grace period counts from its eviction.
+    Its pods determine it, which are gone at their deletion timestamps. If none of them is left, it keeps
+    nothing. If the dump has no pods at all, its grace period counts from its eviction.
     """
     if cluster.as_of is None or not (manifest.holds_quota and manifest.is_true("Evicted")):
         return None
@@ -282,9 +282,10 @@ def _unknown_flavors(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
 
 
 def _less_than_asked(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
-    """Without nodes, quota is all that pods run on: those who hold it hold what their pods ask for.
+    """Faults of quota holders with less quota than their pods request, without nodes.
 
-    Kueue counts what the admission says, whatever the pods ask for; on nodes both are kept to.
+    Kueue counts the amounts of the admission, whatever the pods request. Without nodes, quota is all that
+    pods run on; with nodes, both amounts are limits.
     """
     limited = {} if cluster.nodes else cluster.capacity
     for start in starts:
@@ -310,7 +311,7 @@ def _less_than_asked(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
 
 
 def _beyond_capacity(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
-    """Without nodes, those who stay cannot hold more than all quotas together, nor can any single one."""
+    """Faults of staying holders with more than all quotas together, or of any single one, without nodes."""
     beyond = _beyond(cluster, [each for each in starts if not each.evicted])
     for start in starts:
         if start.evicted:
@@ -325,7 +326,7 @@ def _beyond_capacity(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
 
 
 def _beyond(cluster: Cluster, starts: Iterable[Start]) -> dict[str, int]:
-    """Resource -> what is held of it, where more is held than there is; empty with nodes."""
+    """Resource -> held amount, for resources with more held than there is; empty with nodes."""
     held: dict[str, int] = {}
     for start in starts:
         if start.manifest.holds_quota and not cluster.nodes:

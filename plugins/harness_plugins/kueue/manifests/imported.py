@@ -1,4 +1,4 @@
-"""Takes over what a cluster's Workload manifests say: who holds quota, since when, and with which rank."""
+"""Takes over a cluster's Workload manifests: the holders of quota, since when, and with which rank."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def workload_of(manifest: Manifest, gates: Gates, *, evicted_last: bool = True) 
     Args:
         manifest: the manifest.
         gates: the feature gates.
-        evicted_last: whether one whose pods were not ready in time queues by its eviction.
+        evicted_last: whether a workload whose pods were not ready in time queues by its eviction.
     """
     priority = manifest.priority + (manifest.boost if gates.priority_boost else 0)
     created = _BEGINNING if manifest.created is None else manifest.created
@@ -37,9 +37,9 @@ def workload_of(manifest: Manifest, gates: Gates, *, evicted_last: bool = True) 
 
 
 def held_back(manifest: Manifest, gates: Gates) -> str:
-    """Why a workload is not queued, though it is active and its queue may be, too; "" if it is.
+    """Why a workload is not queued although it is active, whatever its queue; "" if it is queued.
 
-    What holds it back is what a controller outside of the scheduler has to end (upstream's IsAdmissible).
+    A controller outside of the scheduler must end the reason (upstream's IsAdmissible).
     """
     reserved = manifest.conditions.get("QuotaReserved")
     if reserved is not None and not reserved.status and reserved.reason == "OnHold":
@@ -52,7 +52,7 @@ def held_back(manifest: Manifest, gates: Gates) -> str:
 
 
 def pod_sets_left(manifest: Manifest) -> tuple[PodSet, ...]:
-    """A manifest's pod sets without the pods that have ended; of some there may be none left."""
+    """A manifest's pod sets without the pods that have ended; a pod set may have none left."""
     if not manifest.reclaimable and not manifest.ended:
         return manifest.pod_sets
     return tuple(_without_ended(each, manifest.over(each)) for each in manifest.pod_sets)
@@ -63,7 +63,7 @@ def _without_ended(pod_set: PodSet, gone: int) -> PodSet:
 
 
 def queue_order_time(manifest: Manifest, gates: Gates, created: int, *, evicted_last: bool = True) -> int:
-    """The time that orders a workload among equals; only evictions that it is to blame for move it."""
+    """The time that orders a workload among equals; only evictions by its own fault move it."""
     evicted = manifest.conditions.get("Evicted")
     if (
         evicted is not None
@@ -101,7 +101,7 @@ def used_by(manifest: Manifest, gates: Gates) -> Iterator[tuple[str, str, int]]:
 
 
 def used_flavor_resources(found: Iterable[Manifest]) -> set[FlavorResource]:
-    """Every flavor-resource that some workload was admitted to."""
+    """Every flavor-resource to which some workload was admitted."""
     return {
         FlavorResource(flavor, resource)
         for manifest in found
@@ -112,13 +112,13 @@ def used_flavor_resources(found: Iterable[Manifest]) -> set[FlavorResource]:
 
 
 def hold_quota(cache: Cache, found: Iterable[Manifest], gates: Gates, now: int) -> list[Workload]:
-    """Enter those that hold quota into the cache, and answer them.
+    """Enters the holders of quota into the cache, and returns them.
 
     Args:
         cache: with room for all that they use.
         found: the manifests; those without quota, or in a queue that does not exist, are left out.
         gates: the feature gates.
-        now: when a reservation counts as made that does not say when it was.
+        now: the time of reservations whose manifest has none.
     """
     holders = []
     for manifest in found:
@@ -142,7 +142,7 @@ def hold(
     gates: Gates,
     reserved: int,
 ) -> None:
-    """Enter one that holds quota into the cache, since `reserved`."""
+    """Enters a holder of quota into the cache, since `reserved`."""
     holder.evicted = manifest.is_true("Evicted")
     usage, uses = cache.amounts(used_by(manifest, gates))
     cache.hold(holder, queue, usage, uses, reserved)

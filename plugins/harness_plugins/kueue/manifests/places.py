@@ -1,4 +1,4 @@
-"""Where the pods of Workloads are that hold quota when a replay begins."""
+"""The places of pods of Workloads that hold quota when a replay begins."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from harness_plugins.kueue.state.topology.tree import NamedDomain
 
 
 def places_of(start: Start, topologies: TopologyFlavors) -> tuple[Placed, ...]:
-    """The domains that a Workload's admission names for its pods; some may not be there any more.
+    """The domains that a Workload's admission names for its pods; some may no longer exist.
 
     Args:
         start: the Workload, which holds quota.

@@ -1,4 +1,4 @@
-"""Takes over what Workload manifests say of pods that were not ready in time, or are not ready yet."""
+"""Takes over Workload manifests' data on pods that were not ready in time, or are not ready yet."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from harness_plugins.kueue.state.workload import Workload
 
 _READY = "PodsReady"
 _FOR_START = (FOR_START, _READY)
-"""Reasons by which pods are waited for from the admission on; older releases say the second."""
+"""Reasons of waiting for pods from the admission on; older releases use the second."""
 
 
 def take_over_backoff(
     pods_ready: PodsReady, workload: Workload, manifest: Manifest, moment: Callable[[int], int], now: int
 ) -> None:
-    """How often a workload timed out, and until when it stays away from its queue, now or once it is gone.
+    """Takes over a workload's time-outs, and the time until which it stays out of its queue.
 
     Args:
-        pods_ready: hears of it.
+        pods_ready: receives them.
         workload: the workload.
-        manifest: says it.
-        moment: a time of a manifest on the replay's clock.
+        manifest: has them.
+        moment: converts a time of a manifest to the replay's clock.
         now: when the replay begins.
     """
     until = None
@@ -36,10 +36,10 @@ def take_over_backoff(
 def take_over_readiness(
     pods_ready: PodsReady, workload: Workload, manifest: Manifest, moment: Callable[[int], int]
 ) -> None:
-    """Since when the pods of one that holds quota are waited for, where its condition says that.
+    """Takes over the time since which the pods of a quota holder are awaited, if its condition says so.
 
-    They are to start since it was admitted, or to come back since they were lost (upstream's
-    admittedNotReadyWorkload). Kueue writes the condition only where it looks at pods.
+    They should start since its admission, or come back since they were lost (upstream's
+    admittedNotReadyWorkload). Kueue writes the condition only if it checks pods.
     """
     found, admitted = manifest.conditions.get(_READY), manifest.conditions.get("Admitted")
     if found is None:

@@ -1,1 +1,1 @@
-"""Previews: rules that Kueue does not have, and that people argue about. They are off unless they are set."""
+"""Previews: proposed rules that Kueue does not have. They are off unless they are set."""

@@ -3,10 +3,12 @@
 At most this many workloads that hold quota of a ClusterQueue are evicted for others in any window of time
 (proposed as `PreemptionLimit` in KEP 13396, https://github.com/kubernetes-sigs/kueue/pull/14554):
 
-- A head whose targets would exceed the limit of one of their queues preempts none of them. It stays first
-  in its queue, and is tried again as soon as the limit allows all of its targets.
-- For the rest of its cycle it keeps what others could otherwise borrow, also with `reclaimWithinCohort: Any`.
-- Targets that are going already do not count again. Neither do evictions for nobody, such as time-outs.
+- A head whose targets would exceed the limit of one of their queues preempts none of them. It stays first in
+  its queue, and is tried again as soon as the limit allows all of its targets.
+- For the rest of its cycle it keeps the quota that others could otherwise borrow, even with
+  `reclaimWithinCohort: Any`.
+- Targets that are already leaving do not count again. Neither do evictions without a preemptor, such as
+  time-outs.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Limit(NamedTuple):
-    """At most `most` workloads in any `window`, microseconds; its end does not belong to it."""
+    """At most `most` workloads in any `window`, in microseconds; the window excludes its end."""
 
     most: int
     window: int
@@ -29,14 +31,14 @@ class Limit(NamedTuple):
 
 @final
 class PreemptionRate:
-    """Who was preempted lately, and who waits for a limit.
+    """The recent preemptions, and the preemptors that wait for a limit.
 
     Args:
         everybody: the limit of ClusterQueues that have none of their own; None for no limit.
         queues: ClusterQueue -> its limit.
 
     Attributes:
-        now: the time, microseconds.
+        now: the time, in microseconds.
     """
 
     def __init__(self, everybody: Limit | None, queues: Mapping[str, Limit]) -> None:
@@ -47,7 +49,7 @@ class PreemptionRate:
         self.now = 0
 
     def allows(self, preemptor: Workload, targets: Sequence[Target]) -> bool:
-        """Whether all targets may be told to go now; else the preemptor waits until they may."""
+        """Returns True if all targets may be told to leave now; else the preemptor waits until they may."""
         self._waiting.pop(preemptor, None)
         until: list[int | None] = []
         for queue, count in Counter(each.workload.cluster_queue.name for each in targets).items():
@@ -82,5 +84,5 @@ class PreemptionRate:
                 yield preemptor
 
     def next_wake(self) -> int | None:
-        """When a limit may have room for somebody who waits; None where nobody does."""
+        """When a limit may have room for a waiting preemptor; None if none waits."""
         return min(self._waiting.values(), default=None)

@@ -1,4 +1,4 @@
-"""The previews of one replay: what follows from the time, and what the output says of them."""
+"""The previews of one replay: their effects over time, and their notes in the output."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from harness_plugins.kueue.state.workload import Workload
 
 @final
 class Previews:
-    """Has the scheduler follow what the previews say at each time.
+    """Applies the previews' effects to the scheduler at each time.
 
     Args:
         scheduler: the scheduler.
-        run_time: the minimum run time; None where it is off.
-        rate: the rate limit of preemptions; None where it is off.
+        run_time: the minimum run time; None if it is off.
+        rate: the rate limit of preemptions; None if it is off.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class Previews:
         self._woken = -1
 
     def it_is(self, now: int) -> None:
-        """The time, also while a cycle stands still."""
+        """Sets the time, also while a cycle is paused."""
         if self._rate is not None:
             self._rate.now = now
 
@@ -42,7 +42,7 @@ class Previews:
             self.follow(now)
 
     def follow(self, now: int) -> None:
-        """Do what is due by now."""
+        """Applies what is due by now."""
         if self._run_time is not None:
             for workload, spared in self._run_time.due(now):
                 self._scheduler.spare(workload, spared=spared)
@@ -51,7 +51,7 @@ class Previews:
                 self._scheduler.try_again(workload)
 
     def wakes(self, now: int) -> Iterator[Wake]:
-        """The instant to ask for, where anybody waits for it."""
+        """The instant to request, if anything waits for it."""
         times = [each.next_wake() for each in (self._run_time, self._rate) if each is not None]
         soonest = min((each for each in times if each is not None), default=None)
         if soonest is None or now < self._woken <= soonest or not self._scheduler.anybody_waits():

@@ -1,1 +1,1 @@
-"""What is written beside decisions: the figures that allowed them."""
+"""Writes the figures behind decisions."""

@@ -1,4 +1,4 @@
-"""Admissions as decisions: flavors by name, how many pods run, and the figures behind them."""
+"""Admissions as decisions: flavors by name, numbers of pods, and the figures behind them."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Admissions:
 
     Args:
         details: writes the figures.
-        offers: what a workload's queue can offer to it.
-        checks: the admission checks; None where they take no time.
+        offers: the flavors that a workload's queue can offer to it.
+        checks: the admission checks; None if they take no time.
     """
 
     def __init__(

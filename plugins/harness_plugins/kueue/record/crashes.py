@@ -1,4 +1,4 @@
-"""What the record says where a release crashes: up to 0.17, in searches of fair sharing (PR 10891)."""
+"""Records the crashes of a release: up to 0.17, in searches of fair sharing (PR 10891)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from harness_plugins.kueue.state.workload import Workload
 
 @final
 class Crashes:
-    """Tells of each workload once that the controller crashes when it looks whom to preempt for it.
+    """Records once for each workload that the controller crashes in the search for its targets.
 
     Args:
         release: the release.
 
     Attributes:
-        told: where it is recorded.
+        told: receives the record.
     """
 
     def __init__(self, release: Release) -> None:
@@ -27,7 +27,7 @@ class Crashes:
         self.told: list[Refused] = []
 
     def __call__(self, workload: Workload) -> None:
-        """Its queue has no cohort, and all candidates together are too little."""
+        """Records the crash: the workload's queue has no cohort, and all candidates together are too few."""
         if workload in self._known:
             return
         self._known.add(workload)

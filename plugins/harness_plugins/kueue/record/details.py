@@ -1,4 +1,4 @@
-"""What a decision's record says beside the decision: the figures that allowed it, in Kueue's own words."""
+"""The details in a decision's record: the figures that allowed it, in Kueue's own words."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class DecisionDetails:
     """Writes the figures of decisions.
 
     Args:
-        cache: who holds which quota.
+        cache: the holders of quota.
         pending: the pending queues, by number of the ClusterQueue.
         shares: the shares of all nodes; None leaves them out (classic preemption).
     """
@@ -48,7 +48,7 @@ class DecisionDetails:
         self.follow(cache, pending, shares)
 
     def follow(self, cache: Cache, pending: Sequence[PendingQueue], shares: Shares | None) -> None:
-        """The queues and quotas are others from now on; what was told of shares stays told."""
+        """Queues and quotas have changed; recorded shares stay recorded."""
         self._cache = cache
         self._pending = pending
         self._tree = cache.tree
@@ -61,11 +61,11 @@ class DecisionDetails:
         self._known: Memo[tuple[object, ...], dict[str, Any]] = Memo()
 
     def admission(self, workload: Workload, assignment: Assignment) -> dict[str, Any]:
-        """Of an admission, whose usage is charged already.
+        """The figures of an admission, whose usage is charged already.
 
-        Where the usage of LocalQueues counts, `localQueues` has that of the workload's and of the next one.
-        `borrowing` is how many levels up the quota comes from, 0 for the queue's own; `lenders` says for
-        every flavor-resource that is borrowed the lowest cohort that can give it.
+        If the usage of LocalQueues counts, `localQueues` has that of the workload's and of the next one.
+        `borrowing` is how many levels up the quota comes from, 0 for the queue's own. `lenders` gives, for
+        every borrowed flavor-resource, the lowest cohort that can lend it.
         """
         tree, queue, usage = self._tree, workload.cluster_queue, assignment.usage
         lenders = [
@@ -92,13 +92,13 @@ class DecisionDetails:
     def preemptions(
         self, preemptor: Workload, assignment: Assignment, targets: Sequence[Target]
     ) -> dict[Workload, dict[str, Any]]:
-        """Of the preemptions for one preemptor, whose usage is charged already.
+        """The figures of the preemptions for one preemptor, whose usage is charged already.
 
-        `queue` is the preemptor's and `request` what it asks for; `usage` and `quota` tell what the queues of
-        both sides use, before it, and own of what it lacks. `share` has the weighted shares right below
-        their lowest common cohort: with the preemptor admitted, before and after the target goes. Kueue
-        compares them at the beginning of the cycle, before entries whose turn comes earlier. `localQueues`
-        has the usage of both LocalQueues, where it counts.
+        `queue` is the preemptor's and `request` its request. `usage` and `quota` have the usage of both
+        sides' queues before the preemption, and their own quota of what the preemptor lacks. `share` has the
+        weighted shares right below their lowest common cohort: with the preemptor admitted, before and after
+        the target leaves. Kueue compares them at the beginning of the cycle, before entries whose turn comes
+        earlier. `localQueues` has the usage of both LocalQueues, if it counts.
         """
         tree, queue = self._tree, preemptor.cluster_queue
         request = {self._labels[cell]: amount for cell, amount in assignment.usage}
@@ -127,7 +127,7 @@ class DecisionDetails:
         return details
 
     def changed_shares(self) -> Iterable[QueueShare]:
-        """The shares of the queues that have another one than when they were asked for last."""
+        """The shares of queues that have changed since the last call."""
         changed = self._cache.changed
         if self._shares is None or not changed:
             return ()
@@ -151,7 +151,7 @@ class DecisionDetails:
         )
 
     def _path(self, queue: ClusterQueueState) -> str:
-        """Where a queue hangs in the tree of cohorts."""
+        """The path of a queue in the tree of cohorts."""
         path = self._paths.get(queue.node)
         if path is None:
             nodes = (*reversed(queue.path), queue.node)
@@ -165,7 +165,7 @@ class DecisionDetails:
         return self._tree.names[queue.root]
 
     def _table(self, need: Iterable[int], *queues: ClusterQueueState) -> dict[str, dict[str, dict[str, int]]]:
-        """Usage and nominal quota of queues, for what is needed; quota without end is left out."""
+        """Usage and nominal quota of queues, for the needed flavor-resources; unlimited quota is left out."""
         tree = self._tree
         usage: dict[str, dict[str, int]] = {}
         quota: dict[str, dict[str, int]] = {}
@@ -180,13 +180,13 @@ class DecisionDetails:
         return {"usage": usage, "quota": quota}
 
     def _compared(self, queue: ClusterQueueState, other: ClusterQueueState) -> tuple[int, ...]:
-        """The nodes whose shares tell whether a queue may preempt in another one, or in itself."""
+        """The nodes whose shares decide whether a queue may preempt in another one, or in itself."""
         if self._shares is None:
             return ()
         return (queue.node,) if other is queue else queue.sides(other)
 
     def _around(self, node: int, usage: Amounts) -> list[float | str]:
-        """The shares of a queue before and after it was charged; they follow from its own usage alone."""
+        """The shares of a queue before and after it was charged; they depend only on its own usage."""
         tree = self._tree
         first = node * tree.width
         key = (node, usage, *tree.usage[first : first + tree.width])

@@ -1,7 +1,7 @@
-"""What the record says of a head that fails: what it lacks, who stands in the way, why nobody is preempted.
+"""The record of a head that fails: what it lacks, what is in the way, and why it preempts no workload.
 
-The figures are those of the very moment. What is kept for entries that were served before it is short for it,
-too, but nobody uses it yet: the two are kept apart.
+The figures are those of that very moment. Quota that is kept for entries served earlier is also missing for
+the head, but not in use yet; the two are shown apart.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class Refusals:
     """Writes the figures of refusals.
 
     Args:
-        cache: who holds which quota.
-        offers: what a workload's queue can offer to it.
-        search: the way of choosing whom to preempt.
-        topologies: what workloads ask of topologies; None where there are none.
+        cache: the holders of quota.
+        offers: the flavors that a workload's queue can offer to it.
+        search: the search for targets.
+        topologies: finds workloads' topology requests; None if there are none.
         fair: whether fair sharing is on.
     """
 
@@ -72,7 +72,7 @@ class Refusals:
     def __call__(self, failed: Failed) -> Mapping[str, Any]:
         """The figures of a failure, see `docs/explain.md` for the fields.
 
-        A reason that comes again, and that targets have yet to go, name only who stands in the way.
+        If a reason comes again, or targets have yet to leave, only the workloads in the way are named.
         """
         entry, message, ahead, waits_for, again = failed
         alone = {"lacks": "place"} if entry.assignment.lacks_place else {}
@@ -104,9 +104,9 @@ class Refusals:
         return detail
 
     def _plain(self, entry: Entry, offers: tuple[PodSetOffer, ...]) -> dict[str, Any]:
-        """What is short, and why nobody is preempted, where nothing is kept for others.
+        """The shortage, and why no workload is preempted, if nothing is kept for others.
 
-        Valid by content: all usage in the sentence, and who is in the way.
+        The result is cached by its content: all usage in the sentence, and the workloads in the way.
         """
         tree, queue = self._tree, entry.workload.cluster_queue
         cells, obstacle = self._cells(entry, offers), self._obstacle(entry, offers)
@@ -127,14 +127,14 @@ class Refusals:
         return detail
 
     def _cells(self, entry: Entry, offers: tuple[PodSetOffer, ...]) -> Amounts:
-        """What is asked for: of each flavor that suits, where there is room in none."""
+        """The requested amounts; if no flavor has room, those of every suitable flavor."""
         assignment = entry.assignment
         return (
             _of_all_flavors(offers, entry.workload.counts) if assignment.mode == NO_FIT else assignment.usage
         )
 
     def _shortage(self, failed: Failed, cells: Amounts) -> dict[str, Any]:
-        """What is short, with what others keep for themselves, and what is used without that."""
+        """The shortage, with the quota that others keep for themselves, and the usage without it."""
         tree, node = self._tree, failed.entry.workload.cluster_queue.node
         gone = failed.waits_for if failed.message == NO_LONGER_FITS else ()
         for each in gone:
@@ -152,7 +152,7 @@ class Refusals:
     # --- why nobody is preempted --------------------------------------------------------------------------
 
     def _obstacle(self, entry: Entry, offers: Iterable[PodSetOffer]) -> Obstacle:
-        """Why nobody is preempted for a head without a message of its own."""
+        """Why no workload is preempted for a head without a message of its own."""
         workload, assignment = entry.workload, entry.assignment
         queue = workload.cluster_queue
         if assignment.mode == PREEMPT:
@@ -175,7 +175,7 @@ class Refusals:
         return Obstacle(WHILE_BORROWING, fields, borrowed)
 
     def _why_nobody(self, obstacle: Obstacle) -> dict[str, Any]:
-        """An obstacle as fields of the record; nothing of none."""
+        """An obstacle as fields of the record; empty for none."""
         detail: dict[str, Any] = {"preemption": obstacle.text} if obstacle.text else {}
         if obstacle.fields:
             detail["fields"] = dict(obstacle.fields)
@@ -194,7 +194,7 @@ class Refusals:
     # --- topologies ---------------------------------------------------------------------------------------
 
     def _room_for(self, entry: Entry, offers: tuple[PodSetOffer, ...]) -> str:
-        """Where topologies have how much room for a head that has no place now; "" if that is not why.
+        """The room in topologies for a head that has no place now; "" if that is not the reason.
 
         A head without flavors lacks more than a place.
         """
@@ -206,7 +206,7 @@ class Refusals:
 
 
 def _of_all_flavors(offers: Iterable[PodSetOffer], counts: Iterable[int]) -> Amounts:
-    """What all pods would take of each flavor that suits them."""
+    """The amounts that all pods would take of each flavor that suits them."""
     return tuple(
         (cell, amount * count)
         for pod_set, count in zip(offers, counts, strict=True)

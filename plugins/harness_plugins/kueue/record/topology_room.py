@@ -1,4 +1,4 @@
-"""Says where a topology has how much room for pods that it has no place for."""
+"""Describes the room in a topology for pods that it has no place for."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from harness_plugins.kueue.state.topology.flavors import TopologyFlavor
 
 
 def room_in_words(asked: WorkloadTopology) -> str:
-    """For each pod set what it asks for, and the domain with the most room at each level; "" if all fit.
+    """For each pod set its request, and the domain with the most room at each level; "" if all fit.
 
     Args:
-        asked: what a workload asks for.
+        asked: the topology request of a workload.
     """
     return "; ".join(
         f"{_asks_for(request, flavor)}; most room: {', '.join(_most(flavor, figures))}"
@@ -23,7 +23,7 @@ def room_in_words(asked: WorkloadTopology) -> str:
 
 
 def _asks_for(request: PodSetRequest, flavor: TopologyFlavor) -> str:
-    """What a pod set asks of its flavor's topology."""
+    """The request of a pod set to its flavor's topology."""
     said = request.request
     text = f"pod set {request.pod_set.name} asks for {request.count:,} pods"
     if said.required:

@@ -1,1 +1,1 @@
-"""Kueue's rules, one concept of its documentation a module."""
+"""Kueue's rules, one concept of its documentation per module."""

@@ -1,6 +1,6 @@
-"""The admission cycle: every queue's head is nominated, then served one by one; who waits stays in its queue.
+"""The admission cycle: each queue's head is nominated, then served in turn; waiting heads stay queued.
 
-The quota tree takes the place of Kueue's snapshot. What entries of a cycle only reserve is charged while the
+The quota tree takes the place of Kueue's snapshot. Reservations of a cycle's entries are charged while the
 cycle lasts and taken back at its end.
 
 Upstream: `schedule`, `nominate`, `processEntry` and `requeueAndUpdate` in pkg/scheduler/scheduler.go.
@@ -58,19 +58,19 @@ class AdmissionCycle:
     """Runs admission cycles.
 
     Args:
-        cache: who holds which quota; changed only by what is admitted.
+        cache: the holders of quota; only admissions change it.
         pending: the pending queues, by number of the ClusterQueue.
         nominator: finds assignments.
         order: the order in which entries are served.
         gates: the feature gates.
-        figures: what the record says of a failure.
-        rate: limits how many are preempted in a time; None for no limit.
-        again: finds other places for those who lost a node; None where there are no topologies.
+        figures: writes the record of a failure.
+        rate: limits how many workloads are preempted in a time; None for no limit.
+        again: finds other places for workloads that lost a node; None if there are no topologies.
 
     Attributes:
         entries: the heads of the last cycle.
-        in_vain: the second passes of the last cycle that are to be tried once more.
-        refused: the heads that wait for another reason than when they were tried last; its reader empties it.
+        in_vain: the second passes of the last cycle that must be tried once more.
+        refused: the heads whose reason to wait has changed since their last try; its reader empties it.
     """
 
     def __init__(
@@ -104,12 +104,12 @@ class AdmissionCycle:
         self._victims: dict[int, dict[Workload, Workload]] = {}  # root -> victim -> its preemptor
 
     def run(self, heads: list[Workload], cycle: int, second: Sequence[SecondPass] = ()) -> Iterator[Outcome]:
-        """Run one cycle over its heads, and put those back that were not admitted.
+        """Runs one cycle over its heads, and puts those back that were not admitted.
 
         Args:
             heads: one workload of each queue that has any.
             cycle: the number of the cycle.
-            second: workloads that lost a node, and are looked at in this cycle.
+            second: workloads that lost a node, and are considered in this cycle.
         """
         entries = self.entries = [self._nominate(workload, cycle) for workload in heads]
         again = [] if self._again is None else list(map(self._again.entry, second))
@@ -133,7 +133,7 @@ class AdmissionCycle:
                 self._requeue(entry)
 
     def _nominate(self, workload: Workload, cycle: int) -> Entry:
-        """A head's entry; it has its reason already if to serve it would change nothing."""
+        """A head's entry; it already has its reason if serving it would change nothing."""
         assignment, resumed = self._nominator.nominate(workload, cycle)
         marked = self._pending[workload.cluster_queue.number].preemptor is workload
         entry = Entry(workload, assignment, resumed=resumed, marked=marked)
@@ -154,7 +154,7 @@ class AdmissionCycle:
         message: str = "",
         waits_for: Mapping[Workload, Workload | None] = NOBODY,
     ) -> None:
-        """Note why an entry fails, with figures if that is not why it failed when it was tried last."""
+        """Notes why an entry fails, with figures if the reason has changed since its last try."""
         workload = entry.workload
         why = why_not(entry.assignment, reason) + message
         before = workload.place.told
@@ -171,14 +171,14 @@ class AdmissionCycle:
         self.refused.append(Refused(workload, reason, figures))
 
     def leave_out(self, workload: Workload, message: str) -> None:
-        """Note that a head is not even looked at, and why; recorded if that is new."""
+        """Notes that a head is not even considered, and why; recorded if that is new."""
         told = workload.place.told
         if told.last != message:
             workload.place.told = told.then(message)
             self.refused.append(Refused(workload, INADMISSIBLE, {"message": message}))
 
     def _serve(self, entry: Entry, cycle: int) -> Admitted | Preempted | None:
-        """Serve one entry in the state that those before it left; answers what comes of it at once."""
+        """Serves one entry in the state that earlier entries left; returns its immediate outcome."""
         workload = entry.workload
         queue = workload.cluster_queue
         victims = self._victims.setdefault(queue.root, {})
@@ -247,10 +247,10 @@ class AdmissionCycle:
         return None
 
     def _serve_again(self, entry: Entry, one: SecondPass) -> Replaced | Evicted | Preempted | None:
-        """Serve a workload that lost a node: it takes room of other nodes, and asks for no quota.
+        """Serves a workload that lost a node: it takes room on other nodes, and requests no quota.
 
-        What it has on the lost node stays taken until the next cycle. Who was told to go in this cycle goes
-        for that reason alone.
+        Its place on the lost node stays taken until the next cycle. A workload that was told to leave in this
+        cycle leaves for that reason alone.
         """
         assert self._again is not None
         workload = entry.workload
@@ -290,9 +290,9 @@ class AdmissionCycle:
         return self._again.nominate(one)
 
     def _reassign(self, entry: Entry, cycle: int) -> Assignment:
-        """Look for other targets as if the victims of this cycle were gone already.
+        """Searches for other targets as if the victims of this cycle were gone already.
 
-        What fits then has to wait until all are gone.
+        An assignment that fits then must wait until all of them are gone.
         """
         workload, first = entry.workload, entry.assignment
 
@@ -308,9 +308,9 @@ class AdmissionCycle:
         return assignment._replace(mode=DEFERRED_FIT) if assignment.mode == FIT else assignment
 
     def _without_victims(self, root: int, ask: Callable[[], _T]) -> _T:
-        """What the answer is in a tree if the victims of this cycle were gone already.
+        """The answer in a tree if the victims of this cycle were gone already.
 
-        Those of other trees hold none of its quota, but they may give up places.
+        Victims of other trees hold none of its quota, but they may give up places.
         """
         victims = [
             victim
@@ -328,9 +328,9 @@ class AdmissionCycle:
         return answer
 
     def _fits(self, assignment: Assignment, node: int, victims: dict[Workload, Workload]) -> bool:
-        """Whether the quota for an assignment is there once all victims, its own among them, are gone.
+        """Returns True if there is quota for an assignment once all victims, its own among them, are gone.
 
-        Those of other trees hold none of it.
+        Victims of other trees hold none of it.
         """
         tree, targets = self._tree, assignment.targets
         if not (victims or targets):
@@ -344,9 +344,9 @@ class AdmissionCycle:
         return enough
 
     def _has_place(self, assignment: Assignment) -> bool:
-        """Whether the places of an assignment are free once all victims, its own among them, are gone.
+        """Returns True if an assignment's places are free once all victims, its own among them, are gone.
 
-        Those of all trees: they share topologies.
+        Victims of all trees count, because trees share topologies.
         """
         if not assignment.placed:
             return True
@@ -359,7 +359,7 @@ class AdmissionCycle:
         return without(gone, lambda: all(placed.fits() for placed in assignment.placed))
 
     def _reserve(self, entry: Entry, amounts: Amounts) -> None:
-        """Let the entries that follow see an amount as used, and an entry's places as taken."""
+        """Shows an amount as used to later entries, and an entry's places as taken."""
         entry.reserved = True
         node, places = entry.workload.cluster_queue.node, entry.assignment.placed
         self._tree.charge(node, amounts)
@@ -378,7 +378,7 @@ class AdmissionCycle:
             self._reserve(entry, kept_for_later(self._tree, queue, assignment.usage, borrows=borrows))
 
     def _requeue(self, entry: Entry) -> None:
-        """Leave a head that waits where it is, to try again at once, or make it inadmissible."""
+        """Leaves a waiting head in place, to be tried again at once, or makes it inadmissible."""
         workload, reason = entry.workload, entry.reason
         pending = self._pending[workload.cluster_queue.number]
         if reason == PENDING_PREEMPTION and not entry.marked:
@@ -395,7 +395,7 @@ class AdmissionCycle:
 
 
 def reserves(queue: ClusterQueueState, gates: Gates, *, marked: bool) -> bool:
-    """Whether a reservation helps: who may reclaim from anybody always gets its quota back."""
+    """Returns True if a reservation helps: a queue that may reclaim from any workload does not need one."""
     always = gates.always_reclaims and queue.spec.preemption.reclaim_within_cohort == "Any"
     return not always or (gates.prioritize_preemptor_workloads and marked)
 
@@ -422,5 +422,5 @@ def kept_for_later(tree: QuotaTree, queue: ClusterQueueState, usage: Amounts, *,
 
 
 def _overlap(assignment: Assignment, victims: dict[Workload, Workload]) -> bool:
-    """Whether an assignment counts on some victim of another entry."""
+    """Returns True if an assignment counts on a victim of another entry."""
     return any(target.workload in victims for target in assignment.targets)

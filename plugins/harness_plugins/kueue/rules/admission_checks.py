@@ -1,9 +1,9 @@
-"""Admission checks: what has to be ready, beside quota, before a workload is admitted.
+"""Admission checks: what must be ready, besides quota, before a workload is admitted.
 
 Kueue admits in two phases (https://kueue.sigs.k8s.io/docs/concepts/admission): a workload first reserves
-quota. Then all of its checks run at the same time. It is admitted, which lets its pods be made, when all are
-ready (https://kueue.sigs.k8s.io/docs/concepts/admission_check). Controllers of their own carry them out. Here
-a check is ready a given time after each reservation; none is retried or rejected.
+quota. Then all of its checks run at the same time. When all are ready, it is admitted and its pods are
+created (https://kueue.sigs.k8s.io/docs/concepts/admission_check). Controllers of their own carry the checks
+out. Here a check is ready a given time after each reservation; none is retried or rejected.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ class AdmissionChecks:
 
     Args:
         cluster: the ClusterQueues.
-        delays: check -> how long it takes, microseconds, 0 for those that are left out; or that of each.
+        delays: check -> how long it takes, in microseconds, 0 for those that are left out; or one time for
+            each.
 
     Raises:
         OptionError: a delay for a check that no ClusterQueue has.
@@ -43,7 +44,7 @@ class AdmissionChecks:
         self.follow(cluster)
 
     def follow(self, cluster: Cluster) -> None:
-        """The ClusterQueues are those of another cluster from now on."""
+        """Takes over the ClusterQueues of another cluster."""
         delays = self._delays
         self._of = {
             queue.name: tuple(
@@ -55,7 +56,7 @@ class AdmissionChecks:
         }
 
     def of(self, queue: str, flavors: Flavors) -> dict[str, int]:
-        """Check -> how long it takes, microseconds, of those that a workload with these flavors waits for."""
+        """Check -> its time in microseconds, for checks that a workload with these flavors waits for."""
         checks = self._of[queue]
         if not checks:
             return {}
@@ -64,7 +65,7 @@ class AdmissionChecks:
 
 
 def _ever(cluster: Cluster) -> Iterator[ClusterQueue]:
-    """The ClusterQueues that there are, or will be."""
+    """All present and future ClusterQueues."""
     yield from cluster.cluster_queues.values()
     for instant in cluster.changes:
         yield from (edit.after for edit in instant.edits if edit.kind == "ClusterQueue" and edit.after)

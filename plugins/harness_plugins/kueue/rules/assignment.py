@@ -1,4 +1,4 @@
-"""What a workload is assigned: flavors, the quota that they cost, its places, and whom to preempt for it.
+"""The assignment of a workload: flavors, their cost in quota, its places, and its targets.
 
 Upstream: `Assignment` and `RepresentativeMode` in pkg/scheduler/flavorassigner/flavorassigner.go.
 """
@@ -16,7 +16,7 @@ from harness_plugins.kueue.state.last_assignment import START_OVER, Chosen, Trie
 from harness_plugins.kueue.state.topology.flavors import Placed
 
 NO_FIT, PREEMPT, FIT, DEFERRED_FIT = range(4)
-"""How a whole assignment stands; a deferred fit has to wait until others' victims are gone."""
+"""The modes of a whole assignment; a deferred fit must wait until others' victims are gone."""
 
 
 class Assignment(NamedTuple):
@@ -25,16 +25,16 @@ class Assignment(NamedTuple):
     Attributes:
         mode: `NO_FIT`, `PREEMPT`, `FIT` or `DEFERRED_FIT`.
         borrowing: how high up the cohorts the quota comes from; 0 within the queue's own.
-        usage: what it takes; what was collected before it failed, where it fails.
-        uses: the flavor-resources that it takes, also amounts of zero, as a bit mask.
+        usage: the amounts that it takes; if it fails, those collected before the failure.
+        uses: the flavor-resources that it takes, including amounts of zero, as a bit mask.
         need: the flavor-resources that only preemption can give.
         counts: pods of each pod set.
         chosen: the flavors.
-        tried: the flavors that were looked at.
-        untried: whether some group still has a flavor that was not looked at.
-        placed: where its pods go in the topologies of its flavors.
-        lacks_place: whether there is quota for it and no place in a topology, beside the pods that are there.
-        targets: whom to preempt for it.
+        tried: the flavors that were considered.
+        untried: whether some group still has a flavor that was not considered.
+        placed: the places of its pods in the topologies of its flavors.
+        lacks_place: whether it has quota but no place in a topology, besides the present pods.
+        targets: the workloads to preempt for it.
     """
 
     mode: int
@@ -51,12 +51,12 @@ class Assignment(NamedTuple):
     targets: Sequence[Target]
 
     def with_targets(self, targets: Sequence[Target]) -> Assignment:
-        """The same for which these are preempted."""
+        """The same assignment with these targets."""
         return Assignment(*self[:-1], targets)
 
 
 class Choice(NamedTuple):
-    """A flavor for a group: its number, the last one looked at, how it stands, and each resource alone."""
+    """A flavor for a group: its number, the last one considered, its quality, and each resource alone."""
 
     flavor: int
     tried: int
@@ -71,7 +71,7 @@ Assemble: TypeAlias = Callable[
 
 
 def take(pod_set: PodSetOffer, choices: tuple[Choice, ...], count: int, total: dict[int, int]) -> None:
-    """Add what the pods of a pod set take of the flavors that were chosen."""
+    """Adds the amounts that the pods of a pod set take of the chosen flavors."""
     for group, choice in zip(pod_set.groups, choices, strict=True):
         for cell, amount in zip(group.cells[choice.flavor] or (), group.amounts, strict=True):
             total[cell] = total.get(cell, 0) + amount * count
@@ -80,9 +80,9 @@ def take(pod_set: PodSetOffer, choices: tuple[Choice, ...], count: int, total: d
 def assembled(
     offers: tuple[PodSetOffer, ...], counts: tuple[int, ...], choices: tuple[tuple[Choice, ...], ...]
 ) -> Assignment:
-    """The assignment that follows from the flavors chosen, pod set by pod set, but for its targets.
+    """The assignment from the chosen flavors, pod set by pod set, without its targets.
 
-    Fewer choices than pod sets: the next one has none.
+    If there are fewer choices than pod sets, the next pod set has none.
     """
     mode = FIT if len(choices) == len(offers) else NO_FIT
     usage: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""`borrowWithinCohort`: whom a ClusterQueue may preempt in others while it borrows itself.
+"""`borrowWithinCohort`: the preemption of other queues' workloads while a ClusterQueue borrows itself.
 
 Upstream: `IsBorrowingWithinCohortAllowed` and `IsBorrowingWithinCohortForbidden` in
 pkg/scheduler/preemption/classical (KEP 1337).
@@ -12,14 +12,15 @@ from harness_plugins.kueue.state.workload import Workload
 
 
 def may_borrow(spec: ClusterQueue) -> bool:
-    """Whether others may be preempted although the queue borrows with the incoming."""
+    """Returns True if other queues' workloads may be preempted although the queue would borrow."""
     return spec.preemption.borrow_within_cohort != "Never"
 
 
 def may_preempt_for(spec: ClusterQueue, amount: int, nominal: int, *, fair: bool) -> bool:
-    """Whether anybody may be preempted for an amount of a flavor-resource that the whole tree lacks.
+    """Returns True if any preemption is allowed for an amount of a flavor-resource that the whole tree lacks.
 
-    Who would borrow for it preempts nobody unless it may while it borrows, or with fair sharing reclaims.
+    A queue that would borrow for it may not preempt, unless it may do so while borrowing, or reclaims with
+    fair sharing.
     """
     reclaims = fair and spec.preemption.reclaim_within_cohort != "Never"
     return amount <= nominal or may_borrow(spec) or reclaims

@@ -15,7 +15,7 @@ from harness_plugins.kueue.state.workload import Workload
 
 
 def has_candidate(holders: Holders, mask: int, allowed: Allowed) -> bool:
-    """Whether any holder of a queue's quota may be preempted and uses what is needed."""
+    """Returns True if any holder of a queue's quota may be preempted and uses what is needed."""
     workloads = holders.workloads
     if not holders.evicted and (not workloads or workloads[0].priority >= allowed.below):
         return False
@@ -33,7 +33,7 @@ def all_candidates(holders: Holders, mask: int, allowed: Allowed) -> Iterator[Wo
 
 
 def candidates_in_order(holders: Holders, mask: int, allowed: Allowed) -> Iterator[Workload]:
-    """Holders of a queue's quota that may be preempted and use what is needed, those that are going first."""
+    """Holders of a queue's quota that may be preempted and use what is needed; leaving ones come first."""
     rest = candidates_of(holders, mask, allowed, evicted=False)
     return chain(candidates_of(holders, mask, allowed, evicted=True), rest) if holders.evicted else rest
 
@@ -42,11 +42,11 @@ def candidates_of(holders: Holders, mask: int, allowed: Allowed, *, evicted: boo
     """Holders of a queue's quota that a policy allows to preempt and that use what is needed, in order.
 
     Args:
-        holders: those of the queue. Where it orders by usage, holders of the LocalQueue with the highest
-            usage go first, but those of LocalQueues that cannot be told apart keep their order.
+        holders: those of the queue. If it orders by usage, holders of the LocalQueue with the highest usage
+            come first. Holders of LocalQueues that cannot be told apart keep their order.
         mask: the flavor-resources that are needed.
         allowed: what the policy allows.
-        evicted: look at those that are going anyway, else at the others.
+        evicted: True for holders that are already leaving, else the others.
     """
     workloads = holders.workloads
     if evicted:
@@ -77,7 +77,7 @@ def preemptible(workloads: list[Workload], mask: int, allowed: Allowed) -> Itera
 
 
 def _most_used_first(found: list[Workload]) -> list[Workload]:
-    """Candidates by the usage of their LocalQueues, at equal usage in the order in which they are given."""
+    """Candidates by the usage of their LocalQueues; at equal usage they keep their order."""
     if any(each.local_queue is not None and each.local_queue.namesakes for each in found):
         # Two namesakes keep their order and others may stand between them: not all of it need be an order.
         # What is decided by chance in Kueue then is decided by the order given here.

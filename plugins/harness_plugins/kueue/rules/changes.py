@@ -1,4 +1,4 @@
-"""What Kueue's controllers do when a ClusterQueue or a Cohort changes.
+"""The effects of Kueue's controllers when a ClusterQueue or a Cohort changes.
 
 Upstream: `UpdateClusterQueue` and `AddOrUpdateCohort` in pkg/cache/scheduler/cache.go and
 pkg/cache/queue/manager.go, called by the controllers of ClusterQueues and Cohorts.
@@ -18,20 +18,20 @@ from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
 
 KINDS = ("ClusterQueue", "Cohort")
-"""The kinds of objects whose changes a scheduler's queues and quotas follow."""
+"""The kinds of objects whose changes affect a scheduler's queues and quotas."""
 
 _STOPPED = {"ClusterQueue": "ClusterQueueStopped", "LocalQueue": "LocalQueueStopped"}
 _UNRESERVED = "Inadmissible"
-"""Why one that waits for admission checks loses its reservation when its queue is stopped."""
+"""Why a workload loses its reservation while it waits for admission checks: its queue is stopped."""
 
 
 @final
 class Removed:
-    """ClusterQueues that were deleted: what is left of them.
+    """The remains of ClusterQueues that were deleted.
 
-    One whose quota somebody holds is only about to be deleted (its finalizer is `resource-in-use`): it takes
-    nobody, and lends its quota until the last one is gone. Then it has no quota any more, and whoever waits
-    in it waits until there is a ClusterQueue of that name again.
+    While a workload holds its quota, deletion is only pending (its finalizer is `resource-in-use`). The queue
+    then admits no workload, and lends its quota until the last holder is gone. After that it has no quota any
+    more, and its waiting workloads wait until there is a ClusterQueue of that name again.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Removed:
         return bool(self._specs)
 
     def edit(self, edit: Edit, cache: Cache) -> None:
-        """A ClusterQueue was deleted, or is there again; the cache is that of before."""
+        """A ClusterQueue was deleted, or exists again; the cache is the former one."""
         if edit.kind != "ClusterQueue":
             return
         if edit.after is None:
@@ -51,7 +51,7 @@ class Removed:
             self._specs.pop(edit.name, None)
 
     def gone(self, cache: Cache, queue: ClusterQueueState) -> bool:
-        """Whether nobody holds quota of a deleted ClusterQueue any more, which ends it."""
+        """Returns True if no workload holds quota of a deleted ClusterQueue any more, which ends it."""
         spec = self._specs.get(queue.name)
         if spec is None or not spec.resource_groups or any(cache.holders[queue.node].everybody):
             return False
@@ -59,17 +59,17 @@ class Removed:
         return True
 
     def among(self, cluster: Cluster) -> Cluster:
-        """The cluster with what is left of them."""
+        """The cluster with the remains of deleted ClusterQueues."""
         if not self._specs:
             return cluster
         return replace(cluster, cluster_queues={**cluster.cluster_queues, **self._specs})
 
 
 def outdates(edit: Edit, cache: Cache) -> bool:
-    """Whether a change raises the generations in its tree, so that older scan memories are outdated.
+    """Returns True if a change raises the generations in its tree, which outdates older scan memories.
 
-    A Cohort's does. That of a ClusterQueue does where quotas or limits change, or where it hangs below a
-    cohort that has a parent. The controller of Cohorts then computes the whole tree anew.
+    A change of a Cohort does. A change of a ClusterQueue does if its quotas or limits change, or if its
+    cohort has a parent. The controller of Cohorts then computes the whole tree anew.
     """
     if edit.kind != "ClusterQueue" or edit.before is None or edit.after is None:
         return True
@@ -80,7 +80,7 @@ def outdates(edit: Edit, cache: Cache) -> bool:
 
 
 def tree_of(edit: Edit, cache: Cache) -> dict[str, ClusterQueueState]:
-    """The ClusterQueues of the tree in which an object is, by name; none where it is in none."""
+    """The ClusterQueues of an object's tree, by name; empty if it is in none."""
     nodes = cache.tree.queues if edit.kind == "ClusterQueue" else cache.tree.cohorts
     node = nodes.get(edit.name)
     if node is None:
@@ -90,12 +90,12 @@ def tree_of(edit: Edit, cache: Cache) -> dict[str, ClusterQueueState]:
 
 
 def changed(edit: Edit, after: Machinery, concerned: dict[str, ClusterQueueState]) -> None:
-    """Raise generations, and let everything inadmissible in the trees concerned try again.
+    """Raises generations, and requeues everything inadmissible in the trees concerned.
 
     Args:
-        edit: what changes.
-        after: what the scheduler works with from now on.
-        concerned: the queues of the tree in which the object was before.
+        edit: the change.
+        after: the scheduler's new machinery.
+        concerned: the queues of the object's former tree.
     """
     concerned = concerned | tree_of(edit, after.cache)
     raised = outdates(edit, after.cache)
@@ -108,15 +108,15 @@ def changed(edit: Edit, after: Machinery, concerned: dict[str, ClusterQueueState
 def leaving(
     edit: Edit, workloads: Iterable[Workload], admitted: Callable[[Workload], bool]
 ) -> list[tuple[Workload, str]]:
-    """Who has to go because a queue is stopped, by name, with the reason.
+    """The workloads that must leave because a queue is stopped, by name, with the reason.
 
     Upstream: `reconcileOnClusterQueueActiveState` and `reconcileOnLocalQueueActiveState` in
     pkg/controller/core/workload_controller.go.
 
     Args:
-        edit: what changes.
-        workloads: all that there are.
-        admitted: whether one that holds quota waits for no admission check any more.
+        edit: the change.
+        workloads: all present workloads.
+        admitted: says whether a holder of quota no longer waits for admission checks.
     """
     if edit.kind not in _STOPPED:
         return []
@@ -148,7 +148,7 @@ def _is_of(workload: Workload, edit: Edit) -> bool:
 
 @final
 class ClosedQueues:
-    """LocalQueues that are stopped, who waits for their restart, and whose queue does not exist yet.
+    """Stopped LocalQueues with the workloads that wait for their restart, and jobs whose queue is to come.
 
     Args:
         cluster: the LocalQueues.
@@ -175,7 +175,7 @@ class ClosedQueues:
         self._outside[workload] = None
 
     def follow(self, edit: Edit) -> list[Workload]:
-        """A LocalQueue changes; answers those who may queue again, by name."""
+        """A LocalQueue changes; returns the workloads that may queue again, by name."""
         namespace, name = edit.name.split("/", 1)
         if _stop_policy(edit.after) != "None":
             self._stopped[namespace, name] = _stop_policy(edit.after)
@@ -187,7 +187,7 @@ class ClosedQueues:
         return free
 
     def shut_out(self, edit: Edit, workloads: Iterable[Workload]) -> list[Workload]:
-        """Those who wait in their ClusterQueue, and may not because their LocalQueue is stopped."""
+        """The workloads that wait in their ClusterQueue, but may not, as their LocalQueue is stopped."""
         if edit.kind != "LocalQueue" or _stop_policy(edit.after) == "None":
             return []
         found = [each for each in workloads if not each.has_quota and _is_of(each, edit)]

@@ -52,7 +52,7 @@ class _Source(NamedTuple):
 class _Phase(NamedTuple):
     """Queues whose candidates are considered in one common order.
 
-    `while_borrowing`: what has a priority below this goes for `InCohortReclaimWhileBorrowing`.
+    `while_borrowing`: candidates with a priority below this get the reason `InCohortReclaimWhileBorrowing`.
     """
 
     sources: list[_Source]
@@ -62,21 +62,21 @@ class _Phase(NamedTuple):
 
 @final
 class ClassicPreemption:
-    """Chooses whom to preempt by the classic rules.
+    """Chooses targets by the classic rules.
 
     Args:
-        cache: who holds which quota.
+        cache: the holders of quota.
     """
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
 
     def find_targets(self, incoming: Incoming) -> list[Target]:
-        """Choose whom to preempt."""
+        """Chooses the targets."""
         return self.search(incoming)[0]
 
     def search(self, incoming: Incoming) -> tuple[list[Target], bool]:
-        """Choose whom to preempt, and say whether the only target is all that was ever taken."""
+        """Chooses the targets, and says whether the only target is the only workload that was ever taken."""
         tree, queue = self._cache.tree, incoming.queue
         preemption = queue.spec.preemption
         preemptor = incoming.workload
@@ -116,7 +116,7 @@ class ClassicPreemption:
         return [], False
 
     def obstacle(self, incoming: Incoming) -> Obstacle:
-        """Why nobody is found: which field keeps candidates away, or that they are too little."""
+        """Why there are no targets: the field that protects candidates, or that they are not enough."""
         cache, queue, preemptor = self._cache, incoming.queue, incoming.workload
         tree, mask, preemption = cache.tree, incoming.mask, queue.spec.preemption
         holders = cache.holders[queue.node]
@@ -146,7 +146,7 @@ class ClassicPreemption:
 
 
 def cells_over_nominal(tree: QuotaTree, incoming: Incoming) -> tuple[int, ...]:
-    """The flavor-resources where the queue would use more than it has itself, with the incoming."""
+    """The flavor-resources whose own quota the queue, with the incoming, would exceed."""
     first, usage, nominal = incoming.queue.node * tree.width, tree.usage, tree.nominal
     return tuple(
         cell for cell, amount in incoming.requests if usage[first + cell] + amount > nominal[first + cell]
@@ -154,7 +154,7 @@ def cells_over_nominal(tree: QuotaTree, incoming: Incoming) -> tuple[int, ...]:
 
 
 def over_nominal(tree: QuotaTree, incoming: Incoming) -> bool:
-    """Whether the queue would use more than it has itself of anything, with the incoming."""
+    """Returns True if the queue, with the incoming, would use more than its own quota of anything."""
     first, usage, nominal = incoming.queue.node * tree.width, tree.usage, tree.nominal
     for cell, amount in incoming.requests:
         at = first + cell
@@ -166,7 +166,7 @@ def over_nominal(tree: QuotaTree, incoming: Incoming) -> bool:
 def _reclaimable(
     cache: Cache, incoming: Incoming, allowed: Allowed, *, priority_usable: bool
 ) -> tuple[list[_Source], list[_Source]]:
-    """Queues of other tenants to reclaim from: those that the hierarchy puts below us, and the rest."""
+    """Other queues to reclaim from: those over which the hierarchy gives an advantage, and the rest."""
     hierarchy: list[_Source] = []
     priority: list[_Source] = []
     for advantage, source in _sources(cache, incoming, allowed, priority_usable=priority_usable):
@@ -177,11 +177,11 @@ def _reclaimable(
 def _sources(
     cache: Cache, incoming: Incoming, allowed: Allowed, *, priority_usable: bool
 ) -> Iterator[tuple[bool, _Source]]:
-    """Queues of other tenants to reclaim from, and whether the hierarchy puts them below us.
+    """Other queues to reclaim from, and whether the hierarchy gives the preemptor an advantage over them.
 
-    On the way up the cohorts, we have the advantage from the level ABOVE the first node whose own quota
-    covers what is left of the request. Each level's free kept quota makes the request smaller. The rest is
-    left out where it could not be used.
+    On the way up the cohorts, the advantage begins at the level ABOVE the first node whose own quota covers
+    the rest of the request. Each level's free kept quota makes the request smaller. Queues without an
+    advantage are left out if they could not be used.
     """
     tree, queue = cache.tree, incoming.queue
     advantage = True
@@ -208,7 +208,7 @@ def _below(
     skipped: int,
     guards: tuple[int, ...],
 ) -> Iterator[_Source]:
-    """The queues below a cohort that use more than they have and hold a candidate."""
+    """The queues below a cohort that use more than their own quota and hold a candidate."""
     tree = cache.tree
     width, usage, subtree, need = tree.width, tree.usage, tree.subtree, incoming.need
     for node in tree.children[cohort]:
@@ -228,16 +228,17 @@ def _below(
 
 
 def _under_nominal(tree: QuotaTree, incoming: Incoming) -> bool:
-    """Whether the queue uses less than its nominal quota of everything needed, without the incoming."""
+    """Returns True if the queue, without the incoming, is below its nominal quota of everything needed."""
     first = incoming.queue.node * tree.width
     return all(tree.usage[first + cell] < tree.nominal[first + cell] for cell in incoming.need)
 
 
 def _by_priority(sources: list[_Source], allowed: Allowed, incoming: Incoming, *, borrowing: bool) -> _Phase:
-    """The phase over queues that the hierarchy does not put below us.
+    """The phase over queues without an advantage by the hierarchy.
 
-    Which of their workloads may go while we borrow is up to `borrowWithinCohort`: only those of lower
-    priority, and none above its threshold. Without borrowing all may go, each for its own reason.
+    `borrowWithinCohort` decides which of their workloads may be preempted while the preemptor borrows: only
+    those of lower priority, and none above its threshold. Without borrowing all may be preempted, each for
+    its own reason.
     """
     below = reclaimed_while_borrowing(incoming.queue.spec, incoming.workload)
     if borrowing and below < allowed.below:
@@ -248,9 +249,9 @@ def _by_priority(sources: list[_Source], allowed: Allowed, incoming: Incoming, *
 def _attempt(
     tree: QuotaTree, incoming: Incoming, phases: list[_Phase], *, borrowing: bool
 ) -> tuple[list[Target], bool]:
-    """Preempt candidates one after another until the incoming fits; the tree is left as it was.
+    """Preempts candidates one after another until the incoming fits; the tree is left as it was.
 
-    Answers also whether the first one was enough.
+    Returns also whether the first one was enough.
     """
     node, need, cells = incoming.queue.node, incoming.need, incoming.cells
     targets: list[Target] = []
@@ -289,7 +290,7 @@ def _in_order(
 
     Usage of LocalQueues counts within a queue, not between queues.
 
-    Yields the number of the source with each candidate; sources in `protected` are left out from then on.
+    Yields the number of the source with each candidate; from then on, sources in `protected` are left out.
     """
     heads: list[tuple[Rank, int, Workload, Iterator[Workload]]] = []
     for at, (holders, _) in enumerate(phase.sources):

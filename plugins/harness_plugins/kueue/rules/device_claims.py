@@ -1,8 +1,8 @@
-"""What devices that pods claim count as, and which claims Kueue refuses.
+"""The amounts that claimed devices count as, and the claims that Kueue refuses.
 
 Upstream: `handleDRA` in pkg/controller/core/workload_controller.go, and `countDevicesPerClass` and
-`GetResourceRequestsForResourceClaimTemplates` in pkg/dra/claims.go (KEP 2941). Whether enough devices match
-the selectors of a request is not known here: they are taken to be there.
+`GetResourceRequestsForResourceClaimTemplates` in pkg/dra/claims.go (KEP 2941). The model does not know
+whether enough devices match the selectors of a request; it assumes so.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Claims: TypeAlias = Sequence[Mapping[str, Any]]
 
 
 class _RefusedError(Exception):
-    """Kueue takes no workload with such a claim."""
+    """Kueue admits no workload with such a claim."""
 
 
 @final
@@ -28,7 +28,7 @@ class DeviceClaims:
     """Counts the devices that pods claim, by their classes.
 
     Args:
-        cluster: the templates of claims, and what Kueue's Configuration says of classes.
+        cluster: the templates of claims, and the classes in Kueue's Configuration.
         gates: the feature gates and the rules of the release.
     """
 
@@ -41,11 +41,11 @@ class DeviceClaims:
         self._gate = "KueueDRAIntegration" if gates.kueue_dra_integration else "DynamicResourceAllocation"
 
     def __call__(self, claims: Sequence[tuple[str, Claims]], namespace: str) -> Claimed:
-        """What the claims of the pods of a job in a namespace count as.
+        """The amounts that the claims of a job's pods in a namespace count as.
 
         Args:
             claims: the claims of a pod of each pod set, with its name.
-            namespace: where the templates are.
+            namespace: the namespace of the templates.
         """
         nothing: tuple[Mapping[str, int], ...] = tuple(frozen() for _ in claims)
         named = [each for _, several in claims for each in several]
@@ -99,7 +99,7 @@ class DeviceClaims:
         return found
 
     def _why_refused(self, request: DeviceRequest) -> str:
-        """Why a release since 0.15 takes no such request; "" where it does."""
+        """Why a release since 0.15 refuses such a request; "" if it does not."""
         if request.alternatives:
             return "FirstAvailable device selection is not supported"
         if request.selects and not self._rules.takes_device_selectors:
@@ -110,5 +110,5 @@ class DeviceClaims:
 
 
 def _names_any(claim: Mapping[str, Any]) -> bool:
-    """Whether an entry names a claim, or a template of one."""
+    """Returns True if an entry names a claim, or a template of one."""
     return any(claim.get(name) is not None for name in ("resourceClaimName", "resourceClaimTemplateName"))

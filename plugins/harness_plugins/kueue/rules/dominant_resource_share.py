@@ -1,7 +1,7 @@
-"""The dominant resource share: how much more a node takes than it has, against what there is to lend.
+"""The dominant resource share: a node's usage beyond its own quota, relative to what can be lent.
 
-Kueue computes it in double precision and decides by it unrounded, so the same operations are done here in
-the same order.
+Kueue computes it in double precision and decides by the unrounded value. So the same operations are done here
+in the same order.
 
 Upstream: `dominantResourceShare` in pkg/cache/scheduler/fair_sharing.go (KEP 1714).
 """
@@ -18,33 +18,33 @@ from harness.models.quota import NO_PARENT, QuotaTree, plus
 from harness_plugins.kueue.state.amounts import Amounts
 
 Share = tuple[bool, float]
-"""A weighted share that compares as Kueue does: infinite ones (weight 0) after all others, by their ratio."""
+"""A weighted share that compares as in Kueue: infinite ones (weight 0) after all others, by their ratio."""
 
 NOTHING: Share = (False, 0.0)
 
 
 class Shares(Protocol):
-    """The shares of the nodes of a quota tree, as its usage is at the time of asking."""
+    """The shares of the nodes of a quota tree, by its usage at the time of the call."""
 
     def of(self, node: int) -> tuple[bool, Share]:
-        """Whether a node takes more than it has of anything, and its weighted share.
+        """Returns whether a node uses more than its own quota of anything, and its weighted share.
 
         A root has no share. Quota that cannot be lent counts as borrowed, but has weight 0.
         """
 
     def ratio(self, node: int) -> float:
-        """A node's share before its weight counts: in thousandths of what could be lent to it."""
+        """A node's share before weighting: in thousandths of what could be lent to it."""
 
 
 @final
 class DominantResourceShares:
-    """The shares of the nodes of a quota tree; each follows from the node's own usage.
+    """The shares of the nodes of a quota tree; each depends only on the node's own usage.
 
     Args:
         tree: the quota tree.
         weights: node -> fair-sharing weight.
-        counts_unlendable: whether a node counts as borrowing when it takes more than its own quota, though
-            nobody could lend it that amount. Before PR 9738 a node with a share of 0 did not.
+        counts_unlendable: whether a node counts as borrowing when it uses more than its own quota, though no
+            node could lend it that amount. Before PR 9738 a node with a share of 0 did not.
     """
 
     __slots__ = ("_columns", "_counts_unlendable", "_tree", "_weights")
@@ -69,7 +69,7 @@ class DominantResourceShares:
             )
 
     def of(self, node: int) -> tuple[bool, Share]:
-        """Whether a node takes more than it has of anything, and its weighted share."""
+        """Returns whether a node uses more than its own quota of anything, and its weighted share."""
         return self.weighted(node, self.parts(node))
 
     def ratio(self, node: int) -> float:
@@ -82,13 +82,13 @@ class DominantResourceShares:
         return [[at - first for at in (cell, *others)] for _, cell, others in self._columns[node]]
 
     def parts(self, node: int) -> list[float]:
-        """What a node takes of each resource beyond what it has, see `part`."""
+        """A node's usage of each resource beyond its own quota, see `part`."""
         return [self.part(node, place) for place in range(len(self._columns[node]))]
 
     def part(self, node: int, place: int) -> float:
-        """What a node takes of a resource beyond what it has, in thousandths of what could be lent to it.
+        """A node's usage of a resource beyond its own quota, in thousandths of what could be lent to it.
 
-        Negative where it takes no more than it has.
+        Negative if it uses no more than its own quota.
         """
         usage, subtree = self._tree.usage, self._tree.subtree
         lendable, cell, others = self._columns[node][place]
@@ -103,7 +103,7 @@ class DominantResourceShares:
         return over * 1000.0 / lendable if lendable > 0.0 else 0.0
 
     def weighted(self, node: int, parts: Sequence[float]) -> tuple[bool, Share]:
-        """What `of` answers, given what the node takes of each resource."""
+        """The result of `of`, given the node's usage of each resource beyond its own quota."""
         ratio = max(parts, default=-1.0)
         if ratio <= 0.0:
             return ratio == 0.0 and self._counts_unlendable, NOTHING
@@ -114,9 +114,9 @@ class DominantResourceShares:
 
 
 def share_without(tree: QuotaTree, shares: Shares, node: int, amounts: Amounts) -> Share:
-    """The weighted share that a node would have if it used so much less.
+    """The weighted share that a node would have with this much less usage.
 
-    Nothing but the node is touched: a share follows from the node's own usage.
+    Only the node's own usage matters, so nothing else is changed.
     """
     usage, first, end = tree.usage, node * tree.width, (node + 1) * tree.width
     before = usage[first:end]
@@ -134,7 +134,7 @@ def published(share: Share) -> int:
 
 
 def weights_of(tree: QuotaTree, cluster: Cluster, instead: Mapping[str, float]) -> list[float]:
-    """Node -> fair-sharing weight; `instead` goes before what the manifests say."""
+    """Node -> fair-sharing weight; `instead` takes precedence over the manifests."""
     weights = [1.0] * len(tree.names)
     for nodes, specs in ((tree.cohorts, cluster.cohorts), (tree.queues, cluster.cluster_queues)):
         for name, node in nodes.items():
@@ -144,7 +144,7 @@ def weights_of(tree: QuotaTree, cluster: Cluster, instead: Mapping[str, float]) 
 
 
 def _lendable(tree: QuotaTree, parent: int) -> dict[str, float]:
-    """Resource -> what a node below `parent` could reach at most, over all flavors of the whole tree."""
+    """Resource -> the most that a node below `parent` could reach, over all flavors of the whole tree."""
     total: dict[str, int] = {}
     for cell in tree.declared[tree.root[parent]]:
         resource = tree.flavor_resources[cell].resource

@@ -1,4 +1,4 @@
-"""A head in a cycle, and what becomes of it.
+"""A head in a cycle, and its outcome.
 
 Upstream: `entry` in pkg/scheduler/scheduler.go.
 """
@@ -20,17 +20,17 @@ class Entry:
 
     Attributes:
         workload: the head.
-        assignment: what it was assigned.
-        resumed: whether the scan went on after flavors that were tried before.
-        marked: whether it is the one of its queue that last issued preemptions.
-        reason: why it is not admitted, "" as long as it may be. One that has a reason from the start changes
+        assignment: its assignment.
+        resumed: whether the scan continued after flavors that were tried before.
+        marked: whether it is the workload of its queue that last issued preemptions.
+        reason: why it is not admitted, "" as long as it may be. An entry with a reason from the start changes
             nothing when it is served.
-        reserved: whether those that are served after it see something as taken for it.
-        preempts: whether workloads were told to go for it that were not going already.
-        newly_marked: whether it became the one of its queue that last issued preemptions.
-        inadmissible: whether it waits for quota to become free from now on.
-        second: what is tried once more; None for a head.
-        placed: where all pods of that are to be; () where they have no place.
+        reserved: whether later entries see something as taken for it.
+        preempts: whether workloads were told to leave for it that were not leaving already.
+        newly_marked: whether it became the workload of its queue that last issued preemptions.
+        inadmissible: whether it waits from now on for quota to become free.
+        second: the second pass; None for a head.
+        placed: the new places of all pods of the second pass; () if they have no place.
     """
 
     __slots__ = (
@@ -62,6 +62,8 @@ class Entry:
 
 
 Order: TypeAlias = Callable[[list[Entry]], Iterator[Entry]]
-"""Yields the entries of a cycle in the order in which they are served. It is asked for the next one only when
-the one before was served, so that it may look at what that changed. It may leave out entries that have a
-reason from the start, where their turn does not matter to others."""
+"""Yields the entries of a cycle in the order in which they are served.
+
+It is asked for the next one only after the one before was served, so that it may use what that changed. It
+may leave out entries that have a reason from the start, if their turn does not matter to others.
+"""

@@ -57,7 +57,7 @@ Key = tuple[bool, bool, Share, int, int, str, int]
 
 @final
 class FairOrder:
-    """In each tree of cohorts, the entry goes first that would leave the smallest share.
+    """In each tree of cohorts, the entry that would leave the smallest share comes first.
 
     At every cohort the best of each child meet; their shares are those of the children, as they would be
     with the entry admitted. Only what an entry changes is computed again: the nodes above its queue. The
@@ -126,7 +126,7 @@ class FairOrder:
         best: dict[int, tuple[Key, Entry]],
         heaps: dict[int, list[tuple[Key, int]]],
     ) -> None:
-        """Find who wins in a cohort now, and enter it in the cohort above."""
+        """Finds the present winner of a cohort, and enters it in the cohort above."""
         heap = heaps[cohort]
         while heap and (heap[0][1] not in best or best[heap[0][1]][0] != heap[0][0]):
             heappop(heap)

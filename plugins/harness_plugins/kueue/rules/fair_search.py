@@ -28,11 +28,11 @@ from harness_plugins.kueue.state.workload import Workload
 
 @final
 class Candidates:
-    """The candidates of each queue in their order; those of a queue are looked for when it is asked for them.
+    """The candidates of each queue in their order, found when a queue is first asked for them.
 
     Args:
-        cache: who holds which quota.
-        incoming: who asks for room.
+        cache: the holders of quota.
+        incoming: the workload that asks for room.
         within: what the policy of its queue allows there; None for nothing.
         reclaim: what it allows in other queues.
     """
@@ -62,7 +62,7 @@ class Candidates:
         return head
 
     def pop(self, queue: ClusterQueueState) -> Workload:
-        """Take the next candidate of a queue, which `head` has told of."""
+        """Takes the next candidate of a queue, the one that `head` returned."""
         heads = self._heads
         head = heads[queue]
         assert head is not None
@@ -70,11 +70,11 @@ class Candidates:
         return head
 
     def may_have(self, queue: ClusterQueueState) -> bool:
-        """Whether a queue may have a next candidate, as far as is known."""
+        """Returns True if a queue may have a next candidate, as far as is known."""
         return queue not in self._heads or self._heads[queue] is not None
 
     def leave(self, queue: ClusterQueueState) -> None:
-        """A queue has no more candidates."""
+        """Notes that a queue has no more candidates."""
         self._heads[queue] = None
 
 
@@ -83,8 +83,8 @@ class FairSearch:
     """One search: the incoming counts as admitted, and targets as gone.
 
     Attributes:
-        targets: what was taken so far; out of the tree.
-        cells: the flavor-resources that targets are out of the tree with; None for all of them.
+        targets: the targets so far; they are out of the tree.
+        cells: the flavor-resources with which targets are out of the tree; None for all of them.
     """
 
     __slots__ = (
@@ -114,12 +114,12 @@ class FairSearch:
         self.cells: list[int] | None = None
 
     def run(self, queues: list[ClusterQueueState], strategies: tuple[str, ...], *, takes_back: bool) -> bool:
-        """Take targets until the incoming fits; answers whether it does.
+        """Takes targets until the incoming fits; returns whether it does.
 
         Args:
             queues: those that may have candidates.
             strategies: one or two strategies.
-            takes_back: take from others without comparing shares.
+            takes_back: whether to take from others without comparing shares.
         """
         if self._by_first_strategy(queues, to_final=strategies[0] == TO_FINAL_SHARE, takes_back=takes_back):
             return True
@@ -133,9 +133,9 @@ class FairSearch:
     def _by_first_strategy(
         self, queues: list[ClusterQueueState], *, to_final: bool, takes_back: bool
     ) -> bool:
-        """Take what the first strategy allows.
+        """Takes what the first strategy allows.
 
-        `to_final`: compare with the share that the other side ends up with, not that it has now.
+        `to_final`: compare with the final share of the other side, not its present one.
         """
         own, candidates = self._own, self._candidates
         if self._flat and not takes_back and candidates.head(own) is None:
@@ -161,11 +161,11 @@ class FairSearch:
         return False
 
     def _worth_asking(self, queues: list[ClusterQueueState]) -> list[ClusterQueueState]:
-        """Those that may still give something up by shares, once the own queue gives up nothing more.
+        """Queues that may still give up a workload by shares, once the own queue gives up no more.
 
-        Neither strategy takes from a side with a smaller share than the own side has, and from one with the
-        same share only what makes no difference to it. The own sides keep their shares up to the first cohort
-        below which something may be taken. Where some side has more, equal ones are not looked at closely.
+        Neither strategy takes from a side with a smaller share than the own side. From a side with the same
+        share, it takes only what does not change that share. The own sides keep their shares up to the first
+        cohort below which something may be taken. If some side has more, equal ones are not examined closely.
         """
         of, holders = self._shares.of, self._cache.holders
         if self._flat:
@@ -201,7 +201,7 @@ class FairSearch:
         return []
 
     def _by_second_strategy(self) -> bool:
-        """Go through what the first strategy refused, at most one target a queue."""
+        """Goes through what the first strategy refused, at most one target per queue."""
         retry, shares = self._retry, self._shares
         ordering = ordering_of(self._cache, shares, self._own, list(retry), retry.get)
         while (queue := ordering.next()) is not None:
@@ -250,7 +250,7 @@ class FairSearch:
         return None
 
     def _passes(self, queue: ClusterQueueState, usage: Amounts, theirs: int, share: Share) -> bool:
-        """Whether a queue's side would still have no smaller share without a holder of as much."""
+        """Returns True if a queue's side would still have no smaller share without a holder of this usage."""
         if theirs == queue.node:
             final = share_without(self._tree, self._shares, theirs, usage)
             return less_than_or_equal_to_final_share(share, final)
@@ -260,10 +260,10 @@ class FairSearch:
         return less_than_or_equal_to_final_share(share, final)
 
     def _take(self, workload: Workload, reason: str) -> bool:
-        """Make a candidate a target; answers whether the incoming fits now.
+        """Makes a candidate a target; returns whether the incoming fits now.
 
-        What the incoming does not ask for only counts in shares, which nobody compares once it fits. Of
-        many resources each is asked for alone, and one target is nearly always enough.
+        Amounts that the incoming does not request count only in shares, which do not matter once it fits. Of
+        many resources each is checked alone, and one target is nearly always enough.
         """
         tree, targets, cells = self._tree, self.targets, self._incoming.cells
         remove(tree, workload, cells)

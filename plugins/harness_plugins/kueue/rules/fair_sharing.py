@@ -1,4 +1,4 @@
-"""Fair-sharing preemption: from whoever takes the largest share, as long as that makes shares more equal."""
+"""Fair-sharing preemption: from the largest share first, as long as that makes shares more equal."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _SHARE = itemgetter(0)
 
 
 class Outcome(NamedTuple):
-    """How a search for targets went.
+    """The outcome of a search for targets.
 
     Attributes:
-        targets: whom to preempt; empty where that cannot help.
+        targets: the workloads to preempt; empty if that cannot help.
         queues: the queues that may have had candidates.
         share: of the incoming's queue, with the incoming.
         takes_back: whether the incoming took without comparing shares.
-        taken: what was taken in vain.
+        taken: the workloads that were taken in vain.
         alone: whether the target is the only one that was taken.
     """
 
@@ -55,16 +55,16 @@ class Outcome(NamedTuple):
 
 @final
 class FairSharing:
-    """Chooses whom to preempt by shares.
+    """Chooses targets by shares.
 
     Args:
-        cache: who holds which quota.
+        cache: the holders of quota.
         shares: the shares of all nodes.
         strategies: one or two of `LessThanOrEqualToFinalShare` and `LessThanInitialShare`.
-        within_nominal: whether a queue that stays within its nominal quota takes back what is its own
-            without comparing shares (the gate FairSharingPreemptWithinNominal).
-        crashed: hears of those for whom the search is not over when the candidates of a queue without cohort
-            are; None where it is (since PR 10891).
+        within_nominal: whether a queue that stays within its nominal quota reclaims its own quota without
+            comparing shares (the gate FairSharingPreemptWithinNominal).
+        crashed: is called for workloads whose search continues after the last candidate of a queue without
+            cohort. None if the search ends there (since PR 10891).
 
     Attributes:
         shares, strategies, crashed: as given.
@@ -86,11 +86,11 @@ class FairSharing:
         self.strategies = strategies
 
     def find_targets(self, incoming: Incoming) -> list[Target]:
-        """Choose whom to preempt."""
+        """Chooses the targets."""
         return self.search(incoming).targets
 
     def search(self, incoming: Incoming) -> Outcome:
-        """Choose whom to preempt, and say how that went. The cache is left as it was."""
+        """Chooses the targets, and returns the outcome of the search. The cache is left as it was."""
         cache, own, workload = self._cache, incoming.queue, incoming.workload
         preemption = own.spec.preemption
         within = allowed_by(preemption.within_cluster_queue, workload)
@@ -117,7 +117,7 @@ class FairSharing:
         return Outcome(targets if done else [], queues, share, takes_back, [] if done else targets, alone)
 
     def obstacle(self, incoming: Incoming) -> Obstacle:
-        """Why nobody is found: who else there is, and which shares keep them."""
+        """Why there are no targets: the other workloads, and the shares that protect them."""
         cache, own, workload = self._cache, incoming.queue, incoming.workload
         mask, preemption, holders = incoming.mask, own.spec.preemption, cache.holders
         within = allowed_by(preemption.within_cluster_queue, workload)
@@ -169,13 +169,13 @@ class FairSharing:
         reclaim: Allowed,
         taken: tuple[Workload, ...],
     ) -> Compared | None:
-        """The shares that keep the next candidate of the side with the largest share.
+        """The shares that protect the next candidate of the side with the largest share.
 
         Args:
-            incoming: who looks for somebody to preempt.
+            incoming: the workload that looks for targets.
             ranked: the queues that may have candidates, by the shares of their sides.
             reclaim: what the policy of the incoming's queue allows in them.
-            taken: the candidates that were taken; out of the tree.
+            taken: the candidates that were taken; they are out of the tree.
         """
         cache, own, of = self._cache, incoming.queue, self.shares.of
         gone = set(taken)
@@ -209,14 +209,14 @@ class FairSharing:
         return Compared(candidate, sides, before, (share, final), self.strategies)
 
     def takes_back(self, incoming: Incoming) -> bool:
-        """Whether the queue, the incoming included, uses no more than its own of what is needed."""
+        """Returns True if the queue, with the incoming, uses no more than its own quota of what is needed."""
         return self._within_nominal and within_nominal(self._cache.tree, incoming.queue.node, incoming.need)
 
 
 def _borrowers(cache: Cache, own: ClusterQueueState, need: tuple[int, ...]) -> list[ClusterQueueState]:
     """The other queues of a tree that hold more than their nominal quota of something that is needed.
 
-    Nobody can be preempted where a cycle only reserves something.
+    Amounts that a cycle has only reserved offer no workload to preempt.
     """
     width, usage, nominal = cache.tree.width, cache.tree.usage, cache.tree.nominal
     if len(need) == 1:  # as nearly always: each search asks all queues for it

@@ -1,4 +1,4 @@
-"""Kueue's feature gates in one release, as far as they change decisions, with what changed without a gate."""
+"""Kueue's feature gates in one release that change decisions, and its changes without a gate."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ class Gates:
     Attributes:
         release: the release.
         rules: those of its rules that have no gate.
-        always_reclaims: whether who may reclaim from anybody always gets its quota back; previews forbid it.
+        always_reclaims: whether a queue that may reclaim from any workload always gets its quota back;
+            previews forbid it.
     """
 
     release: Release
@@ -67,7 +68,7 @@ def gates_from(
     Args:
         settings: the gates that are set.
         release: the release.
-        others: gates that are set and change nothing; they are refused alike.
+        others: gates that are set and have no effect; they are refused for the same reasons.
 
     Raises:
         OptionError: a gate that is not modelled, or with which that release of Kueue does not start.
@@ -83,7 +84,7 @@ def gates_from(
 
 
 def check_names(settings: Mapping[str, bool]) -> None:
-    """Make sure that gates are modelled, for some release.
+    """Checks that gates are modelled, for some release.
 
     Raises:
         OptionError: one is not, or no release of Kueue has it.

@@ -1,4 +1,4 @@
-"""Whether quota lets a workload in as things stand: a flavor assignment for which nobody is preempted."""
+"""Says whether quota admits a workload at present: by a flavor assignment without preemption."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from harness_plugins.kueue.state.workload import Workload
 
 @final
 class Fit:
-    """Looks for quota without preemption; the room in topologies has no part in it.
+    """Looks for quota without preemption; the room in topologies does not count.
 
     Args:
-        cache: who holds which quota.
+        cache: the holders of quota.
         offers: what queues can offer.
         gates: the feature gates.
         fair: whether fair sharing is on.
@@ -36,7 +36,7 @@ class Fit:
         self._assigner = Assigner(cache, fair=fair, gates=gates)
 
     def fits(self, workload: Workload) -> bool:
-        """Whether there is quota for a workload now; with partial admission, for as few pods as it allows."""
+        """Returns True if there is quota for a workload now, or, with partial admission, for fewer pods."""
         queue = workload.cluster_queue
         if not queue.usable or workload.place.namespace_mismatch or not workload.asks.valid:
             return False
@@ -55,7 +55,7 @@ class Fit:
 
 @final
 class _Nobody:
-    """An oracle that has nobody preempted, see `Oracle`."""
+    """An oracle that never finds targets, see `Oracle`."""
 
     __slots__ = ("_cache", "workload")
 

@@ -1,7 +1,7 @@
 """Flavor assignment: for each pod set and resource group the first flavor that is good enough, else the best.
 
-How good a flavor is follows from the quota that is available, from what could be borrowed, and from a trial
-search for workloads to preempt.
+The quality of a flavor depends on the available quota, on possible borrowing, and on a trial search for
+workloads to preempt.
 
 Upstream: `FlavorAssigner` in pkg/scheduler/flavorassigner/flavorassigner.go (KEP 582).
 """
@@ -43,14 +43,14 @@ from harness_plugins.kueue.state.last_assignment import START_OVER, Chosen, Trie
 
 @final
 class Assigner:
-    """Assigns flavors in the state that the cache is in.
+    """Assigns flavors in the present state of the cache.
 
     Args:
-        cache: who holds which quota.
+        cache: the holders of quota.
         fair: whether fair sharing is on.
         gates: the feature gates.
-        topologies: finds what workloads ask of topologies; None where no flavor has one.
-        assemble: makes assignments of the flavors chosen.
+        topologies: finds workloads' topology requests; None if no flavor has a topology.
+        assemble: makes assignments of the chosen flavors.
     """
 
     def __init__(
@@ -81,13 +81,13 @@ class Assigner:
         tried: Tried = (),
         allowed: Chosen | None = None,
     ) -> Assignment:
-        """Assign flavors to all pod sets, and find preemption targets where they are needed.
+        """Assigns flavors to all pod sets, and finds preemption targets if they are needed.
 
         Args:
             oracle: answers questions about the state for the workload.
             offers: what its queue offers to each pod set.
             counts: the pods of each pod set.
-            tried: where to go on; scans start at the flavor after.
+            tried: the flavors after which scans begin.
             allowed: the only flavors that may be taken, group by group.
         """
         assumed: dict[int, int] = {}
@@ -129,13 +129,13 @@ class Assigner:
         return assignment.with_targets(targets)
 
     def _is_free(self, count: int) -> bool:
-        """Whether this many pods need no quota, whatever they ask for."""
+        """Returns True if this many pods need no quota, whatever they request."""
         return not count and self._zero_needs_no_quota
 
     def _searched(self, usage: Amounts) -> Amounts:
-        """What targets are looked for: Kueue leaves out how many pods there are, where quotas count pods.
+        """The amounts for the search of targets: Kueue leaves out the number of pods, if quotas count pods.
 
-        A search ends as soon as all else fits, so that what it finds may still leave too few pods.
+        A search ends as soon as everything else fits, so its targets may still free too few pods.
         """
         if not self._pods:
             return usage
@@ -148,9 +148,9 @@ class Assigner:
         assignment: Assignment,
         offers: tuple[PodSetOffer, ...],
     ) -> tuple[Assignment, WorkloadTopology | None]:
-        """Place the pods beside those that are there, else as if nobody were: then others have to go.
+        """Places the pods besides the present ones, else as if there were none: then others must leave.
 
-        All that the placed pod sets take counts as what only preemption can give, also quota that is free.
+        All amounts of the placed pod sets count as amounts that only preemption can give, even free quota.
         """
         if assignment.mode == NO_FIT:
             return assignment, None
@@ -227,10 +227,10 @@ class Assigner:
         only: int | None,
         oracle: Oracle,
     ) -> Choice | None:
-        """Go through a group's flavors until one is good enough; answers the best seen.
+        """Goes through a group's flavors until one is good enough; returns the best one.
 
-        Where the next scan does not go on after it, the first flavor counts as the last one looked at. There
-        always seems to be another one then: whoever gets any flavor never becomes inadmissible.
+        If the next scan does not continue after it, the first flavor counts as the last one considered. Then
+        there always seems to be another one, and a workload that gets any flavor never becomes inadmissible.
         """
         is_preferred, is_better, is_enough, goes_on = self._scans[oracle.workload.cluster_queue]
         seen_all = START_OVER if goes_on else 0
@@ -257,7 +257,7 @@ class Assigner:
         return None if best is None else Choice(best[0], seen_all, best[1], best[2])
 
     def _quality(self, cell: int, amount: int, oracle: Oracle) -> Quality:
-        """How one flavor-resource stands when the workload takes `amount` of it."""
+        """The quality of one flavor-resource when the workload takes `amount` of it."""
         tree, queue = self._tree, oracle.workload.cluster_queue
         at = queue.node * tree.width + cell
         if amount > tree.potential_available[at]:

@@ -1,7 +1,7 @@
-"""Which flavors of a queue a job could use.
+"""The flavors of a queue that a job could use.
 
 Taints, node selectors, required node affinity and topologies decide whether a flavor suits a pod set at all.
-Quota has no part in it, nor has the room in a topology.
+Quota does not count here, nor does the room in a topology.
 
 Upstream: `checkFlavorForPodSets` in pkg/scheduler/flavorassigner.
 """
@@ -27,7 +27,7 @@ PODS = "pods"
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupOffer:
-    """What a resource group of a queue can offer to a pod set.
+    """The offer of a queue's resource group to a pod set.
 
     Attributes:
         resources: the resources that the pod set takes from this group.
@@ -45,13 +45,13 @@ class GroupOffer:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class PodSetOffer:
-    """What a queue can offer to a pod set.
+    """The offer of a queue to a pod set.
 
     Attributes:
         covered: False when no group has a resource that it needs.
         placed: whether its pods are placed in the topology of a flavor.
-        mates: the numbers of the pod sets that get their flavors together with it, itself included; () where
-            it gets its own.
+        mates: the numbers of the pod sets that get their flavors together with it, itself included; () if it
+            gets its own.
     """
 
     pod_set: PodSet
@@ -62,7 +62,7 @@ class PodSetOffer:
 
 
 Offers: TypeAlias = Callable[[Asks, ClusterQueueState], tuple[PodSetOffer, ...]]
-"""What a queue can offer to a job, see `FlavorOffers`."""
+"""Returns a queue's offers to a job, see `FlavorOffers`."""
 
 
 @final
@@ -83,7 +83,7 @@ class FlavorOffers:
         self._uncovered = any if gates.rules.zero_needs_no_quota else _is_left
 
     def __call__(self, asks: Asks, queue: ClusterQueueState) -> tuple[PodSetOffer, ...]:
-        """What a queue can offer to a job, pod set by pod set."""
+        """The offers of a queue to a job, pod set by pod set."""
         suits = Suiting(queue.spec, self._cluster, self._gates)
         mates = mates_of(asks.pod_sets)
         requests = requests_of(asks, queue.spec, self._counted)
@@ -121,11 +121,11 @@ class FlavorOffers:
 
 
 Counted: TypeAlias = Callable[[Mapping[str, int]], Mapping[str, int]]
-"""What the requests of a pod count as."""
+"""Converts the requests of a pod to the amounts that count."""
 
 
 def counting_of(cluster: Cluster, gates: Gates) -> Counted:
-    """How Kueue's Configuration has requests counted, as a release does it."""
+    """The counting of requests by Kueue's Configuration in a release."""
     counting = Counting() if cluster.kueue is None else cluster.kueue.counting
     rules = gates.rules
     return partial(
@@ -134,7 +134,7 @@ def counting_of(cluster: Cluster, gates: Gates) -> Counted:
 
 
 def requests_of(asks: Asks, queue: ClusterQueue, counted: Counted) -> list[Mapping[str, int]]:
-    """What a pod of each pod set takes of a queue's quotas, some for pods and some for devices among them."""
+    """The amounts that a pod of each pod set takes of a queue's quotas, with those of pods and devices."""
     found = [counted(pod_set.requests) for pod_set in asks.pod_sets]
     if asks.claimed is not None:
         devices = asks.claimed.amounts
@@ -154,7 +154,16 @@ def _group_offer(
     suits: Suiting,
     tree: QuotaTree,
 ) -> GroupOffer:
-    """Args: `members` are the pod sets that the flavor has to suit."""
+    """The offer of a group to a pod set.
+
+    Args:
+        resources: the resources that the pod set takes from the group.
+        requests: the requests of a pod.
+        group: the resource group.
+        members: the pod sets that the flavor must suit.
+        suits: says whether a flavor suits a pod set.
+        tree: the numbers of flavor-resources.
+    """
     cells: list[tuple[int, ...] | None] = []
     for quotas in group.flavors:
         numbers = [tree.cell(quotas.flavor, resource) for resource in resources]
@@ -172,5 +181,5 @@ def _group_offer(
 
 
 def _is_left(amounts: Collection[int]) -> bool:
-    """Whether anything is left, be it an amount of 0 (before PR 8241)."""
+    """Returns True if anything is left, even an amount of 0 (before PR 8241)."""
     return bool(amounts)

@@ -1,4 +1,4 @@
-"""Flavor fungibility: which of several flavors is preferred, and when the scan for one ends.
+"""Flavor fungibility: the preference between flavors, and the end of a scan.
 
 Upstream: `isPreferred` and `shouldTryNextFlavor` in pkg/scheduler/flavorassigner/flavorassigner.go (KEP 582).
 """
@@ -13,24 +13,24 @@ from harness.models.cluster import FlavorFungibility
 from harness_plugins.kueue.rules.feature_gates import Gates
 
 NOTHING_FITS, NO_CANDIDATES, PREEMPTS, RECLAIMS, FITS = range(5)
-"""How one flavor-resource stands, from worst to best (upstream's granular modes)."""
+"""The modes of one flavor-resource, from worst to best (upstream's granular modes)."""
 
 Quality = tuple[int, int]
-"""How a flavor-resource or a flavor stands, and how high up the cohorts the quota comes from."""
+"""The mode of a flavor-resource or a flavor, and how high up the cohorts the quota comes from."""
 
 
 Preferred: TypeAlias = Callable[[Quality, Quality], bool]
-"""Whether a flavor is strictly preferred to another."""
+"""Says whether a flavor is strictly preferred to another."""
 
 
 class Scan(NamedTuple):
-    """How a ClusterQueue goes through the flavors of a resource group.
+    """The way in which a ClusterQueue scans the flavors of a resource group.
 
     Attributes:
-        is_preferred: tells how the worst of a flavor's resources stands.
-        is_better: tells the best flavor.
-        is_enough: whether the scan stops at a flavor.
-        goes_on: whether the next scan begins after the flavors that were looked at.
+        is_preferred: finds the mode of the worst of a flavor's resources.
+        is_better: finds the best flavor.
+        is_enough: says whether the scan stops at a flavor.
+        goes_on: whether the next scan begins after the flavors that were considered.
     """
 
     is_preferred: Preferred
@@ -40,12 +40,12 @@ class Scan(NamedTuple):
 
 
 def scan_of(fungibility: FlavorFungibility, gates: Gates) -> Scan:
-    """How a ClusterQueue scans.
+    """The scan of a ClusterQueue.
 
-    Without the gate FlavorFungibility the first flavor is taken that fits, else the first of the best mode.
+    Without the gate FlavorFungibility the first flavor that fits is taken, else the first of the best mode.
 
     Args:
-        fungibility: what the queue says.
+        fungibility: the queue's setting.
         gates: the feature gates and the rules of the release.
     """
     preferred = preference_of(fungibility, gates)
@@ -55,10 +55,11 @@ def scan_of(fungibility: FlavorFungibility, gates: Gates) -> Scan:
 
 
 def preference_of(fungibility: FlavorFungibility, gates: Gates) -> Preferred:
-    """Which of several flavors a ClusterQueue prefers.
+    """The preference of a ClusterQueue between several flavors.
 
-    A value of `preference` means what it says, or the other one, or nothing, by the release. Where it means
-    nothing or is absent, the gate FlavorFungibilityImplicitPreferenceDefault takes it from `whenCanBorrow`.
+    Depending on the release, a value of `preference` has its own meaning, that of the other value, or none.
+    If it has none or is absent, the gate FlavorFungibilityImplicitPreferenceDefault derives it from
+    `whenCanBorrow`.
     """
     rules = gates.rules
     preference = fungibility.preference if rules.preference_is_read else ""
@@ -79,7 +80,7 @@ def mode_first(left: Quality, right: Quality) -> bool:
 
 
 def borrowing_first(left: Quality, right: Quality) -> bool:
-    """PreemptionOverBorrowing: rather borrow from nearer by, among flavors that could ever do."""
+    """PreemptionOverBorrowing: prefers to borrow from nearer by, among flavors that could ever serve."""
     (mode, borrowing), (other_mode, other_borrowing) = left, right
     if mode != other_mode and min(mode, other_mode) <= NO_CANDIDATES:
         return mode > other_mode
@@ -87,7 +88,7 @@ def borrowing_first(left: Quality, right: Quality) -> bool:
 
 
 def borrowing_first_of_all(left: Quality, right: Quality) -> bool:
-    """The same before PR 13616: also among flavors that nobody can be preempted for."""
+    """PreemptionOverBorrowing before PR 13616: also among flavors for which no workload can be preempted."""
     (mode, borrowing), (other_mode, other_borrowing) = left, right
     if mode != other_mode and min(mode, other_mode) == NOTHING_FITS:
         return mode > other_mode
@@ -100,12 +101,12 @@ def stands_better(left: Quality, right: Quality) -> bool:
 
 
 def fits(quality: Quality) -> bool:
-    """Whether a flavor fits."""
+    """Returns True if a flavor fits."""
     return quality[0] == FITS
 
 
 def good_enough(fungibility: FlavorFungibility, quality: Quality) -> bool:
-    """Whether a scan stops at a flavor."""
+    """Returns True if a scan stops at a flavor."""
     mode, borrowing = quality
     if mode <= NO_CANDIDATES:
         return False

@@ -14,13 +14,13 @@ from harness_plugins.kueue.state.workload import Workload
 
 
 class CycleHeads(NamedTuple):
-    """The heads of the next cycle in which one has to be looked at, and of the cycles before it.
+    """The heads of the next cycle that must consider one, and of the cycles before it.
 
     Attributes:
-        workloads: those that are to be looked at; empty if there is none in any cycle.
-        inadmissible: whether others became inadmissible in the last of the cycles without a look.
+        workloads: those to consider; empty if there is none in any cycle.
+        inadmissible: whether others became inadmissible in the last of the skipped cycles.
         cycles: how many cycles there are; in all but the last one heads only became inadmissible.
-        number: how many heads there are in them, but for those that rest.
+        number: how many heads there are in them, except resting ones.
     """
 
     workloads: list[Workload]
@@ -34,55 +34,55 @@ class Heads(Protocol):
 
     @property
     def resting(self) -> int:
-        """How many heads would do the same again: nothing. They count as tried in every cycle."""
+        """The number of heads that would again do nothing. They count as tried in every cycle."""
 
     @property
     def stirs(self) -> bool:
-        """Whether the next cycle may have a head to look at."""
+        """Returns True if the next cycle may have a head to consider."""
 
     def add(self, pending: PendingQueue) -> None:
         """A queue has something to try."""
 
     def join(self, pending: PendingQueue) -> None:
-        """Heads of a queue, and what is inadmissible in it, were found in another way until now."""
+        """Takes over a queue whose heads, and inadmissible workloads, were found in another way until now."""
 
     def leave(self) -> None:
-        """Heads are found in another way from now on: what was to be tried again is requeued."""
+        """Heads are found in another way from now on: requeues what was to be tried again."""
 
     def reactivate(self, root: int) -> None:
-        """Something happened in a tree: its heads may do something else now."""
+        """Something happened in a tree: its heads may act differently now."""
 
     def requeue_inadmissible(self, root: int) -> None:
-        """Quota became free in a tree: what is inadmissible there is to be tried again."""
+        """Quota became free in a tree: its inadmissible workloads are tried again."""
 
     def waits(self, root: int) -> bool:
-        """Whether a tree has heads to try."""
+        """Returns True if a tree has heads to try."""
 
     def take(self) -> CycleHeads:
-        """Find the first workload of every queue that has any; they stay in their queues."""
+        """Finds the first workload of every queue that has any; they stay in their queues."""
 
     def take_all(self) -> list[Workload]:
-        """The same for a cycle in which others are tried beside them: each is looked at, and none rests."""
+        """Finds the first workload of every queue for a cycle with second passes, in which no head rests."""
 
     def settle(self, entries: Iterable[Entry], left_out: Collection[Workload]) -> None:
-        """The cycle is over.
+        """Ends the cycle.
 
         Args:
-            entries: what became of its heads.
+            entries: its heads with their outcomes.
             left_out: heads that were put aside without an entry.
         """
 
 
 @final
 class AllHeads:
-    """Looks at every queue in every cycle.
+    """Considers every queue in every cycle.
 
     Args:
         pending: the queues, by number.
 
     Attributes:
         resting: 0.
-        stirs: True, since all queues are looked at.
+        stirs: True, since all queues are considered.
     """
 
     def __init__(self, pending: Sequence[PendingQueue]) -> None:
@@ -98,7 +98,7 @@ class AllHeads:
         """Nothing to note."""
 
     def leave(self) -> None:
-        """Heads are found in another way from now on: what was to be tried again is requeued."""
+        """Heads are found in another way from now on: requeues what was to be tried again."""
         for pending in self._pending:
             if pending.queue.root in self._requeue:
                 pending.requeue_inadmissible()
@@ -108,15 +108,15 @@ class AllHeads:
         """Nothing to note."""
 
     def requeue_inadmissible(self, root: int) -> None:
-        """Quota became free in a tree: what is inadmissible there is to be tried again."""
+        """Quota became free in a tree: its inadmissible workloads are tried again."""
         self._requeue.add(root)
 
     def waits(self, root: int) -> bool:
-        """Whether a tree has heads to try."""
+        """Returns True if a tree has heads to try."""
         return any(each.queue.root == root and each.first() is not None for each in self._pending)
 
     def take(self) -> CycleHeads:
-        """Find the first workload of every queue that has any."""
+        """Finds the first workload of every queue that has any."""
         heads = self.take_all()
         return CycleHeads(heads, inadmissible=False, cycles=1 if heads else 0, number=len(heads))
 

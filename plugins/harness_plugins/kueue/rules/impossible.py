@@ -1,4 +1,4 @@
-"""Which jobs Kueue can never start: by their queue, by quota and flavors, and by the nodes behind these."""
+"""Finds the jobs that Kueue can never start: because of their queue, quota and flavors, or nodes."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 _SHAPES = 1 << 16  # of jobs that are kept
 _MOST_CHOICES = 1000
-"""Choices of flavors for which nodes are looked at; of more some may well fit."""
+"""The most choices of flavors for which nodes are checked; of more, some may well fit."""
 
 
 class Verdict(NamedTuple):
-    """Why a job can never start, and whether it takes its place in the queue all the same.
+    """Why a job can never start, and whether it still takes its place in the queue.
 
-    It does where quota never lets it in, as in reality: in a queue with StrictFIFO it holds back all others.
-    Where quota would let it in and no node can run it, it would hold that quota for ever.
+    It does if quota never admits it, as in reality: in a queue with StrictFIFO it holds back all others. If
+    quota would admit it but no node can run it, it does not, because it would hold that quota for ever.
     """
 
     never: Never
@@ -46,7 +46,7 @@ class Impossible:
         cluster: queues and flavors.
         cache: the quotas.
         gates: whether fewer pods may be admitted.
-        binder: knows the nodes; None where jobs start as a whole.
+        binder: knows the nodes; None if jobs start as a whole.
     """
 
     def __init__(self, cluster: Cluster, cache: Cache, gates: Gates, binder: Binder | None) -> None:
@@ -59,7 +59,7 @@ class Impossible:
         self._known: Memo[tuple[tuple[PodSet, ...], str, str], tuple[Verdict | None]] = Memo(_SHAPES)
 
     def judge(self, job: Job) -> Verdict | None:
-        """Why a job can never start, and what becomes of it; None where it may start."""
+        """Why a job can never start, and whether it queues; None if it may start."""
         key = (job.pod_sets, job.namespace, job.queue)
         known = self._known.get(key)
         if known is None:
@@ -100,7 +100,7 @@ class Impossible:
         return Verdict(Never("nodes", why), waits=False) if why else None
 
     def _closed(self, queue: ClusterQueue, job: Job, asks: Asks) -> str:
-        """Why a queue takes no job at all, or does not take this one; "" if it takes it."""
+        """Why a queue admits no job at all, or not this one; "" if it admits it."""
         local = self._cluster.local_queues.get((job.namespace, job.queue))
         if local is not None and local.stop_policy != "None":
             name = f"LocalQueue {job.namespace}/{job.queue}"
@@ -118,7 +118,7 @@ class Impossible:
         return ""
 
     def _least(self, pod_set: PodSet, requests: Mapping[str, int]) -> dict[str, int]:
-        """What a pod set needs at least: all of its pods, or as few as may be admitted."""
+        """The least requests of a pod set: of all of its pods, or of as few as may be admitted."""
         count = pod_set.min_count if self._partial else pod_set.count
         return {resource: amount * count for resource, amount in requests.items()}
 
@@ -140,7 +140,7 @@ class Impossible:
         return ""
 
     def _fits_no_node(self, job: Job, parts: list[list[Part]]) -> str:
-        """Why some pod set fits no empty node in whatever flavors it gets; "" where each fits one."""
+        """Why some pod set fits no empty node in any of its flavors; "" if each fits one."""
         if self._binder is None:
             return ""
         for pod_set, of_pod_set in zip(job.pod_sets, parts, strict=True):
@@ -151,7 +151,7 @@ class Impossible:
         return ""
 
     def _reasons(self, job: Job, pod_set: PodSet, parts: list[Part], binder: Binder) -> Iterator[str]:
-        """For each choice of flavors why no node will do; "" where one does, or for too many choices."""
+        """For each choice of flavors why no node can serve; "" if one can, or for too many choices."""
         offers: list[list[str]] = [
             [flavor for flavor, misfit in part.misfits.items() if not misfit] for part in parts
         ]

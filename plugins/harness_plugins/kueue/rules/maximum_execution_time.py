@@ -1,7 +1,7 @@
-"""Kueue's `maximumExecutionTimeSeconds`: workloads that have been admitted for long enough are deactivated.
+"""Kueue's `maximumExecutionTimeSeconds`: deactivates workloads that have been admitted for long enough.
 
-A workload is admitted until its quota is free, also while its pods end after an eviction, and what it was
-admitted for before counts too. It keeps time for the policy, which evicts.
+A workload is admitted until its quota is free, so the time while its pods end after an eviction counts.
+Earlier admissions count too. This module keeps time for the policy, which evicts.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ EXCEEDED = "DeactivatedDueToMaximumExecutionTimeExceeded"
 
 @final
 class ExecutionTimes:
-    """The workloads whose time is limited: how much is left of it, and since when they are admitted.
+    """The workloads with limited time: the time left, and the start of their admission.
 
     Attributes:
-        first: nobody's time is over before then.
-        woken: the instant that was asked for last.
+        first: no workload's time is over before this.
+        woken: the last requested instant.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class ExecutionTimes:
         self.woken = -1
 
     def limit(self, workload: Workload, left: int) -> None:
-        """A workload may be admitted for so long, microseconds."""
+        """Limits a workload's time of admission, in microseconds."""
         self._left[workload] = left
 
     def admitted(self, workload: Workload, at: int) -> None:
@@ -60,9 +60,9 @@ class ExecutionTimes:
             self._going.add(workload)
 
     def gone(self, workload: Workload, now: int) -> None:
-        """An evicted workload's quota is free: what it was admitted for has passed, in whole seconds.
+        """An evicted workload's quota is free: its time of admission has passed, in whole seconds.
 
-        Where nothing is left, it was deactivated meanwhile (upstream's SyncAdmittedCondition).
+        If nothing is left, it was deactivated meanwhile (upstream's SyncAdmittedCondition).
         """
         self._going.discard(workload)
         since = self._since.pop(workload, None)
@@ -84,7 +84,7 @@ class ExecutionTimes:
         self.first = self._due[0][0] if self._due else maxsize
 
     def is_over(self, workload: Workload) -> bool:
-        """Whether a workload's time was over when it was admitted last."""
+        """Returns True if a workload's time was over when it was last admitted."""
         return workload in self._over
 
     def forget(self, workload: Workload) -> None:
@@ -95,7 +95,7 @@ class ExecutionTimes:
         self._over.discard(workload)
 
     def next_wake(self, now: int) -> int | None:
-        """The instant to ask for now so that no end is missed; None where one was asked for."""
+        """The instant to request now so that no end is missed; None if one was requested."""
         term = self._due[0][0] if self._due else None
         if term is None or now < self.woken <= term:
             return None
@@ -103,6 +103,6 @@ class ExecutionTimes:
         return self.woken
 
     def _end(self, workload: Workload) -> int:
-        """When the time of one that is admitted is over; conditions have the admission in whole seconds."""
+        """The end of an admitted workload's time; conditions have the admission in whole seconds."""
         since = self._since[workload]
         return max(since, since // SECOND * SECOND + self._left[workload])

@@ -1,4 +1,4 @@
-"""Kueue's node controller: whose pods a failed node took away, and when it looks.
+"""Kueue's node controller: the workloads that lost pods by a failed node, and the times of its checks.
 
 Upstream: pkg/controller/tas/node_controller.go.
 """
@@ -20,30 +20,30 @@ _BATCH = SECOND // 10
 """How long it waits for more pods that leave a node."""
 
 _DELAY = 30 * SECOND
-"""How long a node may be not ready before that counts by itself."""
+"""How long a node must be not ready before that counts by itself."""
 
 
 class Pods(Protocol):
-    """Which pods there are of workloads that are placed by topologies."""
+    """The pods of workloads that are placed by topologies."""
 
     def on(self, node: str, namespace: str) -> bool:
-        """Whether pods of a namespace are on a node, and are not leaving."""
+        """Returns True if pods of a namespace are on a node and not leaving."""
 
     def leave(self, workload: Workload, pods: range) -> Iterable[str]:
-        """These pods of a workload are gone; answers on which nodes they were."""
+        """These pods of a workload are gone; returns the nodes they were on."""
 
     def move(self, workload: Workload, placed: Sequence[Placed], node: str) -> Iterator[Decision]:
-        """A workload has other places for those of its pods that it had on a node."""
+        """A workload gets other places for its pods on a node."""
 
 
 @final
 class NodeController:
-    """Looks at nodes when they change, and when pods leave them.
+    """Checks nodes when they change, and when pods leave them.
 
     Args:
         gates: the feature gates.
-        nodes: the nodes at first; what is not ready then has long been so.
-        pods: which pods there are.
+        nodes: the nodes at first; those that are not ready then have long been so.
+        pods: the pods.
         flavors: finds the flavors of a workload's pod set, by its name.
 
     Attributes:
@@ -66,7 +66,7 @@ class NodeController:
         self._constraints: dict[PodSet, Constraints] = {}
 
     def change(self, edit: Edit, now: int) -> bool:
-        """A node comes, goes or changes; answers whether the controller looks at it now.
+        """A node is added, removed or changed; returns whether the controller checks it now.
 
         Conditions have whole seconds.
         """
@@ -85,14 +85,14 @@ class NodeController:
         return gates.tas_replace_node_on_node_taints and before.taints != after.taints
 
     def pods_left(self, node: str, now: int) -> None:
-        """Pods left a node; where it is sick the controller looks at it soon."""
+        """Pods left a node; if it is unhealthy the controller checks it soon."""
         there = self.nodes.get(node)
         if there is not None and (not there.ready or _repels(there)):
             self._look(node, now + _BATCH)
 
     @property
     def due(self) -> int | None:
-        """When it looks at some node next."""
+        """The time of the next check of some node."""
         return min(self._runs.values(), default=None)
 
     def take(self, now: int) -> list[str]:
@@ -103,9 +103,9 @@ class NodeController:
         return found
 
     def look(self, name: str, assigned: Iterable[Workload], now: int) -> Iterator[tuple[Workload, bool]]:
-        """Whether workloads that have pods assigned to a node lost these, or the node is fine for them.
+        """Yields workloads with pods on a node: True if these are lost, False if the node is fine for them.
 
-        Where it has not been ready for too long all lost them, whatever is found then.
+        If the node has not been ready for too long, all lost them in any case.
 
         Args:
             name: the node.
@@ -129,9 +129,9 @@ class NodeController:
                 yield workload, self._is_lost(workload, node)
 
     def _is_lost(self, workload: Workload, node: Node) -> bool:
-        """Whether a workload lost what it had on a node: as a rule, when no pod is left there.
+        """Returns True if a workload lost its place on a node: as a rule, when no pod is left there.
 
-        Pods of the whole namespace count, also those of other workloads, as in Kueue.
+        Pods of the whole namespace count, including those of other workloads, as in Kueue.
         """
         at_once = not self._gates.tas_replace_node_on_pod_termination
         if node.ready:
@@ -144,7 +144,7 @@ class NodeController:
         return at_once or not self._pods.on(node.name, workload.job.namespace)
 
     def _tolerated(self, workload: Workload, node: Node) -> int:
-        """How pods on a node tolerate its taints that repel them: those that do so least."""
+        """The degree to which pods on a node tolerate its repelling taints; the least tolerant decides."""
         found = PERMANENT
         for placed in workload.placed:
             if placed.on(node.name):
@@ -152,7 +152,7 @@ class NodeController:
         return found
 
     def tolerance(self, workload: Workload, pod_set: PodSet, taints: Iterable[Taint]) -> int:
-        """How pods of a workload tolerate taints, see `Constraints.tolerance`."""
+        """The degree to which pods of a workload tolerate taints, see `Constraints.tolerance`."""
         known = self._constraints.get(pod_set)
         if known is None:
             known = self._constraints[pod_set] = Constraints(pod_set)

@@ -1,4 +1,4 @@
-"""When workloads that wait are tried again because of a node: a second after it changed.
+"""Retries of waiting workloads because of a node: a second after it changed.
 
 Upstream: `nodeHandler` in pkg/controller/tas/resource_flavor.go.
 """
@@ -23,7 +23,7 @@ class NodeWakes:
         self._due: dict[str, int] = {}
 
     def change(self, edit: Edit, flavors: TopologyFlavors, now: int) -> None:
-        """A node comes, goes or changes: each flavor that it is of, or was, has one wake due at a time."""
+        """A node is added, removed or changed: each of its old and new flavors gets one wake at a time."""
         for name, flavor in flavors.by_name.items():
             if any(flavor.tree.is_of(node) for node in (edit.before, edit.after) if isinstance(node, Node)):
                 self._due.setdefault(name, now + _BATCH)
@@ -34,7 +34,7 @@ class NodeWakes:
         return min(self._due.values(), default=None)
 
     def take(self, now: int) -> bool:
-        """Whether a wake is due now."""
+        """Returns True if a wake is due now."""
         over = [name for name, due in self._due.items() if due <= now]
         for name in over:
             del self._due[name]

@@ -1,4 +1,4 @@
-"""Nomination: what would it take to admit a head now, with all its pods or, if it may, with fewer?
+"""Nomination: what it would take to admit a head now, with all its pods or, if allowed, with fewer.
 
 Upstream: `nominate` and `getAssignments` in pkg/scheduler/scheduler.go; `NextFlavorToTry...` and
 `LastAssignment` in pkg/workload.
@@ -21,23 +21,23 @@ from harness_plugins.kueue.state.topology.flavors import Placed
 from harness_plugins.kueue.state.workload import Workload
 
 Nomination: TypeAlias = tuple[Assignment, bool]
-"""What a head is assigned, and whether its scan went on after the flavors that were tried before."""
+"""The assignment of a head, and whether its scan continued after the flavors that were tried before."""
 
 Reservation: TypeAlias = tuple[int, Amounts, tuple[Placed, ...]]
 """Node of a queue, and the quota and the places that a cycle keeps for an entry."""
 
 Deed: TypeAlias = Reservation | tuple[Workload, ...]
-"""What a cycle does that those notice who are served later: it reserves, or it makes victims."""
+"""An action of a cycle that affects later entries: it reserves, or it makes victims."""
 
 
 class Nominates(Protocol):
     """Finds assignments for heads."""
 
     def nominate(self, workload: Workload, cycle: int) -> Nomination:
-        """The assignment of a head in this cycle; which flavors were looked at is noted."""
+        """The assignment of a head in this cycle; the considered flavors are noted."""
 
     def reassign(self, workload: Workload, first: Assignment, cycle: int, *, changed: bool) -> Assignment:
-        """Assign again within a cycle, to the flavors that were chosen before.
+        """Assigns again within a cycle, to the flavors that were chosen before.
 
         Args:
             workload: the head.
@@ -55,25 +55,25 @@ class Nominates(Protocol):
         done: Sequence[Deed],
         reassign: Callable[[], Assignment],
     ) -> Assignment:
-        """Assign again within a cycle as if its victims were gone.
+        """Assigns again within a cycle as if its victims were gone.
 
         Args:
             workload: the head.
             first: the assignment of its nomination.
             cycle: the number of the cycle.
-            done: what the cycle has done before; always the same list while it lasts.
+            done: the actions of the cycle so far; always the same list while it lasts.
             reassign: takes its victims out, calls `reassign`, and puts them back.
         """
 
 
 @final
 class Nominator:
-    """Finds assignments for heads, in the state that the cache is in.
+    """Finds assignments for heads, in the present state of the cache.
 
     Args:
         offers: what queues offer to jobs.
         assigner: assigns flavors to a fixed number of pods.
-        oracle: makes what the assigner asks about the state.
+        oracle: makes the oracle that the assigner asks about the state.
         gates: the feature gates.
     """
 
@@ -84,14 +84,14 @@ class Nominator:
         self._gates = gates
 
     def nominate(self, workload: Workload, cycle: int) -> Nomination:
-        """The assignment of a head in this cycle; which flavors were looked at is noted."""
+        """The assignment of a head in this cycle; the considered flavors are noted."""
         tried = self.where_to_go_on(workload, cycle)
         assignment = self.assign(workload, tried)
         self.remember(workload, assignment, cycle)
         return assignment, bool(tried)
 
     def reassign(self, workload: Workload, first: Assignment, cycle: int, *, changed: bool) -> Assignment:
-        """Assign again within a cycle, to the flavors that were chosen before."""
+        """Assigns again within a cycle, to the flavors that were chosen before."""
         assignment = self.assign(workload, (), first.chosen)
         self.remember(workload, assignment, cycle)
         return assignment
@@ -105,13 +105,13 @@ class Nominator:
         done: Sequence[Deed],
         reassign: Callable[[], Assignment],
     ) -> Assignment:
-        """Assign again within a cycle as if its victims were gone."""
+        """Assigns again within a cycle as if its victims were gone."""
         return reassign()
 
     def where_to_go_on(self, workload: Workload, cycle: int) -> Tried:
-        """The flavors that were tried before; none if that is outdated.
+        """The flavors that were tried before; none if that memory is outdated.
 
-        It is when it was noted before the last cycle, and the queue has changed. Without the gate
+        It is outdated if it is older than the last cycle and the queue has changed. Without the gate
         FlavorFungibility every scan begins with the first flavor.
         """
         last = workload.place.last_assignment
@@ -122,7 +122,7 @@ class Nominator:
         return last.tried if workload.cluster_queue.generation <= last.generation else ()
 
     def remember(self, workload: Workload, assignment: Assignment, cycle: int) -> None:
-        """Note where to go on; where every scan has come to its end the next one starts over."""
+        """Notes where to continue; if every scan has come to its end, the next one starts over."""
         workload.place.last_assignment = None
         if assignment.untried:
             generation = workload.cluster_queue.generation
@@ -135,11 +135,11 @@ class Nominator:
         allowed: Chosen | None = None,
         oracle: Oracle | None = None,
     ) -> Assignment:
-        """Assign flavors: to all pods, or where that is in vain and the job allows it to fewer.
+        """Assigns flavors to all pods; or, if that fails and the job allows it, to fewer.
 
         Args:
             workload: the head.
-            tried: where to go on.
+            tried: where to continue.
             allowed: the only flavors that may be taken; None for any.
             oracle: answers questions about the state; None for a new one.
         """

@@ -1,4 +1,4 @@
-"""What comes of the entries of an admission cycle, and why some of them fail.
+"""The outcomes of the entries of an admission cycle, and the reasons of failures.
 
 Upstream: `entryStatus` and `RequeueReason` in pkg/scheduler and pkg/cache/queue.
 """
@@ -37,7 +37,7 @@ _NO_PLACE = "no place"
 
 
 def why_not(assignment: Assignment, reason: str) -> str:
-    """What tells apart why a workload fails: the reason, or that it lacks nothing but a place."""
+    """The key of a workload's failure: the reason, or that it lacks only a place."""
     return _NO_PLACE if assignment.lacks_place else reason
 
 
@@ -49,12 +49,12 @@ class Admitted(NamedTuple):
 
 
 class Preempted(NamedTuple):
-    """Workloads have to go so that a head can be admitted in a later cycle.
+    """Workloads must leave so that a head can be admitted in a later cycle.
 
     Attributes:
         preemptor: the head.
-        assignment: what it is to get.
-        targets: who is preempted; those that are going already are not preempted again.
+        assignment: its assignment.
+        targets: the preempted workloads; those that are already leaving are not preempted again.
     """
 
     preemptor: Workload
@@ -63,11 +63,11 @@ class Preempted(NamedTuple):
 
 
 class Replaced(NamedTuple):
-    """A workload that lost a node goes on in other places.
+    """A workload that lost a node continues in other places.
 
     Attributes:
         workload: the workload.
-        placed: where all its pods are from now on.
+        placed: the new places of all its pods.
         node: the node that failed.
     """
 
@@ -77,7 +77,7 @@ class Replaced(NamedTuple):
 
 
 class Evicted(NamedTuple):
-    """A workload that lost a node has to go, because there is no other place for its pods."""
+    """A workload that lost a node must leave, because there is no other place for its pods."""
 
     workload: Workload
     node: str
@@ -87,12 +87,12 @@ Outcome: TypeAlias = Admitted | Preempted | Replaced | Evicted
 
 
 class Refused(NamedTuple):
-    """A head goes back to its queue, for another reason than when it was tried last.
+    """A head goes back to its queue, for another reason than at its last try.
 
     Attributes:
         workload: the head.
         reason: the reason.
-        figures: what the record says about it, as things stood when it failed.
+        figures: the record about it, of the time when it failed.
     """
 
     workload: Workload
@@ -101,15 +101,15 @@ class Refused(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """How an entry failed, while all is as it was then.
+    """The failure of an entry, with the state still as it was then.
 
     Attributes:
         entry: the entry.
-        message: Kueue's sentence, where the reason does not say it all.
+        message: Kueue's sentence, if the reason does not say it all.
         ahead: entries that were served before it and keep quota, with the amounts.
-        waits_for: who is going or is to go, as far as that matters, with the entry's workload whose targets
-            they are; None where that was in an earlier cycle.
-        again: whether that was recorded before since it waits, with all figures.
+        waits_for: workloads that are leaving or must leave, as far as that matters -> the entry's workload
+            for which they leave; None if that was in an earlier cycle.
+        again: whether the same was recorded before during this wait, with all figures.
     """
 
     entry: Entry
@@ -120,4 +120,4 @@ class Failed(NamedTuple):
 
 
 Figures: TypeAlias = Callable[[Failed], Mapping[str, Any]]
-"""What the record says of a failure; asked at once, and only for what is recorded."""
+"""Writes the record of a failure; called at once, and only for recorded failures."""

@@ -18,13 +18,13 @@ def most_that_work(
 ) -> _T | None:
     """Kueue's bisection for the most pods that work; right only if fewer pods never work worse.
 
-    It begins with all pods, those included that have ended, and so may find more than are left. Pod sets
-    without a pod left stay out of it.
+    It begins with all pods, including ended ones, and so may find more than are left. Pod sets without a pod
+    left are skipped.
 
     Args:
-        asks: what is asked for.
+        asks: the request.
         left: the pods of each pod set that have not ended.
-        tried: what comes of this many pods; None where they do not work.
+        tried: the result for this many pods; None if they do not work.
     """
     reducible = [
         max(0, count - pod_set.min_count) for count, pod_set in zip(asks.full, asks.pod_sets, strict=True)

@@ -1,4 +1,4 @@
-"""What both ways of choosing whom to preempt share: the question, the fit test, and filling back.
+"""The common parts of both searches for targets: the question, the fit test, and filling back.
 
 Upstream: `workloadFits` and `fillBackWorkloads` in pkg/scheduler/preemption/preemption.go.
 """
@@ -30,10 +30,10 @@ class Target(NamedTuple):
 
 
 class Places(Protocol):
-    """What is to be placed in topologies."""
+    """Pods to place in topologies."""
 
     def place(self) -> tuple[Placed, ...] | None:
-        """Where the pods go, beside what is there now; None where some pod set has no place."""
+        """The places of the pods, besides the present ones; None if some pod set has no place."""
 
 
 @final
@@ -43,13 +43,13 @@ class Incoming:
     Args:
         workload: the preemptor.
         queue: the queue that it was submitted to.
-        requests: what it asks for, all of it.
+        requests: its whole request.
         need: the flavor-resources that only preemption can give.
-        topology: what of it is to be placed in topologies; None for nothing.
+        topology: its pods to place in topologies; None for none.
 
     Attributes:
         mask: `need` as a bit mask.
-        cells: all that is asked for or needed.
+        cells: all flavor-resources that are requested or needed.
     """
 
     __slots__ = ("_topology", "cells", "mask", "need", "queue", "requests", "workload")
@@ -73,7 +73,7 @@ class Incoming:
         self._topology = topology
 
     def has_place(self) -> bool:
-        """Whether there is a place for all that is to be placed, beside what is left now."""
+        """Returns True if there is a place for all pods to be placed, besides what is left now."""
         return self._topology is None or self._topology.place() is not None
 
 
@@ -88,12 +88,12 @@ TOO_YOUNG = "the workloads that it might preempt have not run for their minimum 
 
 
 class Compared(NamedTuple):
-    """Fair shares that forbid to take a candidate.
+    """Fair shares that forbid taking a candidate.
 
     Attributes:
         candidate: the candidate.
         sides: the nodes below the lowest common cohort: the incoming's side, and the candidate's.
-        before: the share of each as things stand.
+        before: the present share of each.
         after: with the incoming, and without the candidate.
         strategies: all that compare them, and forbid it.
     """
@@ -106,14 +106,14 @@ class Compared(NamedTuple):
 
 
 class Obstacle(NamedTuple):
-    """Why a search finds nobody.
+    """Why a search finds no targets.
 
     Attributes:
         text: in words.
-        fields: the fields of the queue's manifest that govern it, with their values.
-        borrowed: the flavor-resources that would be borrowed, where that matters.
-        compared: the shares that forbid it; None where they do not.
-        taken: who was taken before that, in vain.
+        fields: the fields of the queue's manifest behind it, with their values.
+        borrowed: the flavor-resources that would be borrowed, if that matters.
+        compared: the shares that forbid it; None if they do not.
+        taken: the workloads that were taken before that, in vain.
     """
 
     text: str
@@ -124,17 +124,17 @@ class Obstacle(NamedTuple):
 
 
 class TargetSearch(Protocol):
-    """A way of choosing whom to preempt."""
+    """A method that chooses targets."""
 
     def find_targets(self, incoming: Incoming) -> list[Target]:
-        """Choose whom to preempt; an empty list when that cannot help. The cache is left as it was."""
+        """Chooses the targets; an empty list when preemption cannot help. The cache is left as it was."""
 
     def obstacle(self, incoming: Incoming) -> Obstacle:
-        """Why nobody is found, for the record. The cache is left as it was."""
+        """Why there are no targets, for the record. The cache is left as it was."""
 
 
 def fits(tree: QuotaTree, node: int, requests: Amounts, *, borrowing: bool) -> bool:
-    """Whether a queue has room for all of `requests` now, if need be without borrowing."""
+    """Returns True if a queue has room for all of `requests` now; by borrowing only if that is allowed."""
     for cell, amount in requests:
         if not borrowing and tree.borrows(node, cell, amount):
             return False
@@ -144,7 +144,7 @@ def fits(tree: QuotaTree, node: int, requests: Amounts, *, borrowing: bool) -> b
 
 
 def within_nominal(tree: QuotaTree, node: int, need: tuple[int, ...]) -> bool:
-    """Whether a node uses no more than it has itself of everything that is needed."""
+    """Returns True if a node uses no more than its own quota of everything that is needed."""
     first, usage, subtree = node * tree.width, tree.usage, tree.subtree
     for cell in need:
         at = first + cell
@@ -154,12 +154,12 @@ def within_nominal(tree: QuotaTree, node: int, need: tuple[int, ...]) -> bool:
 
 
 def remove(tree: QuotaTree, workload: Workload, cells: Sequence[int] | None = None) -> None:
-    """Take a holder's usage out of the tree, for a trial, and its pods out of the room of their flavor.
+    """Takes a holder's usage out of the tree, on trial, and its pods out of the room of their flavor.
 
     Args:
         tree: the quotas.
         workload: the holder.
-        cells: the flavor-resources that the trial asks of; None for all.
+        cells: the flavor-resources that the trial needs; None for all.
     """
     node, usage = workload.cluster_queue.node, workload.usage
     tree.refund(node, usage if cells is None else amounts_of(usage, cells))
@@ -183,7 +183,7 @@ def fill_back(
     borrowing: bool,
     cells: Sequence[int] | None = None,
 ) -> None:
-    """Give up targets that turn out not to be needed, from the last but one to the first.
+    """Gives up targets that turn out not to be needed, from the last but one to the first.
 
     Their usage is out of the tree before and, for those that remain, after. A target that is given up makes
     room in the list for the one at its end, as in Kueue.

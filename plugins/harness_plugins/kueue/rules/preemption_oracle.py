@@ -1,4 +1,4 @@
-"""What flavor assignment asks of the state: what quota there is, and whom preemption would take.
+"""The questions of flavor assignment about the state: the available quota, and the targets of preemption.
 
 Upstream: `SimulatePreemption` in pkg/scheduler/preemption/preemption_oracle.go, and
 `FindHeightOfLowestSubtreeThatFits` in pkg/scheduler/preemption/classical.
@@ -18,16 +18,16 @@ from harness_plugins.kueue.state.topology.flavors import Placed
 from harness_plugins.kueue.state.workload import Workload
 
 Quota = tuple[bool, tuple[int, bool]]
-"""How a flavor-resource stands for an amount: `available` and `height`."""
+"""The quota of a flavor-resource for an amount: `available` and `height`."""
 
 
 def available(cache: Cache, queue: ClusterQueueState, cell: int, amount: int) -> bool:
-    """Whether a queue could use an amount more of a flavor-resource now."""
+    """Returns True if a queue could use an additional amount of a flavor-resource now."""
     return amount <= cache.tree.available(queue.node, cell) or not amount
 
 
 def height(cache: Cache, queue: ClusterQueueState, cell: int, amount: int) -> tuple[int, bool]:
-    """How high the lowest subtree is that holds an amount, and whether it is smaller than the tree."""
+    """The height of the lowest subtree that holds an amount, and whether it is smaller than the tree."""
     node = cache.tree.lowest_with_room(queue.node, cell, amount)
     return cache.height[node], node != queue.root
 
@@ -37,23 +37,23 @@ class Oracle(Protocol):
 
     @property
     def workload(self) -> Workload:
-        """Who asks."""
+        """The workload of the assignment."""
 
     def quota_for(self, cell: int, amount: int) -> Quota:
-        """How a flavor-resource stands when the workload takes `amount` of it."""
+        """The quota of a flavor-resource when the workload takes `amount` of it."""
 
     def place(self, topology: WorkloadTopology) -> tuple[Placed, ...] | None:
-        """Where the pods go, beside all that are there; None where some pod set has no place."""
+        """The places of the pods, besides all present ones; None if some pod set has no place."""
 
     def targets(
         self, requests: Amounts, need: tuple[int, ...], topology: WorkloadTopology | None = None
     ) -> list[Target]:
-        """Whom to preempt for `requests`, where `need` is what preemption has to give.
+        """The targets for `requests`, if preemption must give `need`.
 
         Args:
-            requests: what is asked for.
-            need: what preemption has to give.
-            topology: what is to be placed, too; None for nothing.
+            requests: the requested amounts.
+            need: the flavor-resources that preemption must give.
+            topology: pods that must be placed, too; None for none.
         """
 
 
@@ -65,9 +65,9 @@ class PreemptionOracle:
     """Looks at the state for every question.
 
     Args:
-        cache: who holds which quota.
+        cache: the holders of quota.
         search: finds preemption targets.
-        workload: who asks.
+        workload: the workload of the assignment.
     """
 
     __slots__ = ("_cache", "_search", "workload")
@@ -78,18 +78,18 @@ class PreemptionOracle:
         self.workload = workload
 
     def quota_for(self, cell: int, amount: int) -> Quota:
-        """How a flavor-resource stands when the workload takes `amount` of it."""
+        """The quota of a flavor-resource when the workload takes `amount` of it."""
         queue = self.workload.cluster_queue
         return available(self._cache, queue, cell, amount), height(self._cache, queue, cell, amount)
 
     def place(self, topology: WorkloadTopology) -> tuple[Placed, ...] | None:
-        """Where the pods go, beside all that are there; None where some pod set has no place."""
+        """The places of the pods, besides all present ones; None if some pod set has no place."""
         return topology.place()
 
     def targets(
         self, requests: Amounts, need: tuple[int, ...], topology: WorkloadTopology | None = None
     ) -> list[Target]:
-        """Whom to preempt for `requests`, where `need` is what preemption has to give."""
+        """The targets for `requests`, if preemption must give `need`."""
         return self._search.find_targets(
             Incoming(self.workload, self.workload.cluster_queue, requests, need, topology)
         )

@@ -1,4 +1,4 @@
-"""What the values of a ClusterQueue's preemption policies allow.
+"""The meaning of a ClusterQueue's preemption policies.
 
 Upstream: `SatisfiesPreemptionPolicy` in pkg/scheduler/preemption/common/preemption_policy.go.
 """
@@ -21,7 +21,7 @@ _BUFFER = 5 * MINUTE
 
 
 class Allowed(NamedTuple):
-    """Which holders of quota may be preempted: those with a priority below `below`.
+    """The holders of quota that may be preempted: those with a priority below `below`.
 
     Of those with priority `below - 1`, only the ones that are newer than `newer_than`, unless that is None.
     """
@@ -35,7 +35,7 @@ ANY = Allowed(EVERY_PRIORITY)
 
 
 def allowed_by(policy: str, preemptor: Workload) -> Allowed | None:
-    """What a policy of the preemptor's queue allows; None for `Never`.
+    """The holders that a policy of the preemptor's queue allows to preempt; None for `Never`.
 
     Args:
         policy: `withinClusterQueue` for the queue's own holders, `reclaimWithinCohort` for others.

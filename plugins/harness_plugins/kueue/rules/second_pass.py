@@ -1,4 +1,4 @@
-"""What becomes of a workload that is tried once more in a cycle: it asks for other places, not for quota.
+"""The second pass of a workload in a cycle: it asks for other places, not for quota.
 
 Upstream: `assignTopology` and `nominate` for second passes in pkg/scheduler; KEP 2724, node replacement.
 """
@@ -34,7 +34,7 @@ class _OtherPlaces:
         self._mixed = mixed
 
     def place(self) -> tuple[Placed, ...] | None:
-        """All places, beside what is there now; None where there are none."""
+        """All places, besides the present pods; None if there are none."""
         found = replacement(self._placed, self._node, self._flavors, mixed=self._mixed)
         return found.placed if found.without is None else None
 
@@ -43,16 +43,16 @@ class _OtherPlaces:
         return replacement(self._placed, self._node, self._flavors, mixed=self._mixed).without
 
     def added(self, placed: Sequence[Placed]) -> tuple[Placed, ...]:
-        """What places take beyond those of before."""
+        """The amounts that places take beyond the former ones."""
         return added(placed, self._placed)
 
 
 @final
 class SecondPassNominator:
-    """Finds other places, or whom to preempt for them, in the state that the cache is in.
+    """Finds other places, or targets to free them, in the present state of the cache.
 
     Args:
-        cache: who holds which quota.
+        cache: the holders of quota.
         search: finds preemption targets.
         flavors: the flavors with a topology.
         offers: what a workload's queue offers to it.
@@ -82,9 +82,10 @@ class SecondPassNominator:
         return entry
 
     def nominate(self, one: SecondPass) -> tuple[Assignment, tuple[Placed, ...]]:
-        """What a second pass asks for, and all places that its workload has then.
+        """The assignment of a second pass, and all places that its workload then has.
 
-        It asks for what the places take beyond those it has. `NO_FIT`: there are none, and it is evicted.
+        The assignment has the amounts beyond those that it already takes. `NO_FIT`: there are no places, and
+        it is evicted.
         """
         asked = _OtherPlaces(one, self._flavors, mixed=self._mixed)
         placed = asked.place()
@@ -98,7 +99,7 @@ class SecondPassNominator:
         return _assignment(one, PREEMPT, asked.added(placed), targets), placed
 
     def _targets(self, one: SecondPass, asked: _OtherPlaces) -> list[Target]:
-        """Whom to preempt: they would have to free the whole quota of the workload once more."""
+        """The targets of a second pass: they would have to free the whole quota of the workload once more."""
         lacking, workload = asked.lacking(), one.workload
         admission = workload.admission
         if lacking is None or admission is None:
@@ -137,9 +138,10 @@ def _assignment(
 
 
 def looked_at(second: Sequence[SecondPass], heads: Iterable[Workload], *, fair: bool) -> Iterator[SecondPass]:
-    """The second passes that a cycle looks at: all of them, but in fair sharing one a ClusterQueue.
+    """The second passes that a cycle considers: all of them, but with fair sharing one per ClusterQueue.
 
-    There a queue's head takes the place of all its second passes, and the last one that of the others.
+    There, a queue's head takes the place of all its second passes; otherwise the last second pass replaces
+    the others.
     """
     if not fair:
         yield from second

@@ -1,4 +1,4 @@
-"""Whose turn it is to give up a workload under fair sharing: from the root down, always the largest share.
+"""The order in which queues give up workloads in fair sharing: from the root down, always the largest share.
 
 Upstream: `TargetClusterQueueOrdering` in pkg/scheduler/preemption/fairsharing/ordering.go.
 """
@@ -25,8 +25,8 @@ class Ordering(Protocol):
     def next(self) -> ClusterQueueState | None:
         """The queue to take from, None when there is none left.
 
-        Since the turn before, nothing but that queue may have been taken from, and only its next candidate
-        may be another one.
+        Since the previous turn, workloads may only have been taken from the queue of that turn, and only its
+        next candidate may have changed.
         """
 
 
@@ -40,7 +40,7 @@ def ordering_of(
         shares: the shares of all nodes.
         own: the incoming's queue.
         queues: those that may have candidates.
-        head: the next candidate of a queue, None when there is none left; it is not asked of queues whose
+        head: the next candidate of a queue, None when there is none left; it is not called for queues whose
             turn does not come.
     """
     for queue in queues:
@@ -53,9 +53,10 @@ def ordering_of(
 class QueueOrdering:
     """Finds the queue to take from next among those right below one cohort: the one with the largest share.
 
-    Queues without candidates leave for good, and those that do not borrow, unless it is the incoming's own
-    queue. Of those with equal shares the one goes first whose next candidate ranks first. They are ordered
-    only when their turn comes, and one by itself not at all: that needs the next candidate of everybody.
+    Queues without candidates leave for good. So do those that do not borrow, except the incoming's own queue.
+    Of queues with equal shares, the one whose next candidate ranks first comes first. They are ordered only
+    when their turn comes, because that needs the next candidate of all of them. A queue without equals needs
+    no order.
 
     Args:
         shares: the shares of all nodes.
@@ -64,7 +65,7 @@ class QueueOrdering:
         head: the next candidate of a queue, None when there is none left.
 
     Attributes:
-        share: the largest share, when `first` was asked last.
+        share: the largest share at the last call of `first`.
     """
 
     __slots__ = ("_head", "_own", "_queues", "_ranked", "_rest", "_shares", "_taken", "_turn", "share")
@@ -96,7 +97,7 @@ class QueueOrdering:
         return queue
 
     def first(self) -> ClusterQueueState | None:
-        """Who has the largest share of those with candidates, and of several the next candidate first."""
+        """The queue with the largest share among those with candidates; of equals, by their candidates."""
         while True:
             if self._turn < 0:
                 if self._ranked:
@@ -111,7 +112,7 @@ class QueueOrdering:
             self._turn = _NOBODY
 
     def look_again(self) -> None:
-        """The first was taken from: it has no larger share than before, or leaves."""
+        """A workload was taken from the first queue: its share has not grown, or it leaves."""
         place, self._turn = self._turn, _NOBODY
         queue = self._queues[place]
         borrowing, share = self._shares.of(queue.node)
@@ -123,7 +124,7 @@ class QueueOrdering:
             self._rest[place] = share
 
     def _largest(self) -> int:
-        """Take out all that have the largest share, and of these the first.
+        """Takes out all queues that have the largest share, and returns the first of these.
 
         Nothing is sorted for it: most searches end after a turn or two.
         """
@@ -140,7 +141,7 @@ class QueueOrdering:
         return heappop(self._ranked)[1]
 
     def _rank(self, queue: ClusterQueueState) -> _Rank:
-        """How the next candidate of a queue ranks: where there is none, after all others."""
+        """The rank of a queue's next candidate; without one, it is after all others."""
         head = self._head(queue)
         if head is None:
             return (True,)
@@ -152,16 +153,16 @@ class QueueOrdering:
 class TargetClusterQueueOrdering:
     """Finds the queue to take from next in a tree: from the root down, always towards the largest share.
 
-    Queues without candidates and nodes that do not borrow leave for good, unless they are the incoming's
-    own queue or above it. Ties: a cohort before a queue; of queues the one whose next candidate ranks
-    first; of cohorts the larger name.
+    Queues without candidates and nodes that do not borrow leave for good, unless they are the incoming's own
+    queue or above it. Ties: a cohort before a queue; of queues the one whose next candidate ranks first; of
+    cohorts the larger name.
 
     Args:
         cache: the queues.
         shares: the shares of all nodes.
         own: the incoming's queue.
         queues: those that may have candidates.
-        head: the next candidate of a queue, None when there is none left; it is not asked of queues whose
+        head: the next candidate of a queue, None when there is none left; it is not called for queues whose
             turn does not come.
     """
 
@@ -243,7 +244,7 @@ class TargetClusterQueueOrdering:
         return found
 
     def _look_again(self) -> None:
-        """Where a queue was taken from, only it and the cohorts above it have other shares."""
+        """A workload was taken from a queue: only that queue and the cohorts above it have other shares."""
         taken, self._taken = self._taken, None
         if taken is None:
             return

@@ -1,7 +1,7 @@
-"""Kueue's `waitForPodsReady`: whose pods are not ready, until when, and who stays away from its queue.
+"""Kueue's `waitForPodsReady`: workloads whose pods are not ready, their time limits, and their backoffs.
 
-It keeps time and counts for the policy, which evicts and queues workloads as this says. Every workload has at
-most one term: until its pods have to be ready, or until it is queued again.
+It keeps time and counts for the policy, which evicts and queues workloads accordingly. Every workload has at
+most one term: until its pods must be ready, or until it is queued again.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from harness_plugins.kueue.state.workload import Workload
 
 TIMED_OUT = "PodsReadyTimeout"
 WAITING = "Waiting"
-"""Why a workload that fits is not admitted: others are not ready."""
+"""The reason if a workload that fits is not admitted: others are not ready."""
 DEACTIVATED = "DeactivatedDueToRequeuingLimitExceeded"
 FOR_START, FOR_RECOVERY = "WaitForStart", "WaitForRecovery"
 
 
 class TimedOut(NamedTuple):
-    """A workload has to go because its pods were not ready in time.
+    """A workload must leave because its pods were not ready in time.
 
     Attributes:
         cause: whether they never were in this admission, or were lost and did not come back.
         times: how often that has happened to the workload by now.
-        requeue_at: when it is queued again, microseconds; None where it never is.
+        requeue_at: when it is queued again, in microseconds; None if it never is.
     """
 
     cause: str
@@ -37,7 +37,7 @@ class TimedOut(NamedTuple):
 
     @property
     def figures(self) -> dict[str, str | int]:
-        """The same as decisions have it, the time in seconds."""
+        """The figures for decisions, with the time in seconds."""
         figures: dict[str, str | int] = {"cause": self.cause, "count": self.times}
         if self.requeue_at is not None:
             figures["requeueAt"] = self.requeue_at // SECOND
@@ -77,7 +77,7 @@ class PodsReady:
 
     Attributes:
         first: no term is over before then.
-        woken: the instant that was asked for last.
+        woken: the last requested instant.
     """
 
     def __init__(self, settings: WaitForPodsReady) -> None:
@@ -113,13 +113,13 @@ class PodsReady:
             self._set_term(workload, since + limit)
 
     def timed_out_before(self, workload: Workload, times: int, requeue_at: int | None) -> None:
-        """A workload timed out so often before the replay began, and stays away from its queue until then."""
+        """A workload timed out this often before the replay began, and stays out of its queue until then."""
         self._counts[workload] = times
         if requeue_at is not None:
             self._set_term(workload, requeue_at)
 
     def started(self, workload: Workload, pods: range) -> None:
-        """These pods are ready in this admission, or have ended, which counts as much."""
+        """These pods are ready in this admission, or have ended, which counts the same."""
         admission = self._admissions[workload]
         if not admission.missing:
             if admission.away:
@@ -155,12 +155,12 @@ class PodsReady:
             self._terms.pop(workload, None)
 
     def lost(self, workload: Workload, now: int, pods: range = range(0)) -> None:
-        """Pods of a workload that was ready are not ready any more.
+        """Pods of a ready workload are not ready any more.
 
         Args:
-            workload: whose pods they are.
+            workload: the workload of the pods.
             now: the time.
-            pods: which ones, where it is ready again as soon as these are.
+            pods: the lost pods, if it is ready again as soon as these are.
         """
         admission = self._admissions[workload]
         if admission.missing:
@@ -176,7 +176,7 @@ class PodsReady:
                 self._set_term(workload, _whole_seconds(now) + self._settings.recovery_timeout)
 
     def told_to_go(self, workload: Workload) -> None:
-        """A workload was evicted: nobody waits for its pods any more; until it is gone it is not ready."""
+        """A workload was evicted: its pods are no longer awaited; until it is gone it counts as not ready."""
         admission = self._admissions[workload]
         admission.going = True
         if admission.ready:
@@ -190,7 +190,7 @@ class PodsReady:
         self._unready -= not admission.ready
 
     def forget(self, workload: Workload) -> int:
-        """A workload is over; answers how often it timed out."""
+        """A workload is over; returns how often it timed out."""
         self._given_up.discard(workload)
         self._terms.pop(workload, None)
         return self._counts.pop(workload, 0)
@@ -199,7 +199,7 @@ class PodsReady:
 
     @property
     def blocks(self) -> bool:
-        """Whether nothing may be admitted now, because somebody is not ready."""
+        """Returns True if nothing may be admitted now, because some workload is not ready."""
         return self._settings.block_admission and self._unready > 0
 
     def unready(self) -> list[Workload]:
@@ -207,24 +207,24 @@ class PodsReady:
         return [workload for workload, admission in self._admissions.items() if not admission.ready]
 
     def holds(self, workload: Workload) -> bool:
-        """Whether a workload holds quota."""
+        """Returns True if a workload holds quota."""
         return workload in self._admissions
 
     def stays(self, workload: Workload) -> bool:
-        """Whether a workload holds quota and was not told to go."""
+        """Returns True if a workload holds quota and was not told to leave."""
         admission = self._admissions.get(workload)
         return admission is not None and not admission.going
 
     def gives_up(self, workload: Workload) -> bool:
-        """Whether a workload timed out too often to be queued ever again."""
+        """Returns True if a workload timed out too often to be queued ever again."""
         return workload in self._given_up
 
     def stays_away(self, workload: Workload) -> bool:
-        """Whether a workload that holds no quota is not to be queued: for now, or for ever."""
+        """Returns True if a workload without quota must not be queued: for now, or for ever."""
         return workload in self._terms or workload in self._given_up
 
     def due(self, now: int) -> Iterator[Workload]:
-        """Whose term is over now, by name: time-outs of those that hold quota, backoffs of the others."""
+        """Workloads whose term is over now, by name: time-outs of quota holders, backoffs of the others."""
         while self._due and self._due[0][0] <= now:
             due, _, _, workload = heappop(self._due)
             if self._terms.get(workload) == due:
@@ -233,7 +233,7 @@ class PodsReady:
         self._settle()
 
     def time_out(self, workload: Workload, now: int) -> TimedOut:
-        """A workload's pods were not ready in time: it goes, and stays away for a while, or for ever."""
+        """A workload's pods were not ready in time: it leaves, and stays away for a while, or for ever."""
         settings = self._settings
         admission = self._admissions[workload]
         cause = FOR_START if admission.missing and not admission.recovers else FOR_RECOVERY
@@ -266,7 +266,7 @@ class PodsReady:
         return self._due[0][0] if self._due else None
 
     def next_wake(self, now: int) -> int | None:
-        """The instant to ask for now so that the next term is not missed; None where one was asked for."""
+        """The instant to request now so that the next term is not missed; None if one was requested."""
         term = self.next_term()
         if term is None or now < self.woken <= term:
             return None
@@ -284,11 +284,11 @@ class PodsReady:
 
 
 def backoff(settings: WaitForPodsReady, count: int) -> int:
-    """How long a workload stays away from its queue after this many time-outs, microseconds.
+    """The time for which a workload stays out of its queue after these time-outs, in microseconds.
 
-    It doubles up to the maximum from the second time on; the first one is as long as the base says, even
-    where that is more. Kueue adds up to a ten-thousandth by chance; in whole seconds nothing is left of that
-    unless it comes to one.
+    It doubles up to the maximum from the second time on. The first one has the length of the base, even if
+    that is more than the maximum. Kueue adds up to a ten-thousandth at random. In whole seconds that has no
+    effect unless it amounts to one.
     """
     if count == 1 or not settings.backoff_base:
         return settings.backoff_base
@@ -296,5 +296,5 @@ def backoff(settings: WaitForPodsReady, count: int) -> int:
 
 
 def _whole_seconds(time: int) -> int:
-    """A time as conditions of the API have it."""
+    """A time in the precision of the API's conditions."""
     return time // SECOND * SECOND

@@ -1,1 +1,1 @@
-"""What need not be done again: every decision is the same without it, only later."""
+"""Shortcuts: work that need not be repeated. Every decision is the same without them, only slower."""

@@ -1,7 +1,7 @@
 """Assignments that fit, without going through the flavors again.
 
-Whether a workload fits follows from what it asks for, from its queue's manifest, and from how the
-flavor-resources stand that are looked at on the way. While those stand as they did, so does the assignment.
+Whether a workload fits depends on its request, on its queue's manifest, and on the quota of the considered
+flavor-resources. As long as that quota does not change, neither does the assignment.
 
 Valid by content.
 """
@@ -18,16 +18,16 @@ from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.workload import Workload
 
 _Question: TypeAlias = tuple[int, int, tuple[int, ...]]
-"""Number of a queue, number of what is asked for, pods of each pod set."""
+"""Number of a queue, number of the request, pods of each pod set."""
 
 
 @final
 class CachedFits:
-    """The last assignment that fitted whoever asked for the same in the same queue.
+    """The last assignment that fitted, for each request and queue.
 
     Args:
-        cache: who holds which quota.
-        placed: whether some flavor has a topology; nothing is kept then, since places are not looked at here.
+        cache: the holders of quota.
+        placed: whether some flavor has a topology; nothing is kept then, since places are not checked here.
     """
 
     __slots__ = ("_cache", "_known", "_placed")
@@ -38,7 +38,7 @@ class CachedFits:
         self._known: Memo[_Question, tuple[Assignment, list[Check]]] = Memo()
 
     def of(self, workload: Workload) -> Assignment | None:
-        """What a workload is assigned from the first flavor on, if it is known that it fits."""
+        """The assignment of a workload from the first flavor on, if it is known to fit."""
         cache, queue = self._cache, workload.cluster_queue
         known = self._known.get((queue.number, workload.asks.number, workload.counts))
         if known is None:
@@ -51,12 +51,12 @@ class CachedFits:
         return known[0]
 
     def note(self, workload: Workload, assignment: Assignment, oracle: RecordedOracle) -> None:
-        """Keep an assignment that fits, unless somebody was looked for who could be preempted.
+        """Keeps an assignment that fits, unless the search looked for workloads to preempt.
 
         Args:
-            workload: who was assigned.
+            workload: the assigned workload.
             assignment: of all its pods, from the first flavor on.
-            oracle: all that was asked to find it.
+            oracle: all questions that were asked to find it.
         """
         if self._placed or assignment.mode != FIT or oracle.searched:
             return

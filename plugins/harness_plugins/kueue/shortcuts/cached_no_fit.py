@@ -1,7 +1,7 @@
-"""What lets the scheduler say, without looking again, that a workload still cannot be admitted.
+"""Lets the scheduler know, without another search, that a workload still cannot be admitted.
 
 When quota becomes free anywhere in a tree, Kueue tries every inadmissible workload of the tree again, and
-nearly all of them in vain. Where the reasons lie in a queue's own state and in what is available to it, they
+nearly all of them in vain. If the reasons lie in a queue's own state and in the quota available to it, they
 can be checked without a search. The answer is the one that the search would have given.
 """
 
@@ -28,26 +28,26 @@ from harness_plugins.kueue.state.workload import Workload
 
 @final
 class CachedNoFit:
-    """An assignment that failed, and what it rests on.
+    """An assignment that failed, and the facts that it depends on.
 
-    Valid for the generation of the ClusterQueue, as far as the searches rest on its own state. What others do
-    is looked at for each version of the tree.
+    Valid for the generation of the ClusterQueue, as far as the searches depend on its own state. The effects
+    of others are checked for each version of the tree.
 
     Args:
-        assignment: the assignment; it is good for the whole equivalence class of a workload.
+        assignment: the assignment; it is valid for the whole equivalence class of a workload.
         queue: the queue.
         version: of the queue's tree, when all of it was looked at last.
         checks: how its flavor-resources stood.
         no_place: what had no place in a topology although there was quota; None for nothing.
         searches: the searches for targets.
-        why: for each search that others' doing has a part in, why it failed.
+        why: why each search failed that depends on others.
 
     Attributes:
         assignment: the assignment.
-        refusal: what tells apart why nothing helps it, see `why_not`.
-        turn_matters: whether it may come to something else when it is served, after what others reserved
-            before it. What has a place in an empty topology is assigned again then if it has none. That finds
-            no more than before, unless others may give up something: their shares are different by then.
+        refusal: the key of its failure, see `why_not`.
+        turn_matters: whether the result may differ when it is served, after earlier reservations. If it has
+            no place then, but has one in an empty topology, it is assigned again. That finds no more than
+            before, unless others may give up workloads: their shares are different by then.
     """
 
     __slots__ = (
@@ -90,7 +90,7 @@ class CachedNoFit:
     def still(self, cache: Cache, reasons: Reasons, version: int) -> bool:
         """Whether all that it rests on is so now.
 
-        While nothing changes in the queue itself, only what others do counts.
+        While nothing changes in the queue itself, only the effects of others count.
 
         Args:
             cache: tells how flavor-resources stand.
@@ -131,12 +131,12 @@ class CachedNoFit:
 class CachedNoFits:
     """The failed assignments of equivalence classes.
 
-    Valid by content: ClusterQueue and scheduling hash; each as long as what it rests on is so.
+    Valid by content: ClusterQueue and scheduling hash; each as long as its facts are still so.
 
     Args:
-        cache: who holds which quota.
+        cache: the holders of quota.
         pending: the pending queues, by number of the ClusterQueue.
-        reasons: tells why searches fail.
+        reasons: know why searches fail.
         gates: the feature gates.
         topologies: the flavors with a topology; None where there is none.
     """
@@ -184,7 +184,7 @@ class CachedNoFits:
         Args:
             workload: who failed.
             assignment: the assignment, of all pods and from the first flavor on.
-            oracle: all that was asked to find it.
+            oracle: all questions that were asked to find it.
         """
         queue = workload.cluster_queue
         if assignment.mode == FIT or assignment.untried or oracle.found_targets:
@@ -223,7 +223,7 @@ class CachedNoFits:
 
 
 def _why_all_fail(searches: list[FailedSearch], reasons: Reasons) -> list[NoTargets] | None:
-    """Why searches fail, where it is not for the queue's own state alone; None if one may succeed."""
+    """Why searches fail for other reasons than the queue's own state; None if one may succeed."""
     found = []
     for failed in searches:
         why = reasons.no_targets(failed)

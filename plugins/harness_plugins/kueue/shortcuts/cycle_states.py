@@ -1,6 +1,6 @@
-"""Numbers for what a cycle has done so far: equal ones for equal deeds, in whichever cycle.
+"""Numbers for the actions of a cycle so far: equal ones for equal actions, in every cycle.
 
-What waits for victims that are on their way does the same in every cycle, so that the states in which a cycle
+Workloads that wait for their leaving victims do the same in every cycle, so the states in which a cycle
 leaves the quota tree recur.
 """
 
@@ -17,7 +17,7 @@ from harness_plugins.kueue.rules.nomination import Deed
 class CycleStates:
     """Numbers the states that a cycle goes through.
 
-    Valid by content: what was done before, and what next.
+    Valid by content: the former actions, and the next one.
     """
 
     __slots__ = ("_counted", "_done", "_known", "_number", "_numbers")
@@ -29,10 +29,10 @@ class CycleStates:
         self._counted = self._number = 0
 
     def after(self, done: Sequence[Deed]) -> int:
-        """The number of the state after some deeds.
+        """The number of the state after some actions.
 
         Args:
-            done: what the cycle has done; the same list as before while it lasts, to which it only adds.
+            done: the actions of the cycle; always the same list while it lasts, and it only grows.
         """
         if done is not self._done:
             self._done = done

@@ -1,7 +1,7 @@
-"""The order of fair sharing where all entries meet at one cohort: there it is a plain sort.
+"""The order of fair sharing if all entries meet at one cohort: then it is a plain sort.
 
-What becomes of one of them is of no account to the order of the others, so nothing is computed again. Nothing
-is kept from one cycle to the next.
+The outcome of one of them does not affect the order of the others, so nothing is computed again. Nothing is
+kept from one cycle to the next.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class FlatOrder:
         self._order = order
 
     def __call__(self, entries: list[Entry]) -> Iterator[Entry]:
-        """The entries in order; of those that have a reason from the start some are left out."""
+        """The entries in order; some of those with a reason from the start are left out."""
         if len(entries) < 2:
             return iter(entries)
         root = entries[0].workload.cluster_queue.root

@@ -1,8 +1,8 @@
-"""How many pods each domain could take, kept from one placement to the next.
+"""The number of pods that each domain could take, kept from one placement to the next.
 
-Room changes in a few leaves at a time: only these, and the domains above them, are counted again. Valid by
-content for what is asked, and for the version of the room: whatever changed in it since is looked at, leaf by
-leaf.
+Room changes in a few leaves at a time: only these, and the domains above them, are counted again. The numbers
+are valid by content for the request, and for the version of the room: later changes of the room are applied
+leaf by leaf.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from harness_plugins.kueue.rules.topology.request import Wanted
 from harness_plugins.kueue.state.topology.tree import PODS, Room, TopologyTree
 
 _MOST = 256
-"""This many are kept; each has two figures a domain."""
+"""The number of requests whose figures are kept; each has two figures per domain."""
 
 _Key = tuple[
     TopologyTree,
@@ -30,7 +30,7 @@ _Key = tuple[
 
 @final
 class _Kept:
-    """The figures of all domains for one thing that is asked of a room, as they were at a version of it."""
+    """The figures of all domains for one request to a room, at a version of the room."""
 
     __slots__ = ("_above", "_asked", "_room", "_suitable", "_tree", "_wanted", "pods", "slices", "version")
 
@@ -53,7 +53,7 @@ class _Kept:
         self.version = room.version
 
     def refresh(self, leaves: Sequence[int]) -> None:
-        """Count again what has changed."""
+        """Counts the changed leaves again."""
         self.version = self._room.version
         for leaf in leaves:
             times = 0
@@ -68,7 +68,7 @@ class _Kept:
         return 0 if amounts is None else amounts[leaf] // amount
 
     def _set(self, domain: int, pods: int) -> None:
-        """Let a leaf take this many pods, and the domains above it what follows."""
+        """Sets the number of pods of a leaf, and updates the domains above it."""
         tree, (_, slice_level, size, inner, *_) = self._tree, self._wanted
         more_slices = 0
         for level in range(len(tree.levels) - 1, -1, -1):
@@ -97,7 +97,7 @@ class _Kept:
 
 @final
 class KeptCapacities:
-    """What domains could take of pod sets without a leader, of the room that workloads leave.
+    """The capacities of domains for pod sets without a leader, in the room that workloads leave.
 
     Args:
         capacities: counts them.
@@ -116,7 +116,7 @@ class KeptCapacities:
         leader: Mapping[str, int] | None,
         suitable: Sequence[bool] | None,
     ) -> Capacity:
-        """What each domain can take of a pod set."""
+        """The capacity of each domain for a pod set."""
         if leader is not None or not room.lasts:
             return self._capacities(tree, room, wanted, worker, leader, suitable)
         inner = tuple(wanted.inner.items())

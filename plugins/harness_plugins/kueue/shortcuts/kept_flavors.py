@@ -1,4 +1,4 @@
-"""What follows from what is asked and from the cluster alone: it is worked out once for all that ask alike.
+"""Results that depend only on the request and the cluster: computed once for all equal requests.
 
 Everything here is valid by content.
 """
@@ -21,14 +21,14 @@ from harness_plugins.kueue.state.topology.tree import TopologyTree
 
 @final
 class KeptOffers:
-    """What queues can offer, by the number of what is asked for."""
+    """The offers of queues, by the number of the request."""
 
     def __init__(self, offers: Offers) -> None:
         self._offers = offers
         self._known: Memo[tuple[int, int], tuple[PodSetOffer, ...]] = Memo()
 
     def __call__(self, asks: Asks, queue: ClusterQueueState) -> tuple[PodSetOffer, ...]:
-        """What a queue can offer to a job, pod set by pod set."""
+        """The offers of a queue to a job, pod set by pod set."""
         key = queue.number, asks.number
         found = self._known.get(key)
         if found is None:
@@ -38,7 +38,7 @@ class KeptOffers:
 
 @final
 class KeptAssignments:
-    """The assignments that follow from flavors chosen."""
+    """The assignments from the chosen flavors."""
 
     def __init__(self, assemble: Assemble) -> None:
         self._assemble = assemble
@@ -52,7 +52,7 @@ class KeptAssignments:
         counts: tuple[int, ...],
         choices: tuple[tuple[Choice, ...], ...],
     ) -> Assignment:
-        """The assignment that follows from the flavors chosen, but for its targets."""
+        """The assignment from the chosen flavors, without its targets."""
         key = offers, counts, choices
         found = self._known.get(key)
         if found is None:
@@ -62,7 +62,7 @@ class KeptAssignments:
 
 @final
 class KeptTopologies:
-    """What workloads ask of topologies."""
+    """The topology requests of workloads."""
 
     def __init__(self, topologies: Topologies) -> None:
         self._topologies = topologies
@@ -77,7 +77,7 @@ class KeptTopologies:
         chosen: tuple[tuple[int, ...], ...],
         counts: tuple[int, ...],
     ) -> WorkloadTopology | None:
-        """What a workload asks; None where a pod set got no flavor with a topology, or two of them."""
+        """The topology request of a workload; None if a pod set got no flavor with a topology, or two."""
         key = offers, chosen, counts
         found = self._known.get(key)
         if found is None:
@@ -87,14 +87,14 @@ class KeptTopologies:
 
 @final
 class KeptSuitableLeaves:
-    """Which leaves of topologies the pods of pod sets may run in, by what their templates say of that."""
+    """The leaves in which pods of pod sets may run, by the relevant parts of their templates."""
 
     def __init__(self, suitable: SuitableLeaves) -> None:
         self._suitable = suitable
         self._known: Memo[tuple[object, ...], tuple[Sequence[bool] | None]] = Memo()
 
     def __call__(self, tree: TopologyTree, pod_set: PodSet) -> Sequence[bool] | None:
-        """Which leaves the pods of a pod set may run in; None for all."""
+        """The leaves in which the pods of a pod set may run; None for all."""
         selector = tuple(pod_set.node_selector.items())
         key = tree, selector, pod_set.tolerations, pod_set.affinity, pod_set.pod_template
         found = self._known.get(key)

@@ -20,9 +20,10 @@ from harness_plugins.kueue.state.workload import Workload
 _Kept = tuple[Assignment, int, Tried, Workload | None]
 """The assignment of a workload. Valid for the version of the tree, and by content for `tried`.
 
-Last comes who is to be preempted if that is one who is not going yet, was taken alone, and was all that was
-looked for. When it is preempted the assignment is still the same: it is tried first in its queue then, and
-whoever was refused before it is refused again."""
+Its last element is the only target of the only search, if that target is not leaving yet and was taken alone.
+Its preemption does not change the assignment: it is then tried first in its queue, and workloads that were
+refused before it are refused again.
+"""
 
 _Again: TypeAlias = tuple[Workload, tuple[int, ...], Chosen, int, int]
 """A workload that is assigned again, its pods and flavors; the version of its tree, and the state in which
@@ -31,15 +32,15 @@ the cycle has left it."""
 
 @final
 class KeptNominations:
-    """Finds assignments for heads, without looking again for those that are known.
+    """Finds assignments for heads, without searching again for known ones.
 
-    Two things are not looked for again. One is what fits as it fitted the last one that asked for the same.
-    The other is what was in vain for one of the same class and still is. Where nothing changed in the tree of
-    its queue since a workload was asked for last, the answer is the same.
+    Two things are not searched for again. One is an assignment that fits like the last one with the same
+    request. The other is a failure of one of the same class that is still valid. If nothing changed in the
+    tree of a workload's queue since its last try, the result is the same.
 
     Args:
         nominator: finds them.
-        cache: who holds which quota.
+        cache: the holders of quota.
         reasons: finds targets, or why there are none.
         fits: the assignments that fitted.
         no_fits: the failed assignments of classes.
@@ -95,9 +96,9 @@ class KeptNominations:
         return assignment
 
     def reassign(self, workload: Workload, first: Assignment, cycle: int, *, changed: bool) -> Assignment:
-        """Assign again within a cycle, to the flavors that were chosen before.
+        """Assigns again within a cycle, to the flavors that were chosen before.
 
-        While nothing changed that comes to the same, unless fewer pods may do for those flavors.
+        While nothing has changed, the result is the same, unless fewer pods may suffice for those flavors.
         """
         if changed or workload.asks.reducible:
             return self._nominator.reassign(workload, first, cycle, changed=changed)
@@ -113,7 +114,7 @@ class KeptNominations:
         done: Sequence[Deed],
         reassign: Callable[[], Assignment],
     ) -> Assignment:
-        """Assign again within a cycle as if its victims were gone."""
+        """Assigns again within a cycle as if its victims were gone."""
         version = self._no_fits.version(workload.cluster_queue)
         state = self._states.after(done)
         question = workload, workload.counts, first.chosen, version, state
@@ -127,7 +128,7 @@ class KeptNominations:
     def _look(self, workload: Workload, tried: Tried) -> tuple[Assignment, Workload | None]:
         """Assign anew; note what fits, and why it is in vain if it is for everything of its class.
 
-        Answers also who is to be preempted alone, see `_Kept`.
+        Returns also the only target, see `_Kept`.
         """
         if tried or workload.asks.reducible:
             return self._nominator.assign(workload, tried), None
@@ -142,6 +143,6 @@ class KeptNominations:
 
 
 def _only_told(kept: _Kept, version: int) -> bool:
-    """Whether nothing happened in a tree since but that the one to be preempted was told to go."""
+    """Returns True if nothing happened in a tree since, except that the target was told to leave."""
     alone = kept[3]
     return alone is not None and kept[1] + 1 == version and alone.evicted

@@ -1,7 +1,6 @@
-"""Shares that were worked out before: the usage of a node returns to the same values again and again.
+"""Shares that were computed before: the usage of a node returns to the same values again and again.
 
-Of a node with many resources only those are looked at again that it uses more or less of than it did when it
-was looked at last.
+For a node with many resources, only those are computed again whose usage has changed since the last time.
 """
 
 from __future__ import annotations
@@ -16,18 +15,18 @@ from harness.models.quota import QuotaTree
 from harness_plugins.kueue.rules.dominant_resource_share import DominantResourceShares, Share
 
 _FEW = 8
-"""This many resources are worked out as fast as compared."""
+"""Up to this many resources are computed as fast as compared."""
 
 
 @final
 class KeptShares:
     """The shares of the nodes of a quota tree.
 
-    Valid by content: the node, and what it uses.
+    Valid by content: the node, and its usage.
 
     Args:
         tree: the quota tree.
-        shares: works them out.
+        shares: computes them.
     """
 
     __slots__ = ("_known", "_many", "_shares", "_usage", "_width")
@@ -44,7 +43,7 @@ class KeptShares:
         }
 
     def of(self, node: int) -> tuple[bool, Share]:
-        """Whether a node takes more than it has of anything, and its weighted share."""
+        """Returns whether a node uses more than its own quota of anything, and its weighted share."""
         width, usages = self._width, self._usage
         usage = usages[node] if width == 1 else tuple(usages[node * width : (node + 1) * width])
         known = self._known[node]
@@ -64,10 +63,10 @@ class KeptShares:
 
 @final
 class _Parts:
-    """What a node with many resources takes of each of them beyond what it has.
+    """The usage of a node with many resources beyond its own quota, resource by resource.
 
     Args:
-        shares: works it out.
+        shares: computes it.
         node: the node.
         width: how many flavor-resources the tree has.
     """
@@ -85,7 +84,7 @@ class _Parts:
         self._parts: list[float] = []
 
     def given(self, usage: tuple[int, ...]) -> Sequence[float]:
-        """The parts, given what the node uses now of each flavor-resource."""
+        """The parts, given the node's present usage of each flavor-resource."""
         if self._usage is None:
             self._parts = self._shares.parts(self._node)
         else:

@@ -1,9 +1,10 @@
-"""Why a search for targets fails for everything of an equivalence class, and whether it still would.
+"""Reasons why a search for targets fails for a whole equivalence class, and whether it still would.
 
-Where that lies in the queue's own state it is so until the queue changes. With fair sharing it can also be
-that all others together would give up too little, which is looked at again whenever something changes. Where
-the queue's own holders may go, too, all that they and the others could give is not enough. The more of them
-go, the more may be taken from others. So others count with the share that is left at last.
+If the reason lies in the queue's own state, it is valid until the queue changes. With fair sharing it can
+also be that all others together would give up too little. That is checked again whenever something changes.
+If the queue's own holders may be preempted, too, all that they and the others could give is not enough. The
+more of them leave, the more may be taken from others. So others are compared with the share that is left at
+the end.
 """
 
 from __future__ import annotations
@@ -29,14 +30,15 @@ from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
 
 Freeable: TypeAlias = tuple[int, Share, list[Amounts]]
-"""What holders of a queue would give up for an incoming: what each of them holds.
+"""The amounts that holders of a queue would give up for an incoming.
 
-Valid for the generation of that queue, which comes first, and by content for the share of the incoming's,
-which comes next."""
+The first element is the generation of that queue, for which they are valid. The next is the share of the
+incoming's queue; they are valid for this share by content.
+"""
 
 
 class FailedSearch(NamedTuple):
-    """A search that found nobody, and what is known of the queues that it looked at."""
+    """A search without targets, and the facts about the queues that it considered."""
 
     incoming: Incoming
     freeable: dict[ClusterQueueState, Freeable]
@@ -46,7 +48,7 @@ class NoTargets(NamedTuple):
     """Why a search fails: by the queue's own state alone, or because others give up too little.
 
     Attributes:
-        failed: the search for which others give up too little; None where that has no part in it.
+        failed: the search for which others give up too little; None if others do not matter.
         share: of the incoming's queue, with the incoming and without what its own candidates hold.
         own: what its own candidates hold.
     """
@@ -57,25 +59,25 @@ class NoTargets(NamedTuple):
 
 
 class Reasons(Protocol):
-    """Tells why searches of one way of choosing targets fail."""
+    """Knows why searches of one kind of preemption fail."""
 
     def find_targets(self, incoming: Incoming) -> tuple[list[Target], FailedSearch | None, bool]:
-        """Choose whom to preempt; where that is nobody, the failed search tells more.
+        """Chooses the targets; if there are none, the failed search has further facts.
 
-        It is answered, too, whether nobody but the one target was ever taken.
+        Returns also whether the only target is the only workload that was ever taken.
         """
 
     def are_known(self, queue: ClusterQueueState) -> bool:
-        """Whether it can be told of searches of a queue why they fail."""
+        """Returns True if the reasons of failed searches are known for a queue."""
 
     def no_targets(self, failed: FailedSearch) -> NoTargets | None:
-        """What makes a search fail for everything of the incoming's class; None if that is not known.
+        """Why a search fails for the incoming's whole class; None if that is not known.
 
-        Asked only of queues where it is known.
+        It is called only for queues with known reasons.
         """
 
     def still_no_targets(self, why: NoTargets) -> bool:
-        """Whether a reason still holds while nothing changes in the queue itself."""
+        """Returns True if a reason is still valid while nothing changes in the queue itself."""
 
     def reach(self, queue: ClusterQueueState, first: Workload, cell: int, amount: int, free: int) -> bool:
         """Whether a search that asks for an amount might find somebody, or so much more.
@@ -94,10 +96,10 @@ class Reasons(Protocol):
 
 @final
 class ClassicReasons:
-    """Nobody can be preempted: no own holder may be, and others only by one who stays within nominal.
+    """No targets: no own holder may be preempted, and others only by a queue that stays within nominal.
 
     Args:
-        cache: who holds which quota.
+        cache: the holders of quota.
         search: classic preemption.
     """
 
@@ -107,12 +109,12 @@ class ClassicReasons:
         self._held = Held(cache)
 
     def find_targets(self, incoming: Incoming) -> tuple[list[Target], FailedSearch | None, bool]:
-        """Choose whom to preempt."""
+        """Chooses the targets."""
         targets, alone = self._search.search(incoming)
         return targets, None if targets else FailedSearch(incoming, _NOTHING_KNOWN), alone
 
     def are_known(self, queue: ClusterQueueState) -> bool:
-        """Where no cohort lies between the queue and its root."""
+        """Returns True if no cohort lies between the queue and its root."""
         return len(queue.path) <= 1
 
     def no_targets(self, failed: FailedSearch) -> NoTargets | None:
@@ -125,7 +127,7 @@ class ClassicReasons:
         return None if next(own_candidates(self._cache, incoming), None) else NoTargets()
 
     def still_no_targets(self, why: NoTargets) -> bool:
-        """Yes: others do not count."""
+        """Always true: others do not count."""
         return True
 
     def reach(self, queue: ClusterQueueState, first: Workload, cell: int, amount: int, free: int) -> bool:
@@ -149,10 +151,10 @@ _NOTHING_KNOWN: dict[ClusterQueueState, Freeable] = {}
 
 @final
 class FairReasons:
-    """Nobody can be preempted: no own holder may be, and no other queue has enough of a share.
+    """No targets: no own holder may be preempted, and no other queue has a large enough share.
 
     Args:
-        cache: who holds which quota.
+        cache: the holders of quota.
         shares: the shares of all nodes.
         search: preemption with fair sharing.
     """
@@ -175,7 +177,7 @@ class FairReasons:
                 self._keeps[parent] = True
 
     def find_targets(self, incoming: Incoming) -> tuple[list[Target], FailedSearch | None, bool]:
-        """Choose whom to preempt; in vain, what was taken is what others would give up."""
+        """Chooses the targets; of a failed search, the workloads taken are what others would give up."""
         targets, queues, share, takes_back, taken, alone = self._search.search(incoming)
         if targets:
             return targets, None, alone
@@ -188,7 +190,7 @@ class FairReasons:
         return [], FailedSearch(incoming, freeable), False
 
     def are_known(self, queue: ClusterQueueState) -> bool:
-        """Of all queues; not of those in which a search may crash, since that is only seen by searching."""
+        """Returns True for all queues except those in which a search may crash: only a search shows that."""
         return self._search.crashed is None or bool(queue.path)
 
     def no_targets(self, failed: FailedSearch) -> NoTargets | None:
@@ -213,7 +215,7 @@ class FairReasons:
         return why if not takes_back and self.still_no_targets(why) else None
 
     def still_no_targets(self, why: NoTargets) -> bool:
-        """Whether others still give up too little."""
+        """Returns True if others still give up too little."""
         failed, share, own = why
         if failed is None:
             return True
@@ -225,7 +227,7 @@ class FairReasons:
         return self._too_little(failed, share, self._ranking.of(queue.root))
 
     def all_have_less(self, root: int, share: Share) -> bool:
-        """Whether nobody right below a root has as large a share, so that nobody gives up anything for it."""
+        """Returns True if no share right below a root is as large, so that nothing is given up for it."""
         ranked = self._ranking.of(root)
         return not ranked or ranked[-1][0] < share
 
@@ -250,15 +252,15 @@ class FairReasons:
         return not self.are_known(queue)
 
     def _too_little(self, failed: FailedSearch, share: Share, ranked: Sequence[tuple[Share, int]]) -> bool:
-        """Whether all that others would give up for a queue right below its root is not enough.
+        """Returns True if all that others would give up for a queue right below its root is not enough.
 
-        What a queue gives up follows from its own holders and from the share that the incoming's queue would
-        have. Those with less than that give up nothing.
+        What a queue gives up depends on its own holders and on the share that the incoming's queue would
+        have. Queues with less than that share give up nothing.
 
         Args:
-            failed: the incoming, who has nobody to preempt in its own queue.
+            failed: the search of an incoming without targets in its own queue.
             share: of its queue, with the incoming.
-            ranked: whatever hangs right below its root, the smallest share first.
+            ranked: everything right below its root, the smallest share first.
         """
         own = failed.incoming.queue
         freeable: list[Amounts] = []
@@ -273,14 +275,14 @@ class FairReasons:
         return not freeable or self._lacks(failed.incoming, freeable)
 
     def _all_is_too_little(self, incoming: Incoming, own: Sequence[Amounts]) -> bool:
-        """Whether even all that could be taken at most is not enough.
+        """Returns True if even the most that could be taken is not enough.
 
-        From the bottom up, what hangs beside the own side below a cohort counts with all that it uses there.
-        It does not count if its share is less than what is left of the own side's when all below that cohort
-        is gone.
+        From the bottom up, nodes beside the own side below a cohort count with their whole usage there. A
+        node does not count if its share is less than what the own side keeps when everything below that
+        cohort is gone.
 
         Args:
-            incoming: who looks for somebody to preempt.
+            incoming: the workload that looks for targets.
             own: what the candidates of its own queue hold.
         """
         queue, tree = incoming.queue, self._cache.tree
@@ -312,7 +314,7 @@ class FairReasons:
         return not freeable or self._lacks(incoming, freeable)
 
     def _may_keep_its_share(self, node: int, share: Share) -> bool:
-        """Whether a node with a share may still have it without one of the workloads at or below it."""
+        """Returns True if a node may keep at least a share without one of the workloads at or below it."""
         queue = self._cache.at[node]
         if queue is None and self._keeps[node]:
             return True
@@ -321,7 +323,7 @@ class FairReasons:
         return any(share_without(tree, shares, node, usage) >= share for usage in usages)
 
     def _lacks(self, incoming: Incoming, freeable: Sequence[Amounts]) -> bool:
-        """Whether something would be lacking even if so much became free."""
+        """Returns True if something would be lacking even if this much became free."""
         node, available = incoming.queue.node, self._cache.tree.available
         freed: dict[int, int] = {}
         for usage in freeable:
@@ -334,10 +336,9 @@ class FairReasons:
     def _freeable(
         self, failed: FailedSearch, share: Share, queue: ClusterQueueState | None
     ) -> list[Amounts] | None:
-        """What holders of a queue right below the root would give up, however much is needed.
+        """The holdings that holders of a queue right below the root would give up, however much is needed.
 
-        None where that does not follow from the queue's holders alone: of cohorts, and where LocalQueues take
-        turns.
+        None if that depends on more than the queue's holders: for cohorts, and if LocalQueues take turns.
         """
         if queue is None or queue.spec.by_usage:
             return None
@@ -353,11 +354,11 @@ class FairReasons:
         return given_up
 
     def _given_up(self, queue: ClusterQueueState, share: Share, mask: int, allowed: Allowed) -> list[Amounts]:
-        """What holders of a queue right below the root give up to one that has a share, and keeps it.
+        """The holdings that a queue right below the root gives up to one that has a share, and keeps it.
 
-        As in a search, but what others give up makes no difference: each share follows from the node's own
-        usage, so that nothing else is touched. It only falls, so what fails with one holder fails from then
-        on with every other one that holds as much.
+        This is as in a search, but without the effects of others: each share depends on the node's own usage,
+        so nothing else changes. The share only falls. So a holder that fails rules out all later holders of
+        the same amount.
         """
         tree, node, holders = self._cache.tree, queue.node, self._cache.holders[queue.node]
         usage, first = tree.usage, node * tree.width
@@ -389,7 +390,7 @@ class FairReasons:
         return given_up
 
     def _passes(self, node: int, held: Amounts, share: Share) -> bool:
-        """Whether a queue gives up a holder of so much by the first strategy."""
+        """Returns True if a queue gives up a holder of this amount by the first strategy."""
         if self._to_final:
             final = share_without(self._cache.tree, self._shares, node, held)
             return less_than_or_equal_to_final_share(share, final)
@@ -397,7 +398,7 @@ class FairReasons:
 
 
 def own_candidates(cache: Cache, incoming: Incoming) -> Iterator[Workload]:
-    """Whom a queue's own policy lets anything of the incoming's class preempt for what it needs there."""
+    """The workloads that a queue's own policy lets the incoming's class preempt for its needs there."""
     queue = incoming.queue
     allowed = allowed_by(queue.spec.preemption.within_cluster_queue, incoming.workload)
     if allowed is None:

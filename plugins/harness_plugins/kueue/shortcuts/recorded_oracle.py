@@ -1,4 +1,4 @@
-"""An oracle that asks each question once, and notes what the answers of one assignment were."""
+"""An oracle that asks each question once, and records the answers of one assignment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness_plugins.kueue.state.topology.flavors import Placed
 from harness_plugins.kueue.state.workload import Workload
 
 Check = tuple[int, int, Quota]
-"""A flavor-resource, how much of it was asked for, and how it stood."""
+"""A flavor-resource, the requested amount of it, and its quota."""
 
 
 @final
@@ -25,16 +25,16 @@ class RecordedOracle:
     workload.
 
     Args:
-        cache: who holds which quota.
+        cache: the holders of quota.
         reasons: finds preemption targets, or why there are none.
-        workload: who asks.
+        workload: the workload of the assignment.
 
     Attributes:
-        checks: how the flavor-resources stood that were looked at.
-        no_place: what of the workload has no place; None where it has one, or was not asked for.
-        failed: the searches that found nobody.
-        found_targets: whether any search found somebody.
-        alone: whether there was one search, and it took nobody but the one target that it found.
+        checks: the quota of the considered flavor-resources.
+        no_place: the workload's pods without a place; None if they have one, or were not asked for.
+        failed: the searches without targets.
+        found_targets: whether any search found targets.
+        alone: whether there was one search, and it took only the one target that it found.
     """
 
     __slots__ = (
@@ -62,18 +62,18 @@ class RecordedOracle:
 
     @property
     def searched(self) -> bool:
-        """Whether anybody was looked for who could be preempted."""
+        """Returns True if there was any search for workloads to preempt."""
         return bool(self._known)
 
     def quota_for(self, cell: int, amount: int) -> Quota:
-        """How a flavor-resource stands when the workload takes `amount` of it."""
+        """The quota of a flavor-resource when the workload takes `amount` of it."""
         cache, queue = self._cache, self.workload.cluster_queue
         quota = available(cache, queue, cell, amount), height(cache, queue, cell, amount)
         self.checks.append((cell, amount, quota))
         return quota
 
     def place(self, topology: WorkloadTopology) -> tuple[Placed, ...] | None:
-        """Where the pods go, beside all that are there; None where some pod set has no place."""
+        """The places of the pods, besides all present ones; None if some pod set has no place."""
         placed = topology.place()
         if placed is None:
             self.no_place = topology
@@ -82,7 +82,7 @@ class RecordedOracle:
     def targets(
         self, requests: Amounts, need: tuple[int, ...], topology: WorkloadTopology | None = None
     ) -> list[Target]:
-        """Whom to preempt for `requests`, where `need` is what preemption has to give."""
+        """The targets for `requests`, if preemption must give `need`."""
         question = requests, need, topology
         found = self._known.get(question)
         if found is None:

@@ -1,4 +1,4 @@
-"""Heads that rest: they would only do the same again, so the cycle does not look at them.
+"""Resting heads: they would only do the same again, so the cycle does not consider them.
 
 Trees of cohorts have nothing to do with each other. Those that take room of topologies from each other count
 as one tree here. A cycle may only mark heads inadmissible in a tree, without an effect on the other heads of
@@ -38,7 +38,7 @@ class Vain(Protocol):
 
 @final
 class RestingHeads:
-    """Finds the heads of cycles that have to be looked at.
+    """Finds the heads of cycles that must be considered.
 
     Args:
         pending: the queues, by number.
@@ -93,7 +93,7 @@ class RestingHeads:
         self._active.add(number)
 
     def join(self, pending: PendingQueue) -> None:
-        """Heads of a queue, and what is inadmissible in it, were found in another way until now."""
+        """Takes over a queue whose heads, and inadmissible workloads, were found in another way until now."""
         if pending.has_inadmissible:
             self._inadmissible[pending.queue.root][pending.queue.number] = None
         if pending.first() is not None:
@@ -106,19 +106,19 @@ class RestingHeads:
                 self._pending[number].requeue_inadmissible()
 
     def reactivate(self, root: int) -> None:
-        """Something happened in a tree: its heads may do something else now."""
+        """Something happened in a tree: its heads may act differently now."""
         at_rest = self._at_rest.pop(self._one[root], None)
         if at_rest is not None:
             self._active.update(at_rest)
             self.resting -= len(at_rest)
 
     def requeue_inadmissible(self, root: int) -> None:
-        """Quota became free in a tree: what is inadmissible there is to be tried again."""
+        """Quota became free in a tree: its inadmissible workloads are tried again."""
         self.reactivate(root)
         self._to_requeue[root] = None
 
     def waits(self, root: int) -> bool:
-        """Whether a tree has heads to try, be it that they would only do the same again."""
+        """Returns True if a tree has heads to try, even if they would only do the same again."""
         with_heads = self._active.union(self._at_rest.get(self._one[root], ()))
         return any(self._pending[each].queue.root == root for each in with_heads)
 
@@ -128,10 +128,10 @@ class RestingHeads:
         return bool(self._active or self._to_requeue)
 
     def take(self) -> CycleHeads:
-        """Find the first workload of every queue that has any; they stay in their queues.
+        """Finds the first workload of every queue that has any; they stay in their queues.
 
-        Cycles without a head to look at change nothing but who is inadmissible. So they are passed at once,
-        up to the first one where some queue has a head to look at.
+        Cycles without a head to consider only change which workloads are inadmissible. So they are skipped at
+        once, up to the first one in which some queue has a head to consider.
         """
         if self._to_requeue:
             self._requeue()
@@ -252,7 +252,7 @@ class RestingHeads:
                 self.resting += 1
 
     def _matters(self, entry: Entry) -> bool:
-        """Whether the next cycle would not go the same way after what became of a head."""
+        """Returns True if a head's outcome would change the next cycle."""
         if not entry.reason or entry.preempts or entry.newly_marked:
             return True
         if entry.resumed or entry.workload.place.last_assignment is not None:
@@ -284,7 +284,7 @@ class RestingHeads:
         return CycleHeads(looked_at, inadmissible, cycles, number)
 
     def _meet(self, looked_at: list[Workload]) -> bool:
-        """Whether heads without an effect have a part in the order of those that are looked at."""
+        """Returns True if heads without an effect influence the order of the considered ones."""
         roots = {head.cluster_queue.root for head in looked_at}
         return len(roots) > 1 or not roots.isdisjoint(self._layered)
 

@@ -1,7 +1,7 @@
-"""Who has the largest share right below each cohort, in order.
+"""The order of shares right below each cohort.
 
-Valid for the generation of each ClusterQueue: the cache tells whose generation changed, and only those are
-looked at again.
+Valid for the generation of each ClusterQueue: the cache lists the changed generations, and only those queues
+are checked again.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from harness_plugins.kueue.state.cache import Cache
 
 @final
 class ShareRanking:
-    """Knows who has the largest share right below each cohort while nothing is tried or reserved.
+    """Knows the order of shares right below each cohort while nothing is tried or reserved.
 
     Args:
-        cache: tells which queues changed.
+        cache: knows which queues changed.
         shares: the shares of all nodes.
     """
 
@@ -31,7 +31,7 @@ class ShareRanking:
         self._order: dict[int, list[tuple[Share, int]]] = {}
 
     def of(self, cohort: int) -> list[tuple[Share, int]]:
-        """Share and node of whatever hangs right below a cohort and has queues, the smallest share first."""
+        """Share and node of everything right below a cohort that has queues, the smallest share first."""
         if self._changed:
             for queue in self._changed.values():
                 for above, below in queue.below.items():

@@ -1,4 +1,4 @@
-"""Puts the shortcuts before the rules that they spare, all of them or none."""
+"""Puts the shortcuts before the rules that they save: all of them or none."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ from harness_plugins.kueue.state.workload import Workload
 
 
 class World(NamedTuple):
-    """What a scheduler works on.
+    """The environment of a scheduler.
 
     Attributes:
-        cache: who holds which quota.
+        cache: the holders of quota.
         pending: the pending queues, by number of the ClusterQueue.
         shares: the shares of all nodes.
-        search: the way of choosing whom to preempt.
-        topologies: the flavors with a topology; None where there is none.
+        search: the search for targets.
+        topologies: the flavors with a topology; None if there is none.
         gates: the feature gates.
         order: the order in which entries are served.
     """
@@ -71,7 +71,7 @@ class World(NamedTuple):
 class Shortcuts:
     """The shortcuts of one scheduler.
 
-    Without them every decision, figure, cycle and head is the same, only later.
+    Without them every decision, figure, cycle and head is the same, only slower.
 
     Args:
         on: whether there are any.
@@ -82,7 +82,7 @@ class Shortcuts:
 
     @classmethod
     def none(cls) -> Shortcuts:
-        """Everything is worked out whenever it is asked for."""
+        """Everything is computed at every call."""
         return cls(on=False)
 
     def shares(self, tree: QuotaTree, shares: DominantResourceShares) -> Shares:
@@ -90,23 +90,23 @@ class Shortcuts:
         return KeptShares(tree, shares) if self._on else shares
 
     def offers(self, offers: Offers) -> Offers:
-        """What queues offer to jobs."""
+        """The offers of queues to jobs."""
         return KeptOffers(offers) if self._on else offers
 
     def assemble(self, assemble: Assemble) -> Assemble:
-        """The assignments that follow from flavors chosen."""
+        """The assignments from chosen flavors."""
         return KeptAssignments(assemble) if self._on else assemble
 
     def topologies(self, topologies: Topologies) -> Topologies:
-        """What workloads ask of topologies."""
+        """The topology requests of workloads."""
         return KeptTopologies(topologies) if self._on else topologies
 
     def suitable_leaves(self, suitable: SuitableLeaves) -> SuitableLeaves:
-        """Which leaves of topologies pods may run in."""
+        """The leaves of topologies in which pods may run."""
         return KeptSuitableLeaves(suitable) if self._on else suitable
 
     def capacities(self, capacities: Capacities) -> Capacities:
-        """What domains of topologies could take."""
+        """The capacities of topologies' domains."""
         return KeptCapacities(capacities) if self._on else capacities
 
     def order(self, order: ClassicOrder | FairOrder) -> Order:
@@ -143,7 +143,7 @@ class Shortcuts:
 
 
 def _placed(world: World) -> set[int]:
-    """The roots of the trees where a queue has a flavor with a topology."""
+    """The roots of the trees in which a queue has a flavor with a topology."""
     if world.topologies is None:
         return set()
     flavors = world.topologies.by_name.keys()

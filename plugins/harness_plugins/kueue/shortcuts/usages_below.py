@@ -1,4 +1,4 @@
-"""What workloads below each cohort hold, each amount once.
+"""The holdings of workloads below each cohort, each amount once.
 
 Valid for the version of the tree.
 """
@@ -14,10 +14,10 @@ from harness_plugins.kueue.state.cache import Cache
 
 @final
 class UsagesBelow:
-    """Knows what workloads below cohorts hold.
+    """Knows the holdings of workloads below cohorts.
 
     Args:
-        cache: who holds which quota.
+        cache: the holders of quota.
     """
 
     __slots__ = ("_cache", "_known")
@@ -27,7 +27,7 @@ class UsagesBelow:
         self._known: dict[int, tuple[int, dict[int, dict[Amounts, None]]]] = {}  # by root, with its version
 
     def below(self, cohort: int) -> Collection[Amounts]:
-        """What workloads of the queues below a cohort hold."""
+        """The holdings of workloads of the queues below a cohort."""
         root = self._cache.tree.root[cohort]
         version, found = self._known.get(root, (-1, {}))
         if version != self._cache.version[root]:

@@ -1,1 +1,1 @@
-"""What is: who holds which quota, who waits where, what LocalQueues used, what room is left in topologies."""
+"""The state: holders of quota, waiting workloads, usage of LocalQueues, and room in topologies."""

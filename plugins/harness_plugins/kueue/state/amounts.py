@@ -10,7 +10,7 @@ Amounts = tuple[tuple[int, int], ...]
 
 
 def amounts_of(amounts: Amounts, cells: Sequence[int]) -> Amounts:
-    """What there is of some flavor-resources, each found without a look at all others."""
+    """The amounts of some flavor-resources, each found without a look at all others."""
     if len(cells) >= len(amounts):
         return amounts
     found: list[tuple[int, int]] = []
@@ -22,7 +22,7 @@ def amounts_of(amounts: Amounts, cells: Sequence[int]) -> Amounts:
 
 
 def amounts_besides(amounts: Amounts, cells: Sequence[int]) -> Amounts:
-    """What there is of all other flavor-resources: the amounts that `amounts_of` leaves out."""
+    """The amounts of all other flavor-resources: those that `amounts_of` leaves out."""
     if len(cells) >= len(amounts):
         return ()
     asked = set(cells)

@@ -1,4 +1,4 @@
-"""What jobs ask for, and which of them Kueue's scheduler cannot tell apart."""
+"""The requests of jobs, and the jobs that Kueue's scheduler cannot tell apart."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _SHAPE = (
     "tolerations",
     "topologySpreadConstraints",
 )
-"""What else of a pod's spec Kueue's hash of equivalent workloads covers."""
+"""The other parts of a pod's spec that Kueue's hash of equivalent workloads covers."""
 
 
 class Claimed(NamedTuple):
-    """What the devices that a job claims come to.
+    """The devices that a job claims, as amounts.
 
     Attributes:
         amounts: for each pod set, resource -> how much of it the devices of one pod count as.
-        refused: why Kueue does not queue such a job; "" where it does.
+        refused: why Kueue does not queue such a job; "" if it does.
     """
 
     amounts: tuple[Mapping[str, int], ...]
@@ -47,17 +47,17 @@ CountsClaims: TypeAlias = Callable[[Sequence[tuple[str, Sequence[Mapping[str, An
 
 @final
 class Asks:
-    """What a job asks for; jobs that ask for the same share one.
+    """The request of a job; jobs with the same request share one object.
 
     Attributes:
         pod_sets: the pod sets.
         present: the pods of each pod set.
         full: the same with those that had ended before the job arrived.
         counts: the pods of each pod set that need quota, as long as no more of them end.
-        number: tells apart what is scheduled differently.
+        number: differs for requests that are scheduled differently.
         reducible: whether partial admission may give some pod set fewer pods.
-        valid: whether no container requests more than it is limited to.
-        claimed: the devices that its pods claim; None where they claim none.
+        valid: whether no container requests more than its limit.
+        claimed: the devices that its pods claim; None if they claim none.
     """
 
     __slots__ = (
@@ -96,7 +96,7 @@ class Asks:
 
 @final
 class Asking:
-    """Finds the `Asks` of jobs: all that ask for the same, and are there at one time, have one number.
+    """Finds the `Asks` of jobs: all jobs with the same request that exist at one time have one number.
 
     Args:
         reclaims: whether pods that have ended need no quota any more.
@@ -112,10 +112,10 @@ class Asking:
         self._next = 0
 
     def of(self, job: Job) -> Asks:
-        """What a job asks for. Limits, labels and names of jobs make no difference.
+        """The request of a job. Limits, labels and names of jobs make no difference.
 
         Raises:
-            ClusterError: a pod template is not what a Pod has.
+            ClusterError: a pod template is no Pod's template.
         """
         asks = self._known.get(job.pod_sets) or self._claiming.get((job.pod_sets, job.namespace))
         if asks is None:
@@ -151,7 +151,7 @@ class Asking:
         return number
 
     def _content(self, pod_set: PodSet, described: _Described) -> tuple[Any, ...]:
-        """Equal for pod sets that are scheduled alike."""
+        """A key that is equal for pod sets that are scheduled alike."""
         return (
             pod_set.name,
             pod_set.count if self._reclaims else pod_set.count + pod_set.reclaimed,
@@ -164,14 +164,14 @@ class Asking:
 
 @final
 class _Described:
-    """A pod set as Kueue looks at it before it looks at quotas.
+    """A pod set as Kueue sees it before it considers quotas.
 
-    What other containers and the pod's overhead ask for does not count against a container's limits. Where no
-    container says what it asks for, the requests and limits of the trace are those of the only one.
+    Requests of other containers and the pod's overhead do not count against a container's limits. If no
+    container has requests, the requests and limits of the trace are those of the only one.
 
     Attributes:
-        shape: the part of its template that tells pods apart, as text; "" where nothing does.
-        over_limit: whether some container requests more of a resource than it is limited to itself.
+        shape: the part of its template that tells pods apart, as text; "" if nothing does.
+        over_limit: whether some container requests more of a resource than its own limit.
         claims: its `resourceClaims`.
     """
 
@@ -202,11 +202,11 @@ class _Described:
 
 
 def _container(fields: Fields) -> tuple[Mapping[str, int], Mapping[str, int], Any]:
-    """What a container requests, what it is limited to, and its ports."""
+    """A container's requests, limits and ports."""
     container = Container(fields, saturating_amounts)
     return container.requests, container.limits, fields.raw("ports")
 
 
 def _exceed(requests: Mapping[str, int], limits: Mapping[str, int]) -> bool:
-    """Whether more of anything is requested than it is limited to."""
+    """Returns True if more of anything is requested than its limit."""
     return any(requests.get(resource, 0) > limit for resource, limit in limits.items())

@@ -1,4 +1,4 @@
-"""Who holds which quota: the scheduler's cache, kept up to date event by event, never copied."""
+"""The holders of quota: the scheduler's cache, updated event by event, never copied."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _NUMBER = attrgetter("number")
 
 @final
 class Cache:
-    """The quota tree, the queues in it and who holds their quota.
+    """The quota tree, its queues and the holders of their quota.
 
     Args:
         cluster: the queues, cohorts and flavors.
-        also: flavor-resources that are used although nobody has a quota for them.
-        before: who held which quota before the cluster changed: they hold it still, and the queues are the
-            same objects; None for nobody.
+        also: flavor-resources that are used although no queue has a quota for them.
+        before: the cache before the cluster changed: its holders still hold their quota, and the queues are
+            the same objects; None for none.
 
     Attributes:
         tree: quotas and usage.
@@ -72,19 +72,19 @@ class Cache:
             self._take_over(before)
 
     def used(self) -> Iterator[FlavorResource]:
-        """The flavor-resources that somebody was admitted to."""
+        """The flavor-resources to which any workload was admitted."""
         uses = 0
         for workload in self.everybody():
             uses |= workload.uses
         return (each for cell, each in enumerate(self.tree.flavor_resources) if uses >> cell & 1)
 
     def everybody(self) -> Iterator[Workload]:
-        """All who hold quota."""
+        """All holders of quota."""
         for holders in self.holders.values():
             yield from holders.everybody
 
     def _take_over(self, before: Cache) -> None:
-        """Charge anew what is held: how much of it shows at cohorts follows from what queues keep now."""
+        """Charges all holdings anew: the part that cohorts see depends on what queues keep now."""
         tree = self.tree
         same = tree.flavor_resources == before.tree.flavor_resources
         numbers = {
@@ -116,7 +116,7 @@ class Cache:
         return tuple(sorted(total.items())), sum(1 << cell for cell in total)
 
     def watch(self) -> dict[int, ClusterQueueState]:
-        """Another record like `changed`, for one more reader, who empties it."""
+        """Another record like `changed`, for one more reader, which empties it."""
         record = {queue.node: queue for queue in self.queues.values()}
         self._watching.append(record)
         return record
@@ -144,7 +144,7 @@ class Cache:
         self._changed(queue)
 
     def reclaim(self, workload: Workload, usage: Amounts) -> None:
-        """A workload goes on with less: some of its pods have ended."""
+        """A workload continues with less: some of its pods have ended."""
         queue = workload.cluster_queue
         holders = self.holders[queue.node]
         holders.remove_holder(workload)
@@ -155,7 +155,7 @@ class Cache:
         self._changed(queue)
 
     def evict(self, workload: Workload) -> None:
-        """A workload was told to go; it still holds its quota."""
+        """A workload was told to leave; it still holds its quota."""
         queue = workload.cluster_queue
         self.remove_holder(workload)
         workload.spared = False
@@ -171,7 +171,7 @@ class Cache:
         self._changed(workload.cluster_queue)
 
     def spares(self, root: int, mask: int) -> bool:
-        """Whether some holder in a tree that uses what is needed is no candidate for preemption yet."""
+        """Returns True if some holder in a tree that uses what is needed is not yet a candidate."""
         return any(
             workload.uses & mask
             for holders in self.holders.values()
@@ -197,7 +197,7 @@ class Cache:
             del holding[bisect_left(holding, queue.number, key=_NUMBER)]
 
     def reorder(self, queue: ClusterQueueState) -> None:
-        """Candidates of a queue stand in another order, although its holders are the same."""
+        """The candidates of a queue have a new order, although its holders are the same."""
         self.version[queue.root] += 1
 
     def _changed(self, queue: ClusterQueueState) -> None:

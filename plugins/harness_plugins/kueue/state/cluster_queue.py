@@ -12,15 +12,15 @@ class ClusterQueueState:
     """A ClusterQueue in the quota tree.
 
     Attributes:
-        spec: what its manifest says.
+        spec: its manifest.
         number: its place among the ClusterQueues.
         node: its node in the quota tree.
         root: the node at the top of its tree; equal to `node` without a cohort.
         path: the cohorts above it, nearest first.
         below: cohort above it -> the node right below that one on the way to it.
         usable: whether it takes part in scheduling; a stopped queue does not, but its quota is still lent.
-        generation: how often who holds its quota changed (Kueue's AllocatableResourceGeneration): it outdates
-            a LastAssignment.
+        generation: how often its holders of quota changed (Kueue's AllocatableResourceGeneration): it
+            outdates a LastAssignment.
     """
 
     __slots__ = ("below", "generation", "name", "node", "number", "path", "root", "spec", "usable")
@@ -38,7 +38,7 @@ class ClusterQueueState:
         self.generation = 0
 
     def be(self, spec: ClusterQueue, number: int, node: int, path: tuple[int, ...], *, usable: bool) -> None:
-        """What its manifest says, and where it is in the tree, from now on."""
+        """Sets its manifest and its place in the tree."""
         self.spec = spec
         self.number = number
         self.node = node

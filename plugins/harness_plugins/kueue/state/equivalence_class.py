@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import final
 
 SchedulingHash = tuple[int, int, tuple[int, ...]]
-"""Priority, the number of what is asked for, and how many pods of each pod set need quota."""
+"""Priority, the number of the request, and how many pods of each pod set need quota."""
 
 
 @final
 class EquivalenceClass:
     """The pending workloads of a ClusterQueue that have one scheduling hash.
 
-    With the gate SchedulingEquivalenceHashing, what makes one of them inadmissible makes all so.
+    With the gate SchedulingEquivalenceHashing, if one of them becomes inadmissible, all do.
 
     Attributes:
-        scheduling_hash: what they have in common.
+        scheduling_hash: their common hash.
         key: the same, and the ClusterQueue, as text.
         inadmissible: whether all of them wait for quota to become free.
     """

@@ -14,14 +14,14 @@ from harness_plugins.kueue.state.workload import Rank, Workload, rank_of
 
 @final
 class Holders:
-    """Who holds quota of a ClusterQueue; usage in the quota tree is not touched here.
+    """The holders of a ClusterQueue's quota; usage in the quota tree is not touched here.
 
     Attributes:
         queue: the ClusterQueue.
-        workloads: candidates for preemption, in their order but for the usage of LocalQueues.
+        workloads: candidates for preemption, in their order without regard to the usage of LocalQueues.
         spared: those that are no candidates yet, in the order in which they were entered.
-        evicted: how many of them, at the front, are going already.
-        usages: what candidates hold -> how many hold just that.
+        evicted: how many of them, at the front, are already leaving.
+        usages: the holdings of candidates -> how many candidates hold exactly that.
     """
 
     __slots__ = ("_ranks", "evicted", "queue", "spared", "usages", "workloads")

@@ -1,4 +1,4 @@
-"""Which flavors a workload was offered, tried and admitted to."""
+"""The flavors that a workload was offered, tried and admitted to."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from typing import NamedTuple
 START_OVER = -1
 
 Tried = tuple[tuple[int, ...], ...]
-"""Pod set by pod set and group by group the last flavor that was looked at, `START_OVER` for the last one
-of the list."""
+"""The last considered flavor of each group of each pod set; `START_OVER` if it is the last of the list."""
 
 Chosen = tuple[tuple[int, ...], ...]
 """Pod set by pod set and group by group the number of the flavor."""
 
 
 class LastAssignment(NamedTuple):
-    """Where the next scan for flavors goes on: a rule of Kueue's, not an answer that is kept.
+    """The place where the next scan for flavors continues: a rule of Kueue's, not a cached answer.
 
     Attributes:
-        tried: the flavors that were looked at.
+        tried: the flavors that were considered.
         cycle: the number of the cycle.
         generation: of the ClusterQueue.
     """
@@ -29,7 +28,7 @@ class LastAssignment(NamedTuple):
 
 
 class Admission(NamedTuple):
-    """What a workload was admitted with.
+    """The admission of a workload.
 
     Attributes:
         chosen: the flavors.

@@ -1,8 +1,8 @@
-"""Admission fair sharing: what each LocalQueue has consumed, decayed by half every half-life.
+"""Admission fair sharing: the consumption of each LocalQueue, which decays by half every half-life.
 
 Amounts are whole billionths of a resource's unit, to which Kueue rounds them down. A LocalQueue is sampled
-whenever an interval has passed since it was sampled, or charged for an admission, last. Nobody looks at usage
-between decisions, so samples are taken when somebody does; they come out the same.
+whenever an interval has passed since its last sample or its last charge for an admission. Usage is not needed
+between decisions, so samples are taken only when it is; the results are the same.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def factor(value: float) -> Factor:
 
 
 def alpha(elapsed: int, half_life: int) -> float:
-    """How much of past usage the present replaces in so many microseconds: 1 - 0.5^(elapsed / half-life)."""
+    """The part of past usage that the present replaces in this time: 1 - 0.5^(elapsed / half-life)."""
     if not half_life:
         return 0.0
     return 1.0 - math.pow(0.5, _seconds(elapsed) / _seconds(half_life))
@@ -51,7 +51,7 @@ def scaled(amounts: Mapping[str, int], by: Factor) -> dict[str, int]:
 def decayed(
     consumed: Mapping[str, int], held: Mapping[str, int], keeps: Factor, gains: Factor
 ) -> dict[str, int]:
-    """Past usage after a time in which so much was held; each part is rounded down by itself."""
+    """Past usage after a time with these holdings; each part is rounded down by itself."""
     return merged(scaled(consumed, keeps), scaled(held, gains))
 
 
@@ -66,7 +66,7 @@ def merged(some: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
 def usage_of(consumed: Mapping[str, int], weights: Mapping[str, float], weight: float) -> float:
     """The figure that orders LocalQueues: the weighted sum, by name of resource, over the queue's own weight.
 
-    Without a weight above 0 it is infinite, whatever was used.
+    Without a weight above 0 it is infinite, whatever the usage.
     """
     if weight <= 0:
         return math.inf
@@ -93,13 +93,13 @@ class LocalQueueUsage:
 
     Attributes:
         name: namespace and name.
-        label: what tells it from others when candidates for preemption are ordered.
+        label: its identity when candidates for preemption are ordered.
         namesakes: whether another one of its ClusterQueue has the same label.
-        weight: what its usage is divided by.
+        weight: the divisor of its usage.
         sampled: whether it is sampled at all; a stopped one is not.
         consumed: its past usage, resource -> billionths.
-        held: what its workloads hold now, resource -> billionths.
-        updated: when it was sampled or charged last.
+        held: the present holdings of its workloads, resource -> billionths.
+        updated: when it was last sampled or charged.
         usage: the figure that orders its workloads, lower first.
         still: whether samples change nothing any more.
     """
@@ -152,9 +152,9 @@ class LocalQueueUsages:
     Args:
         cluster: its queues.
         settings: half-life, sampling interval and weights of resources.
-        tree: which resource a flavor-resource is of.
+        tree: knows the resource of each flavor-resource.
         usable: the ClusterQueues that take part in scheduling; the others are not sampled.
-        by_namespace: LocalQueues of one name in two namespaces are two also among candidates for preemption.
+        by_namespace: whether LocalQueues of one name in two namespaces are also different among candidates.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ class LocalQueueUsages:
         self._due = 0
 
     def follow(self, cluster: Cluster, tree: QuotaTree, usable: Iterable[str]) -> None:
-        """The cluster is another one from now on; what was used stays."""
+        """Takes over another cluster; consumed usage stays."""
         self._cluster = cluster
         self._resources = [name for _, name in tree.flavor_resources]
         self._usable = frozenset(usable)
@@ -207,7 +207,7 @@ class LocalQueueUsages:
     # --- LocalQueues ----------------------------------------------------------------------------------------
 
     def of(self, job: Job, queue: str) -> LocalQueueUsage | None:
-        """The LocalQueue that a job of a ClusterQueue is charged to; None where usage does not count."""
+        """The LocalQueue that a job of a ClusterQueue is charged to; None if usage does not count."""
         local_queues = self._local_queues.get(queue)
         if local_queues is None:
             return None
@@ -216,7 +216,7 @@ class LocalQueueUsages:
     def begin(self, now: int) -> None:
         """The replay begins: every LocalQueue has the usage of its status, and is sampled from now on.
 
-        Without a half-life nothing is remembered of it.
+        Without a half-life no past usage is remembered.
         """
         self._began = self._now = now
         self._due = now + self._interval
@@ -246,10 +246,10 @@ class LocalQueueUsages:
     # --- time ---------------------------------------------------------------------------------------------
 
     def advance(self, now: int) -> list[str]:
-        """Take all samples that are due, before anything else happens at this instant.
+        """Takes all samples that are due, before anything else happens at this instant.
 
         Returns:
-            the ClusterQueues whose LocalQueues stand in another order than before.
+            the ClusterQueues whose LocalQueues have changed their order.
         """
         if self._began is None:
             self.begin(now)
@@ -273,7 +273,7 @@ class LocalQueueUsages:
         return changed
 
     def next_sample(self, queue: str) -> int | None:
-        """When a sample can next change how the LocalQueues of a ClusterQueue stand; None if none can."""
+        """When a sample can next change the order of a ClusterQueue's LocalQueues; None if none can."""
         local_queues = self._local_queues[queue]
         if len(local_queues) < 2:
             return None
@@ -281,7 +281,7 @@ class LocalQueueUsages:
         return min(due) + self._interval if due else None
 
     def next_real_sample(self) -> int | None:
-        """When the next sample is taken that is taken at all; None if there is none."""
+        """When the next sample is really taken; None if there is none."""
         due = [
             each.updated
             for local_queues in self._local_queues.values()
@@ -311,7 +311,7 @@ class LocalQueueUsages:
         local_queue.still = False
 
     def give_back(self, local_queue: LocalQueueUsage, usage: Amounts) -> None:
-        """A workload of a LocalQueue gives quota back; what it consumed decays with time alone."""
+        """A workload of a LocalQueue gives quota back; its consumption decays only with time."""
         for name, amount in billionths(self._by_resource(usage)).items():
             local_queue.held[name] -= amount
         local_queue.still = False
@@ -327,7 +327,7 @@ class LocalQueueUsages:
         self._count(local_queue)
 
     def _decay(self, local_queue: LocalQueueUsage) -> None:
-        """A sample is taken now, whenever the last one was."""
+        """Takes a sample now, whenever the last one was."""
         part = alpha(self._now - local_queue.updated, self._half_life)
         kept = factor(1.0 - part), factor(part)
         local_queue.consumed = decayed(local_queue.consumed, local_queue.held, *kept)
@@ -346,7 +346,7 @@ class LocalQueueUsages:
 
 
 def _passes(local_queue: LocalQueueUsage, before: float, others: Iterable[LocalQueueUsage]) -> bool:
-    """Whether a LocalQueue stands differently to any other than with its usage before."""
+    """Returns True if a LocalQueue's new usage changes its order with any other."""
     if local_queue.usage == before:
         return False
     low, high = min(before, local_queue.usage), max(before, local_queue.usage)

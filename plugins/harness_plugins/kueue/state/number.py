@@ -1,4 +1,4 @@
-"""A number for what is asked for."""
+"""Numbers for requests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import final
 
 @final
 class Number:
-    """It is alive as long as somebody asks for it.
+    """A number that is valid as long as its object is referenced.
 
     Objects of compiled classes cannot be held weakly, so this module stays plain in every build.
     """

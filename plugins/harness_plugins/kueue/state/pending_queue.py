@@ -1,11 +1,11 @@
-"""The pending workloads of a ClusterQueue: who is next, who is inadmissible, and what requeues those.
+"""The pending workloads of a ClusterQueue: the next one, the inadmissible ones, and what requeues these.
 
 Workloads that the scheduler cannot tell apart are of one equivalence class. A class becomes inadmissible, and
 is requeued, as a whole, so neither costs more the longer the queue is. A head stays in its queue while it is
 tried, and leaves it when it is admitted.
 
-Where a queue orders its workloads by the usage of their LocalQueues, those of each LocalQueue stand in a line
-of their own; else all are in one line. Usage decides between the heads of lines, and can change at any time.
+If a queue orders its workloads by the usage of their LocalQueues, each LocalQueue has a line of its own; else
+all are in one line. Usage decides between the heads of lines, and can change at any time.
 """
 
 from __future__ import annotations
@@ -81,10 +81,10 @@ class PendingQueue:
         self._by_usage = spec.by_usage
 
     def follow(self, mismatches: Callable[[str], bool]) -> None:
-        """The manifest of the queue may say something else from now on.
+        """The manifest of the queue may have changed.
 
         Args:
-            mismatches: whether the queue takes no workloads from a namespace.
+            mismatches: says whether the queue admits no workloads from a namespace.
         """
         self._read(self.queue.spec)
         set_aside, self._namespace_mismatch = self._namespace_mismatch, []
@@ -98,13 +98,13 @@ class PendingQueue:
 
     @property
     def has_inadmissible(self) -> bool:
-        """Whether anything waits until inadmissible workloads are requeued."""
+        """Returns True if anything waits until inadmissible workloads are requeued."""
         return bool(self._inadmissible_classes or self._inadmissible)
 
     # --- who waits ----------------------------------------------------------------------------------------
 
     def add(self, workload: Workload) -> None:
-        """A workload waits: it arrived, or is back. Where its class is inadmissible, it is too."""
+        """A workload begins to wait: it arrived, or is back. If its class is inadmissible, so is it."""
         self._tickets += 1
         place, local_queue = workload.place, workload.local_queue
         place.ticket = self._tickets
@@ -123,7 +123,7 @@ class PendingQueue:
         firsts.enter(entry)
 
     def remove(self, workload: Workload) -> None:
-        """A workload waits here no longer: it was admitted, or is put aside."""
+        """A workload stops waiting here: it was admitted, or is put aside."""
         place, local_queue = workload.place, workload.local_queue
         lines = self._lines[place.equivalence_class]
         former = _first(lines, local_queue)
@@ -139,7 +139,7 @@ class PendingQueue:
             self._forget(place.equivalence_class)
 
     def withdraw(self, workload: Workload) -> bool:
-        """A workload is not to wait here any more; answers whether it did."""
+        """Removes a workload; returns whether it waited here."""
         if self.preemptor is workload:
             self.preemptor = None
         if workload.place.ticket:
@@ -163,7 +163,7 @@ class PendingQueue:
         return found
 
     def _forget(self, equivalence_class: EquivalenceClass) -> None:
-        """Nobody is left of a class; while it is inadmissible, whoever comes belongs to it all the same."""
+        """A class is empty; while it is inadmissible, later workloads of that kind still belong to it."""
         if equivalence_class.inadmissible:
             self._emptied.append(equivalence_class)
             return
@@ -172,13 +172,13 @@ class PendingQueue:
     # --- who is next --------------------------------------------------------------------------------------
 
     def first(self) -> Workload | None:
-        """The one that comes first among those that are not inadmissible; it stays where it is."""
+        """The first workload that is not inadmissible; it stays in its place."""
         if self._by_usage:
             return self._first_by_usage()
         return self._line.first() if self.preemptor is None else self._first_of(None)
 
     def next_local_queue(self, local_queue: LocalQueueUsage) -> LocalQueueUsage | None:
-        """Of the other LocalQueues that have something to try, the one with the lowest usage."""
+        """Of the other LocalQueues with something to try, the one with the lowest usage."""
         others = [
             each
             for each in self._firsts
@@ -200,7 +200,7 @@ class PendingQueue:
         return best[1] if best is not None else None
 
     def _first_of(self, local_queue: LocalQueueUsage | None) -> Workload | None:
-        """The first of a line: the preemptor where it is sticky, else by the order of the queue."""
+        """The first workload of a line: the preemptor if it is sticky, else by the order of the queue."""
         preemptor = self.preemptor
         if (
             preemptor is not None
@@ -258,7 +258,7 @@ class PendingQueue:
         self._line.pass_over(len(places))
 
     def requeue_inadmissible(self) -> None:
-        """Let everything that is inadmissible try again."""
+        """Requeues everything that is inadmissible."""
         for equivalence_class in self._inadmissible_classes:
             equivalence_class.inadmissible = False
         self._inadmissible_classes.clear()
@@ -275,7 +275,7 @@ class PendingQueue:
         self._inadmissible.clear()
 
     def set_namespace_mismatch(self, workload: Workload) -> None:
-        """Put a head aside whose namespace the queue does not take; nothing requeues it."""
+        """Puts a head aside from whose namespace the queue admits no workloads; nothing requeues it."""
         self.remove(workload)
         self._namespace_mismatch.append(workload)
 

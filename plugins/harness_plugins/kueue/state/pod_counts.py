@@ -17,7 +17,7 @@ def counts_of(workload: Workload, counts: tuple[int, ...]) -> Mapping[str, int]:
 
 
 def named(asks: Asks, counts: tuple[int, ...], usual: tuple[int, ...]) -> Mapping[str, int]:
-    """Pod set -> pods, where that is not the usual number."""
+    """Pod set -> pods, if that is not the usual number."""
     if counts == usual:
         return _ALL
     return {
@@ -28,7 +28,7 @@ def named(asks: Asks, counts: tuple[int, ...], usual: tuple[int, ...]) -> Mappin
 
 
 def ended_so_far(workload: Workload, pods: range) -> tuple[int, ...]:
-    """How many pods of each pod set have ended, with these."""
+    """The number of pods of each pod set that have ended, with these."""
     pod_sets = workload.asks.pod_sets
     ended = list(workload.ended) or [0] * len(pod_sets)
     first = 0

@@ -1,4 +1,4 @@
-"""What a pending queue and the scheduler note of a workload while it waits."""
+"""The data that a pending queue and the scheduler keep about a waiting workload."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class QueuePlace:
     """A workload's place in the pending queue of its ClusterQueue.
 
     Attributes:
-        ticket: tells its valid entry in the queue; 0 while it has none.
-        equivalence_class: those that wait in its queue and are just like it; set when it is queued.
+        ticket: identifies its valid entry in the queue; 0 while it has none.
+        equivalence_class: the equal workloads in its queue; set when it is queued.
         last_assignment: the flavors that were tried before, or None.
-        namespace_mismatch: whether its queue takes no workloads from its namespace.
-        told: why it was not admitted when it was tried, since it waits.
+        namespace_mismatch: whether its queue admits no workloads from its namespace.
+        told: the recorded reasons of its failed tries during this wait.
     """
 
     __slots__ = ("equivalence_class", "last_assignment", "namespace_mismatch", "ticket", "told")

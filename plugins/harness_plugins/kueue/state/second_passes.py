@@ -1,4 +1,4 @@
-"""Workloads that hold quota and are tried once more, because a node on which they have pods failed.
+"""Workloads that hold quota and are tried once more, because a node with pods of theirs failed.
 
 Upstream: pkg/cache/queue/second_pass_queue.go.
 """
@@ -16,17 +16,17 @@ _LONGEST = 30
 """Seconds, the longest pause between two tries."""
 
 _MOST = 6
-"""Tries after which nothing is counted any more."""
+"""After this many tries the count stops."""
 
 
 class SecondPass(NamedTuple):
-    """A workload as it was when its timer was set for the first time.
+    """A workload at the time when its timer was first set.
 
     Attributes:
         workload: the workload.
-        placed: where its pods were.
+        placed: the places of its pods.
         node: the node that had failed.
-        tries: how often it was tried in vain, six times at the most.
+        tries: how often it was tried in vain, at most six times.
     """
 
     workload: Workload
@@ -36,17 +36,17 @@ class SecondPass(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Namespace and name, by which those that are ready come."""
+        """Namespace and name, which order ready ones."""
         job = self.workload.job
         return f"{job.namespace}/{job.id}"
 
 
 @final
 class SecondPasses:
-    """Who is to be tried once more, and when: after a second, then after two, four and so on.
+    """Workloads to try once more, with their times: after a second, then after two, four and so on.
 
-    A timer that was set runs to its end. Its workload is ready then if it waits for any timer. So it is where
-    the mark of the node was taken back, and where the workload was evicted, admitted and marked again.
+    A timer that was set runs to its end. Its workload is then ready if it waits for any timer. This is so
+    even if the mark of the node was taken back, or if the workload was evicted, admitted and marked again.
     """
 
     def __init__(self) -> None:
@@ -58,21 +58,21 @@ class SecondPasses:
 
     @property
     def ready(self) -> bool:
-        """Whether somebody is to be tried in the next cycle."""
+        """Returns True if some workload must be tried in the next cycle."""
         return bool(self._ready)
 
     @property
     def due(self) -> int | None:
-        """When the next timer ends, also one that has become pointless; None where none runs."""
+        """When the next timer ends, even if it no longer matters; None if none runs."""
         return self._timers[0][0] if self._timers else None
 
     @property
     def in_vain(self) -> bool:
-        """Whether whose timer ends next was tried so often that only others could help."""
+        """Returns True if the next timer's workload was tried so often that only others could help."""
         return bool(self._timers) and 1 << self._timers[0][2].tries > _LONGEST
 
     def add(self, one: SecondPass) -> None:
-        """A workload is to be tried once more, unless it waits for that already."""
+        """A workload must be tried once more, unless it already waits for that."""
         if one.workload in self._waiting:
             return
         self._waiting[one.workload] = None
@@ -85,12 +85,12 @@ class SecondPasses:
         self.add(one._replace(tries=min(one.tries + 1, _MOST)))
 
     def cancel(self, workload: Workload) -> None:
-        """A workload is over, or told to go; its timers run to their end all the same."""
+        """A workload is over, or told to leave; its timers still run to their end."""
         self._waiting.pop(workload, None)
         self._ready.pop(workload, None)
 
     def advance(self, now: int) -> bool:
-        """It is that late: whose timer has ended is ready; answers whether any has."""
+        """Moves the time on: workloads whose timers have ended become ready; returns whether any has."""
         ended = False
         self._now = now
         while self._timers and self._timers[0][0] <= now:
@@ -102,7 +102,7 @@ class SecondPasses:
         return ended
 
     def take(self) -> list[SecondPass]:
-        """All that are ready, by namespace and name."""
+        """All ready workloads, by namespace and name."""
         found = sorted(self._ready.values(), key=lambda one: one.key)
         self._ready.clear()
         return found

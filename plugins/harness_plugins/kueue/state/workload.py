@@ -1,4 +1,4 @@
-"""A workload as Kueue's scheduler sees it: what it asks for, the quota that it holds, and its past."""
+"""A workload as Kueue's scheduler sees it: its request, the quota that it holds, and its past."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ class Workload:
     """A workload that is pending or holds quota.
 
     Attributes:
-        name: how decisions and messages call it.
+        name: its name in decisions and messages.
         uid: the last tie-break of every order.
         priority: its effective priority, boost included.
-        created: when it was created, microseconds, whole seconds.
+        created: when it was created, in microseconds, at whole seconds.
         timestamp: its place in the queue among equals; its creation, unless an eviction moved it.
         cluster_queue: the ClusterQueue that it was submitted to, whose quota it may hold.
         has_quota: whether it holds quota.
-        usage: what it holds.
-        uses: the flavor-resources that it was admitted to as a bit mask, also those where it holds nothing
+        usage: the quota that it holds.
+        uses: the flavor-resources to which it was admitted, as a bit mask, even if it holds nothing of them
             (any more).
-        placed: where its pods are in the topologies of its flavors.
-        unhealthy: the node of these that failed, and that its pods are to leave; "" for none.
-        reserved: when it got its quota, microseconds.
-        evicted: whether it was told to go and still holds its quota.
+        placed: the places of its pods in the topologies of its flavors.
+        unhealthy: the failed node of these, which its pods must leave; "" for none.
+        reserved: when it got its quota, in microseconds.
+        evicted: whether it was told to leave and still holds its quota.
         spared: whether it is no candidate for preemption yet (a preview, see `minimum_run_time`).
-        held_back: why it is not to be queued, in words; "" if it is.
+        held_back: why it must not be queued, in words; "" if it may.
         rank: its place among candidates for preemption; smaller goes first.
         job: the job of the replay.
-        asks: what it asks for.
+        asks: its request.
         counts: the pods of each pod set that need quota; those that have ended do not.
-        local_queue: the usage of its LocalQueue; None where that does not count.
+        local_queue: the usage of its LocalQueue; None if that does not count.
         place: its place in its queue.
-        admission: what it was admitted with last, or None.
+        admission: its last admission, or None.
         admissions: how often it was admitted.
-        wanted: the pods of each pod set that make it up since then, those that had ended before included.
+        wanted: the pods of each pod set since then, including those that had ended before.
         ended: pods of each pod set that have ended, () while there is none.
     """
 
@@ -111,7 +111,7 @@ class Workload:
         return f"<Workload {self.name}>"
 
     def running(self, counts: tuple[int, ...]) -> tuple[int, ...]:
-        """How many pods of each pod set make it up when this many get quota: those that have ended, too."""
+        """The number of pods of each pod set when this many get quota: ended ones count, too."""
         asks = self.asks
         if counts == asks.present and self.counts == asks.present:
             return counts
@@ -126,6 +126,7 @@ class Workload:
 def rank_of(workload: Workload) -> Rank:
     """The order of candidates within a queue (upstream's CandidatesOrdering).
 
-    Those that are going anyway, then lower priority, then the newest reservation, then the smaller UID.
+    First those that are already leaving, then lower priority, then the newest reservation, then the smaller
+    UID.
     """
     return (not workload.evicted, workload.priority, -workload.reserved, workload.uid)

@@ -1,8 +1,7 @@
 """Reads saved answers of Prometheus about kube-state-metrics: each Pod that was scraped is a job.
 
 Facts that no scrape saw are missing. A pod that lived between two scrapes leaves nothing. A pod that was
-deleted
-at its end leaves its last sample.
+deleted at its end leaves its last sample.
 """
 
 from __future__ import annotations

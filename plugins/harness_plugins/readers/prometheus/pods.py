@@ -82,8 +82,7 @@ class Pod:
         """Returns the time when all its containers had ended, if a sample of their times gives it.
 
         When a container starts again, the time of its end disappears. So the time counts only in a final
-        phase. If phases
-        are not known, it counts only if it was there to the last sample.
+        phase. If phases are not known, it counts only if it was there to the last sample.
         """
         final = self.phase in _FINAL if self.phases else self.completion_seen >= self.seen
         return self.completed if final else None

@@ -1,8 +1,7 @@
 """Reads the output of Slurm's accounting: `sacct -P` in the forms that people use, and `sacct --json`.
 
 The rules are those of Slurm's database. A row is one run of a job, of a task of an array, or of a component
-of a
-heterogeneous job. A requeue gives a new row with a new `Submit`. Steps are parts of jobs.
+of a heterogeneous job. A requeue gives a new row with a new `Submit`. Steps are parts of jobs.
 """
 
 from __future__ import annotations

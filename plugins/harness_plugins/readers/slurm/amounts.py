@@ -76,8 +76,7 @@ def tres_of_counts(counts: dict[str, int], *, rounded: bool = False) -> Tres:
     """Returns the TRES of amounts by name, with memory in bytes.
 
     GPUs occur twice, as `gres/gpu` and once for each type as `gres/gpu:TYPE`. The first is the sum of the
-    others. So
-    these count only if the first is missing.
+    others. So these count only if the first is missing.
     """
     typed = {name: amount for name, amount in counts.items() if name.startswith(f"{_GPU}:")}
     gpus = counts.get(_GPU, sum(typed.values()) if typed else None)

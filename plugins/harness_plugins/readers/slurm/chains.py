@@ -1,8 +1,7 @@
 """Joins the rows of one job: its runs after requeues, its sizes after a change, its components.
 
 The database keeps a row for each run of a job (`sacct -D`), all with one number. A number can also be given
-again,
-after the controller lost its state or its count reached the end.
+again, after the controller lost its state or its count reached the end.
 """
 
 from __future__ import annotations
@@ -214,8 +213,7 @@ def cut_to_window(records: Sequence[Record]) -> set[int]:
     """Returns the places in the list of rows for which `sacct -T` made up a start or end.
 
     A job that has not ended gets the end of the window as its end. A job that started before the window gets
-    the
-    window's start. No ended job is later or earlier than these.
+    the window's start. No ended job is later or earlier than these.
     """
     ends = {row.end for row in records if row.state in _NOT_OVER and row.end is not None}
     if not ends:

@@ -34,10 +34,8 @@ def overwritten(records: Sequence[Record]) -> set[tuple[str, str]]:
     """Returns clusters and numbers of jobs whose earliest row cannot have their first submission.
 
     Numbers are given in the order of submission, except for tasks of arrays that are split off later. So a
-    job that
-    was submitted after one with a larger number was requeued or resized. But if the smallest numbers of all
-    belong to
-    the latest jobs of all, the numbers began anew instead.
+    job that was submitted after one with a larger number was requeued or resized. But if the smallest numbers
+    of all belong to the latest jobs of all, the numbers began anew instead.
     """
     first: dict[str, dict[int, int]] = {}
     for record in records:

@@ -172,8 +172,7 @@ class Clock:
     Attributes:
         local: the number of times without an offset.
         doubtful: the number of these in an hour that a change of clocks skips or repeats. In a repeated hour,
-            the first
-            is taken, unless the job would end before it started.
+            the first is taken, unless the job would end before it started.
     """
 
     def __init__(self, zone: tzinfo) -> None:

@@ -20,8 +20,7 @@ class Conversions:
     """Converts values to the needed kind, for one column of a trace and a table of these types.
 
     A value that depends on another is a step of its own, computed once. So the cost grows only with the
-    number of
-    terms.
+    number of terms.
 
     Args:
         table: its columns, each with one of the types that the readers of files produce.

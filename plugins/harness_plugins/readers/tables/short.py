@@ -3,11 +3,9 @@
     map="job_id=JobID, submit_time=Submit:iso, duration=End - Start:iso, queue=Account, request.cpu=CPUs"
 
 The language is that of all mappings, and the files are the same. Four things are shorter. A column of the
-table
-with the name of a trace's column needs no mapping. In a column of times, a text without a unit is a number of
-seconds. If the table has no header line, a whole number outside of functions is a column. A column that a
-trace
-does not have is kept as text.
+table with the name of a trace's column needs no mapping. In a column of times, a text without a unit is a
+number of seconds. If the table has no header line, a whole number outside of functions is a column. A column
+that a trace does not have is kept as text.
 """
 
 from __future__ import annotations

@@ -19,9 +19,8 @@ def with_pods(trace: pl.DataFrame, totals: Sequence[str]) -> pl.DataFrame:
     """Returns a trace in which `total.RESOURCE` has become `request.RESOURCE` of a pod.
 
     A total is spread as evenly as whole units allow, in cores if it is whole cores. The first pods have one
-    more. A
-    job whose pods then differ has a row for each kind of them. Its pods are a gang unless the trace says
-    otherwise.
+    more. A job whose pods then differ has a row for each kind of them. Its pods are a gang unless the trace
+    says otherwise.
 
     Args:
         trace: one row for each job.

@@ -1,10 +1,8 @@
 """The values of terms: each of one kind, as polars expressions, and cells that are invalid.
 
 A number is held as a whole number of 128 bits with this many decimals, a time or a span in microseconds. An
-empty
-cell is null. A cell that has content but is invalid for its kind is a doubt. The reader counts the rows of
-all
-doubts, and names them.
+empty cell is null. A cell that has content but is invalid for its kind is a doubt. The reader counts the rows
+of all doubts, and names them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How many pods and slices each domain could take, with and without the leader."""
+"""The numbers of pods and slices that each domain could take, with and without the leader."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness_plugins.kueue.rules.topology.request import Wanted
 from harness_plugins.kueue.state.topology.tree import PODS, Room, TopologyTree
 
 MOST_PODS = 1 << 60
-"""More pods than this fit a node that does not say how many it takes."""
+"""More pods than this fit a node without a stated number."""
 
 
 @final
@@ -19,7 +19,7 @@ class Capacity:
     Attributes:
         pods, slices: how many the domain can take.
         pods_with, slices_with: how many with the leader in it.
-        leaders: 1 where it can take the leader, else 0.
+        leaders: 1 if it can take the leader, else 0.
     """
 
     __slots__ = ("leaders", "pods", "pods_with", "slices", "slices_with")
@@ -44,14 +44,14 @@ def capacity_of(
     leader: Mapping[str, int] | None,
     suitable: Sequence[bool] | None,
 ) -> Capacity:
-    """What each domain can take of a pod set.
+    """The capacity of each domain for a pod set.
 
     Args:
         tree: the domains.
         room: what is left in the leaves.
-        wanted: what the pod set asks for.
-        worker: what one pod requests.
-        leader: what the leader requests; None without one.
+        wanted: the request of the pod set.
+        worker: the request of one pod.
+        leader: the request of the leader; None without one.
         suitable: which leaves its pods may run in; None for all.
     """
     figures = Capacity(len(tree.values))
@@ -92,7 +92,7 @@ def _count_without_leader(
     worker: Mapping[str, int],
     suitable: Sequence[bool] | None,
 ) -> None:
-    """The same without a leader: figures with and without it are one, and those of a domain are sums."""
+    """The figures without a leader: those with and without it are equal, and a domain's are sums."""
     figures.pods_with, figures.slices_with = figures.pods, figures.slices
     pods, slices = figures.pods, figures.slices
     alone = _fits(room, worker, {}, len(tree.leaves))
@@ -115,7 +115,7 @@ def _count_without_leader(
 
 
 def _fits(room: Room, requests: Mapping[str, int], taken: Mapping[str, int], leaves: int) -> list[int]:
-    """How often requests, and a slot for the pod, fit each leaf once something was taken from it."""
+    """The number of times that requests, and a slot for the pod, fit each leaf after something was taken."""
     nothing = [0] * leaves
     columns = []
     slots = room.get(PODS, nothing)

@@ -1,4 +1,4 @@
-"""Pod sets of one group get their flavors together: what they ask of a resource group as if they were one."""
+"""Joint flavors for the pod sets of one group: their requests to a resource group as if they were one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness_plugins.kueue.rules.flavor_offers import GroupOffer, PodSetOffer
 
 
 class Part(NamedTuple):
-    """What one pod set takes of a resource group.
+    """The part of one pod set in a resource group.
 
     Attributes:
         pod_set: its number.
@@ -23,12 +23,12 @@ class Part(NamedTuple):
 
 
 class JointGroup(NamedTuple):
-    """A resource group of a queue, and what pod sets take of it.
+    """A resource group of a queue, and the parts of pod sets in it.
 
     Attributes:
         offer: flavors and flavor-resources for all resources that any of them takes; without amounts.
         parts: what each takes.
-        entry: the part that says where a scan goes on: the first pod set's. None where that takes nothing of
+        entry: the part that says where a scan continues: the first pod set's. None if that takes nothing of
             the resource that Kueue looks up: a scan then begins with the first flavor every time.
     """
 
@@ -74,7 +74,7 @@ def _joined(offers: Sequence[PodSetOffer], first: int, members: Sequence[tuple[i
 
 
 def _hash(resource: str) -> int:
-    """FNV-1a in 64 bits of a resource's name: Kueue keeps what is requested in this order."""
+    """FNV-1a in 64 bits of a resource's name: Kueue keeps requests in this order."""
     value = 0xCBF29CE484222325
     for byte in resource.encode():
         value = (value ^ byte) * 0x100000001B3 % 2**64

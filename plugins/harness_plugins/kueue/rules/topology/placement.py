@@ -1,4 +1,4 @@
-"""Places the pod sets of a workload one after the other, each beside what those before it took."""
+"""Places the pod sets of a workload one after the other, each besides what those before it took."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from harness_plugins.kueue.state.topology.tree import (
 
 @dataclass(frozen=True, slots=True)
 class PodSetRequest:
-    """A pod set that is to be placed: how many of its pods, and what it says of the topology."""
+    """A pod set to place: the number of its pods, and its topology request."""
 
     pod_set: PodSet
     count: int
@@ -30,7 +30,7 @@ class PodSetRequest:
 
 
 def suitable_leaves(tree: TopologyTree, pod_set: PodSet) -> Sequence[bool] | None:
-    """Which leaves the pods of a pod set may run in; None for all, as where leaves are not nodes."""
+    """The leaves in which the pods of a pod set may run; None for all, as when leaves are not nodes."""
     if not tree.by_host:
         return None
     constraints = Constraints(pod_set)
@@ -51,13 +51,13 @@ def place(
     suitable: SuitableLeaves = suitable_leaves,
     capacities: Capacities = capacity_of,
 ) -> dict[str, TopologyAssignment | None]:
-    """Where the pods of a workload go, pod set by pod set; None for those that cannot be placed.
+    """The places of a workload's pods, pod set by pod set; None for those that cannot be placed.
 
     After a failure the search ends: the other pod sets are missing.
 
     Args:
         tree: the domains.
-        room: what is left in the leaves; for those that follow, what was placed before is taken from it.
+        room: what is left in the leaves; each placed pod set is subtracted for those that follow.
         asked: the pod sets, in the order of the workload.
         mixed: the gate `TASProfileMixed`.
         suitable: which leaves the pods of a pod set may run in.
@@ -112,7 +112,7 @@ def _place_group(
     workers: PodSetRequest,
     leader: PodSetRequest | None,
 ) -> tuple[TopologyAssignment, TopologyAssignment] | None:
-    """Where the workers and one leader pod go."""
+    """The places of the workers and one leader pod."""
     search = Search(tree, figures, wanted, 0 if leader is None else 1)
     chosen = search.place(workers.count)
     if chosen is None:

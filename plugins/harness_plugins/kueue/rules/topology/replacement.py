@@ -1,4 +1,4 @@
-"""Where the pods of a workload go that were assigned to a node which failed; its other pods stay.
+"""Finds new places for the pods of a workload that were on a failed node; its other pods stay.
 
 Upstream: `findReplacementAssignment` in pkg/cache/scheduler/tas_flavor_snapshot.go.
 """
@@ -24,11 +24,11 @@ _IMPLIED = TopologyRequest()
 
 
 class Replacement(NamedTuple):
-    """What becomes of the places of a workload.
+    """The new places of a workload.
 
     Attributes:
-        placed: all of its places; as they were where there are no others.
-        without: the pod set that there is no other place for; None where all have one.
+        placed: all of its places; unchanged if there are no others.
+        without: the pod set that has no other place; None if all have one.
     """
 
     placed: tuple[Placed, ...]
@@ -36,13 +36,13 @@ class Replacement(NamedTuple):
 
 
 def replacement(placed: Sequence[Placed], node: str, flavors: TopologyFlavors, *, mixed: bool) -> Replacement:
-    """Where the pods of a workload are once those on a node have other places, beside all that is there.
+    """The places of a workload's pods after those on a node have got others, besides all present pods.
 
     Pod sets that are not on the node keep their places. The others are placed one by one, also those of one
-    group, each beside what those before it took. The workload's own pods take room meanwhile, all of them.
+    group, each besides what those before it took. Meanwhile all of the workload's own pods take room.
 
     Args:
-        placed: where its pods are, in the trees as they are now.
+        placed: the places of its pods, in the trees as they are now.
         node: the node.
         flavors: all flavors with a topology.
         mixed: the gate `TASProfileMixed`.
@@ -72,7 +72,7 @@ def replacement(placed: Sequence[Placed], node: str, flavors: TopologyFlavors, *
 
 
 def added(after: Sequence[Placed], before: Sequence[Placed]) -> tuple[Placed, ...]:
-    """What pods take of each leaf beyond what they took of it before."""
+    """The amounts that pods take of each leaf beyond those that they took before."""
     found = []
     held = {each.pod_set.name: dict(each.leaves) for each in before}
     for each in after:
@@ -85,7 +85,7 @@ def added(after: Sequence[Placed], before: Sequence[Placed]) -> tuple[Placed, ..
 
 
 def _rest(placed: Placed, node: str) -> Iterator[tuple[int, int]]:
-    """The leaves that pods keep and that are there, in the order of the record, and how many pods."""
+    """The leaves that pods keep and that exist, in the order of the record, and the numbers of pods."""
     for values, pods in placed.domains:
         leaf = placed.flavor.tree.leaf(values)
         if leaf is not None and values != (node,):
@@ -93,7 +93,7 @@ def _rest(placed: Placed, node: str) -> Iterator[tuple[int, int]]:
 
 
 def _room(placed: Placed, taken: Sequence[Placed], flavors: TopologyFlavors) -> Room:
-    """What is left in the leaves of a flavor beside what other pod sets took in this replacement."""
+    """The room in the leaves of a flavor, after what other pod sets took in this replacement."""
     flavor = placed.flavor
     room = Room(flavor.room)
     for earlier in taken:
@@ -111,9 +111,9 @@ def _room(placed: Placed, taken: Sequence[Placed], flavors: TopologyFlavors) -> 
 def _new_leaves(
     tree: TopologyTree, room: Room, rest: Sequence[DomainAssignment], asked: PodSetRequest, *, mixed: bool
 ) -> TopologyAssignment:
-    """Where the missing pods of a pod set go; nowhere where they have no place.
+    """The places of the missing pods of a pod set; empty if they have none.
 
-    What stays ties them to its domain where they have to share one, or where a slice is broken.
+    The remaining pods tie them to their domain if they must share one, or if a slice is broken.
     """
     request, missing = asked.request, asked.count
     region: range | None = None
@@ -143,7 +143,7 @@ def _new_leaves(
 def _broken(
     tree: TopologyTree, rest: Sequence[DomainAssignment], level: str, missing: int, size: int
 ) -> range | None:
-    """The first domain whose slices the missing pods make whole again; None where there is none."""
+    """The first domain whose slices the missing pods make whole again; None if there is none."""
     pods: dict[range, int] = {}
     for leaf, number in rest:
         domain = _domain(tree, leaf, level)
@@ -153,7 +153,7 @@ def _broken(
 
 
 def _domain(tree: TopologyTree, leaf: int, level: str) -> range:
-    """The leaves of the domain of a level in which a leaf is, neighbours since all are sorted."""
+    """The leaves of the domain of a level that contains a leaf; they are neighbours since all are sorted."""
     depth = tree.levels.index(level) + 1
     first = tree.leaves.start
     values = tree.values[first + leaf][:depth]

@@ -1,4 +1,4 @@
-"""What a pod set's topology request means in a topology."""
+"""The meaning of a pod set's topology request in a topology."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from harness.models.cluster import TopologyRequest
 
 
 class Wanted(NamedTuple):
-    """What is looked for.
+    """The kind of place to search for.
 
-    A *slice* is a group of pods that has to be in one domain of the slice level; without slices it is one pod
+    A *slice* is a group of pods that must be in one domain of the slice level; without slices it is one pod
     at the finest level.
 
     Attributes:
         level: where the search begins; levels are numbers, 0 is the coarsest.
-        slice_level: the level where one domain takes all pods of a slice.
+        slice_level: the level at which one domain takes all pods of a slice.
         size: how many pods a slice has.
         inner: level -> how many pods are kept together there, below the slice level.
-        required: whether one domain of the level has to take everything.
-        unconstrained: whether any domains will do.
+        required: whether one domain of the level must take everything.
+        unconstrained: whether any domains may serve.
         least_free: whether the domain with the least room is tried first; else the best fit is.
     """
 
@@ -35,12 +35,12 @@ class Wanted(NamedTuple):
 
 
 def wanted_of(request: TopologyRequest, levels: tuple[str, ...], *, mixed: bool) -> Wanted | None:
-    """What a request means; None where it asks for a level that is not there, or for layers that do not nest.
+    """The meaning of a request; None if it names a missing level, or has layers that do not nest.
 
     Args:
-        request: the pod set's; an empty one where it has none, which is as if it were unconstrained.
+        request: the pod set's; an empty one if it has none, which counts as unconstrained.
         levels: the topology's, from the coarsest to the finest.
-        mixed: whether pods that may be anywhere fill up what is nearly full (gate `TASProfileMixed`).
+        mixed: whether pods that may be anywhere fill up nearly full domains (gate `TASProfileMixed`).
     """
     slices, finest = request.slices, len(levels) - 1
     slice_level = finest

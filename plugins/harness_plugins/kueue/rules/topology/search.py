@@ -16,8 +16,8 @@ class Search:
 
     Args:
         tree: the domains.
-        figures: what they can take; those of domains that are chosen become what they get.
-        wanted: what the pod set asks for.
+        figures: what they can take; those of chosen domains become what they get.
+        wanted: the request of the pod set.
         leaders: 1 with a leader, else 0.
     """
 
@@ -28,9 +28,9 @@ class Search:
         self._leaders = leaders
 
     def place(self, pods: int) -> Sequence[int] | None:
-        """The leaves chosen for so many pods, whose number is in `figures` then; None where there is no way.
+        """The leaves chosen for this many pods, with their numbers in `figures`; None if there is no way.
 
-        Pods of a slice that is not complete are left out.
+        Pods of an incomplete slice are left out.
         """
         wanted, slices = self._wanted, pods // self._wanted.size
         level = wanted.level
@@ -101,7 +101,7 @@ class Search:
     # --- who gets what ------------------------------------------------------------------------------------
 
     def _descend(self, found: list[int], level: int, slices: int) -> list[int]:
-        """Hand everything out to the domains that were found, to their children, and so on."""
+        """Hands everything out to the domains that were found, to their children, and so on."""
         wanted, figures, children = self._wanted, self._figures, self._tree.children
         found = self._hand_out(found, slices, self._leaders, wanted.size)
         while level < wanted.slice_level:
@@ -126,9 +126,9 @@ class Search:
         return found
 
     def _hand_out(self, domains: list[int], missing: int, leaders: int, size: int) -> list[int]:
-        """Hand slices of a size, or with size 0 pods, out to domains in turn; answers those that got some.
+        """Hands slices of a size, or with size 0 pods, out to domains in turn; returns those that got some.
 
-        Where the list ends before everything is handed out, nobody got anything, as in the component.
+        If the list ends before everything is handed out, no domain gets anything, as in the component.
         """
         figures = self._figures
         plain, with_leader = (
@@ -198,7 +198,7 @@ class Search:
     def _leader_first(
         self, domains: list[int], missing: int, leaders: int, *, pods: bool = False
     ) -> list[int]:
-        """The domain that takes the leader to the front: the first that leaves room for everything else."""
+        """The order with the leader's domain in front: the first that leaves room for everything else."""
         figures = self._figures
         if leaders < 1 or len(domains) < 2:
             return domains

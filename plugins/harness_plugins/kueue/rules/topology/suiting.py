@@ -1,4 +1,4 @@
-"""Which flavors suit a pod set and what it asks of topologies, and which pod sets share their flavors."""
+"""The flavors that suit a pod set and its topology request, and the pod sets that share their flavors."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Suiting:
         self._constraints: dict[PodSet, Constraints] = {}
 
     def places(self, pod_set: PodSet) -> bool:
-        """Whether the pods of a pod set are placed: it asks for that, or the queue has no other flavors."""
+        """Returns True if a pod set's pods are placed: it requests so, or its queue has no other flavors."""
         return self._implied or (self._places and _is_explicit(pod_set.topology))
 
     def suits(self, pod_set: PodSet, name: str, group: ResourceGroup) -> bool:
-        """Whether a pod set may get a flavor of a resource group at all."""
+        """Returns True if a pod set may get a flavor of a resource group at all."""
         flavor = self._cluster.flavors.get(name)
         if flavor is None:
             return False
@@ -82,7 +82,7 @@ def _levels(request: TopologyRequest) -> list[str]:
 
 
 def mates_of(pod_sets: Sequence[PodSet]) -> list[tuple[int, ...]]:
-    """For each pod set the numbers of those that get their flavors with it; () where there are no others."""
+    """For each pod set the numbers of those that get their flavors with it; () if there are no others."""
     by_group: dict[str, list[int]] = {}
     for number, pod_set in enumerate(pod_sets):
         if pod_set.topology is not None and pod_set.topology.group:

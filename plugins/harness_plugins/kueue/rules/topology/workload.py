@@ -1,4 +1,4 @@
-"""What a workload asks of topologies once its pod sets have flavors, and whether there is a place for it."""
+"""The topology request of a workload once its pod sets have flavors, and the search for its places."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _IMPLIED = TopologyRequest()
 
 @final
 class WorkloadTopology:
-    """The pod sets of a workload that are to be placed, each in its flavor.
+    """The pod sets of a workload to place, each in its flavor.
 
     Args:
         parts: the pod sets of each flavor, in the order of the flavors' names.
@@ -66,14 +66,14 @@ class WorkloadTopology:
 
     @property
     def alone(self) -> bool:
-        """Whether it is one pod set without a leader: where that has no place, it has none in less room."""
+        """Returns True for one pod set without a leader: if that has no place, it has none in less room."""
         return len(self.parts) == 1 and len(self.parts[0][1]) == 1
 
     def place(self, *, empty: bool = False) -> tuple[Placed, ...] | None:
-        """Where the pods go; None where some pod set has no place.
+        """The places of the pods; None if some pod set has no place.
 
         Args:
-            empty: as if no workload were there.
+            empty: whether to search as if there were no workload.
         """
         if not empty:
             return self._place(empty=False)
@@ -107,9 +107,9 @@ class WorkloadTopology:
         return tuple(found)
 
     def figures(self) -> list[tuple[TopologyFlavor, PodSetRequest, Capacity | None]]:
-        """What domains could take of each pod set by itself, if there is no place for all; [] if there is.
+        """The capacities of domains for each pod set by itself, if there is no place for all; [] if there is.
 
-        None where a pod set asks for levels in vain.
+        None for a pod set that requests missing levels.
         """
         if not self.alone and self.place() is not None:
             return []
@@ -129,12 +129,12 @@ class WorkloadTopology:
         return found
 
     def place_without(self, gone: Iterable[Sequence[Placed]]) -> tuple[Placed, ...] | None:
-        """Where the pods go once others have left their places."""
+        """The places of the pods once others have left their places."""
         return without(chain.from_iterable(gone), self.place)
 
 
 class Topologies(Protocol):
-    """Finds what workloads ask of topologies."""
+    """Finds workloads' topology requests."""
 
     def asked(
         self,
@@ -142,7 +142,7 @@ class Topologies(Protocol):
         chosen: tuple[tuple[int, ...], ...],
         counts: tuple[int, ...],
     ) -> WorkloadTopology | None:
-        """What a workload asks; None where a pod set got no flavor with a topology, or two of them.
+        """The topology request of a workload; None if a pod set got no flavor with a topology, or two.
 
         Args:
             offers: its pod sets.
@@ -153,7 +153,7 @@ class Topologies(Protocol):
 
 @final
 class WorkloadTopologies:
-    """Finds what workloads ask of topologies.
+    """Finds workloads' topology requests.
 
     Args:
         flavors: all flavors with a topology.
@@ -181,7 +181,7 @@ class WorkloadTopologies:
         chosen: tuple[tuple[int, ...], ...],
         counts: tuple[int, ...],
     ) -> WorkloadTopology | None:
-        """What a workload asks; None where a pod set got no flavor with a topology, or two of them."""
+        """The topology request of a workload; None if a pod set got no flavor with a topology, or two."""
         parts: dict[str, list[PodSetRequest]] = {}
         cells: set[int] = set()
         for offer, numbers, count in zip(offers, chosen, counts, strict=True):

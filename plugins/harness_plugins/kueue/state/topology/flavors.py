@@ -25,8 +25,8 @@ class TopologyFlavor:
     Args:
         flavor: the flavor.
         topology: its topology.
-        cluster: nodes, and pods on them that no job is made of. Those that Kueue has found a place for take
-            room with their Workload instead (`belongsToNonTASCache` in pkg/controller/tas).
+        cluster: nodes, and pods on them that belong to no job. Pods with a place from Kueue take room with
+            their Workload instead (`belongsToNonTASCache` in pkg/controller/tas).
 
     Attributes:
         name: of the flavor.
@@ -49,13 +49,13 @@ class TopologyFlavor:
 
 
 class Placed(NamedTuple):
-    """Where the pods of a pod set are.
+    """The places of a pod set's pods.
 
     Attributes:
         pod_set: the pod set.
         flavor: its flavor.
-        leaves: its leaves that are there.
-        named: all of its leaves in the order of the record, where some may not be there; None where all are.
+        leaves: its leaves that exist.
+        named: all of its leaves in the order of the record, if some may not exist; None if all do.
     """
 
     pod_set: PodSet
@@ -65,13 +65,13 @@ class Placed(NamedTuple):
 
     @property
     def domains(self) -> tuple[NamedDomain, ...]:
-        """All of its leaves, also those that are not there, by name."""
+        """All of its leaves, including missing ones, by name."""
         if self.named is not None:
             return self.named
         return tuple([NamedDomain(self.flavor.tree.name_of(leaf), pods) for leaf, pods in self.leaves])
 
     def on(self, node: str) -> int:
-        """How many of its pods are assigned to a node; none where leaves are not nodes."""
+        """The number of its pods that are assigned to a node; 0 if leaves are not nodes."""
         if not self.flavor.tree.by_host:
             return 0
         return sum(pods for values, pods in self.domains if values == (node,))
@@ -87,7 +87,7 @@ class Placed(NamedTuple):
             self.flavor.room.take(leaf, self.pod_set.requests, -pods)
 
     def fits(self) -> bool:
-        """Whether each leaf has what their containers request; slots for pods are not looked at."""
+        """Returns True if each leaf has what their containers request; slots for pods are not checked."""
         room = self.flavor.room
         return all(
             resource in room and room[resource][leaf] >= amount * pods
@@ -97,7 +97,7 @@ class Placed(NamedTuple):
         )
 
     def as_manifest(self) -> dict[str, Any]:
-        """As Kueue writes a topology assignment: only host names where the finest level is the host name."""
+        """A topology assignment as Kueue writes it: only host names if the finest level is the host name."""
         tree = self.flavor.tree
         levels = tree.levels[-1:] if tree.by_host else tree.levels
         return {
@@ -112,7 +112,7 @@ def as_manifests(placed: Iterable[Placed]) -> dict[str, Any]:
 
 
 def without(gone: Iterable[Placed], ask: Callable[[], _T]) -> _T:
-    """What the answer is once pods have left their places."""
+    """The answer of `ask` while pods have left their places."""
     left = list(gone)
     for placed in left:
         placed.refund()
@@ -123,7 +123,7 @@ def without(gone: Iterable[Placed], ask: Callable[[], _T]) -> _T:
 
 
 def located(pod_set: PodSet, flavor: TopologyFlavor, domains: Iterable[NamedDomain]) -> Placed:
-    """Where the pods of a pod set are, from the names of leaves; one that is not there takes no room."""
+    """The places of a pod set's pods, from the names of leaves; a missing leaf takes no room."""
     named = tuple(domains)
     known = [(flavor.tree.leaf(values), pods) for values, pods in named]
     leaves = tuple([DomainAssignment(leaf, pods) for leaf, pods in known if leaf is not None])
@@ -131,7 +131,7 @@ def located(pod_set: PodSet, flavor: TopologyFlavor, domains: Iterable[NamedDoma
 
 
 def spans(placed: Iterable[Placed]) -> dict[str, int]:
-    """Level -> how many of its domains pods are in, from the coarsest level to the finest."""
+    """Level -> the number of its domains with pods, from the coarsest level to the finest."""
     domains: dict[str, set[tuple[str, ...]]] = {}
     for each in placed:
         tree = each.flavor.tree
@@ -144,12 +144,12 @@ def spans(placed: Iterable[Placed]) -> dict[str, int]:
 
 @final
 class TopologyFlavors:
-    """All flavors with a topology, and who holds room in them.
+    """All flavors with a topology, and the holders of room in them.
 
     Args:
         cluster: flavors, topologies, nodes and pods.
-        overlapping: whether workloads of all flavors that end in the host name take room from each other
-            (the gate TASHandleOverlappingFlavors).
+        overlapping: whether workloads of all flavors that end in the host name take room from each other (the
+            gate TASHandleOverlappingFlavors).
 
     Attributes:
         by_name: the flavors.
@@ -166,7 +166,7 @@ class TopologyFlavors:
         self.version = 0
 
     def now(self, placed: Iterable[Placed]) -> tuple[Placed, ...]:
-        """Places of before some nodes changed, as they are now: usage stays where it was assigned."""
+        """Places from before some nodes changed, in present terms: usage stays where it was assigned."""
         return tuple(
             [
                 each
@@ -196,14 +196,14 @@ class TopologyFlavors:
                 flavor.room.take(leaf, placed.pod_set.requests, times * pods)
 
     def beside(self, flavor: TopologyFlavor) -> Sequence[TopologyFlavor]:
-        """The other flavors in which a workload of a flavor takes room, too."""
+        """The other flavors in which a workload of a flavor also takes room."""
         if not (self._overlapping and flavor.tree.by_host):
             return ()
         return [each for each in self.by_name.values() if each is not flavor and each.tree.by_host]
 
 
 def in_flavor(placed: Placed, flavor: TopologyFlavor) -> Iterator[tuple[int, int]]:
-    """The leaves of another flavor for the hosts on which pods are, with their number."""
+    """The leaves of another flavor for the pods' hosts, with the numbers of pods."""
     for values, pods in placed.domains:
         there = flavor.tree.leaf(values[-1:])
         if there is not None:

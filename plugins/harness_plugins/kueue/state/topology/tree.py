@@ -13,14 +13,14 @@ PODS = "pods"
 
 @final
 class Room(dict[str, list[int]]):
-    """Resource -> what is left of it in each leaf, which may be less than nothing.
+    """Resource -> what is left of it in each leaf; it may be negative.
 
     Args:
         amounts: what is left.
-        lasts: whether it notes which leaves change, for who keeps what follows from it.
+        lasts: whether it records changed leaves, for readers that keep results.
 
     Attributes:
-        lasts: whether it does.
+        lasts: as given.
         version: how often any leaf changed.
     """
 
@@ -33,7 +33,7 @@ class Room(dict[str, list[int]]):
         self._changed: list[int] = []
 
     def take(self, leaf: int, requests: Mapping[str, int], pods: int) -> None:
-        """Let pods have what they request of a leaf, and a slot each."""
+        """Gives pods their requests from a leaf, and a slot each."""
         if self.lasts:
             if len(self._changed) >= len(self[PODS]):
                 self._changed.clear()
@@ -46,7 +46,7 @@ class Room(dict[str, list[int]]):
             self[resource][leaf] -= pods * amount
 
     def changed_since(self, version: int) -> list[int] | None:
-        """The leaves that changed since a version; None where they are not known any more: there are many."""
+        """The leaves that changed since a version; None if they are no longer known, as there are many."""
         changes = self.version - version
         if changes > len(self._changed):
             return None
@@ -54,14 +54,14 @@ class Room(dict[str, list[int]]):
 
 
 class DomainAssignment(NamedTuple):
-    """How many pods go to a leaf, by its place among the leaves."""
+    """The number of pods in a leaf, by its place among the leaves."""
 
     leaf: int
     pods: int
 
 
 class NamedDomain(NamedTuple):
-    """How many pods go to a leaf, by what tells it apart whatever becomes of the nodes, see `name_of`."""
+    """The number of pods in a leaf, by its lasting name, whatever becomes of the nodes, see `name_of`."""
 
     values: tuple[str, ...]
     pods: int
@@ -75,24 +75,24 @@ class TopologyTree:
     """The domains of a topology, as numbers: those of the coarsest level, then the next, in order of values.
 
     A domain is the values of a node's labels for its level and all coarser ones; a leaf is one of the finest
-    level. A node without one of the labels, and one that is not the flavor's or unschedulable, is in none.
-    One that does not say how many pods it takes takes any number, as in a replay with nodes.
+    level. A node is in no domain if it lacks one of the labels, is not the flavor's, or is unschedulable. A
+    node without a stated number of pods takes any number, as in a replay with nodes.
 
     Args:
         topology: its levels.
-        flavor: whose nodes they are.
+        flavor: the flavor of the nodes.
         nodes: nodes that are ready.
 
     Attributes:
         levels: the node labels.
-        flavor: whose nodes they are.
+        flavor: the flavor of the nodes.
         by_host: whether the finest level is the host name, so that each leaf is a node.
-        values: of each domain, one for each level down to its own.
+        values: for each domain, one for each level down to its own.
         domains: of each level.
         children: of each domain.
         parent: of each domain that is not of the coarsest level.
         nodes: of each leaf, if leaves are nodes.
-        allocatable: what each leaf has.
+        allocatable: the capacity of each leaf.
     """
 
     def __init__(self, topology: Topology, flavor: ResourceFlavor, nodes: Iterable[Node]) -> None:
@@ -130,7 +130,7 @@ class TopologyTree:
         self._leaf_of_node = {node.name: at for at, each in enumerate(leaves) for node in each}
 
     def is_of(self, node: Node) -> bool:
-        """Whether a node has the labels of the flavor, and one of each level."""
+        """Returns True if a node has the labels of the flavor, and one of each level."""
         labels = node.labels
         return all(labels.get(key) == value for key, value in self.flavor.node_labels.items()) and all(
             level in labels for level in self.levels
@@ -145,7 +145,7 @@ class TopologyTree:
         return [self.values[leaf] for leaf in self.leaves]
 
     def _children(self) -> list[range]:
-        """Of each domain those below it, which are neighbours since all are sorted."""
+        """For each domain those below it, which are neighbours since all are sorted."""
         children = [range(0)] * len(self.values)
         for depth, level in enumerate(self.domains[1:], start=1):
             number = {self.values[domain]: domain for domain in self.domains[depth - 1]}
@@ -160,14 +160,14 @@ class TopologyTree:
         return self._leaf.get(tuple(values))
 
     def name_of(self, leaf: int) -> tuple[str, ...]:
-        """What tells a leaf apart: the host name where that is the finest level, else a value a level."""
+        """The lasting name of a leaf: the host name if that is the finest level, else a value per level."""
         values = self.values[self.leaves.start + leaf]
         return values[-1:] if self.by_host else values
 
     def leaf_of(self, node: str) -> int | None:
-        """The place among the leaves of the one that a node is in; None for a node that is in none."""
+        """The place among the leaves of the one that contains a node; None for a node that is in none."""
         return self._leaf_of_node.get(node)
 
     def room(self) -> Room:
-        """What all leaves have, to take from."""
+        """The whole capacity of all leaves, to take from."""
         return Room(self.allocatable)
