@@ -179,4 +179,6 @@ def test_plugins_are_listed_as_text_and_as_json() -> None:
         "borrow",
         "percentageOfNodesToScore",
         "gang",
+        "devices",
+        "deviceSeed",
     ]

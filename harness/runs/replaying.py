@@ -63,10 +63,7 @@ _tenants: Lasting[Tenants] = Lasting()
 
 
 def measured_by(plugins: Plugins) -> dict[str, str | None]:
-    """Returns metric -> its plugin, version and checksum of its code; None if the code is unknown.
-
-    Runs with a different set have other tables.
-    """
+    """Returns metric -> its plugin, version and checksum of its code; None if the code is unknown."""
     found: dict[str, str | None] = {}
     codes = codes_of_metrics(plugins.metrics)
     for spec in plugins.metrics:
@@ -128,12 +125,7 @@ def play_again(plan: Plan, watch: Callable[[int, int], None] | None) -> dict[str
 
 
 def told_by(folder: Path, plan: Plan) -> dict[str, Any]:
-    """Replay without keeping a table; returns what `run.json` would say.
-
-    Args:
-        folder: a place for tables that are thrown away.
-        plan: the replay.
-    """
+    """Replay without keeping a table; the folder is for those of the replay. Returns its `run.json`."""
     return _play_into(folder, plan, None, "nothing")[0]
 
 

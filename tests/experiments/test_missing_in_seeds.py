@@ -85,7 +85,9 @@ def test_where_some_seeds_have_no_such_event_the_others_count(
     assert interval is not None
     ends = f"[{100 * (interval.low - 1):+,.1f}, {100 * (interval.high - 1):+,.1f}]"
     assert ends in line_of(told, f"{RESTART} ")
-    over = f"{RESTART}: over {count[0]} of {SEEDS} seeds of item 0, {count[1]} of {SEEDS} seeds of item 6, as"
+    over = (
+        f"{RESTART}: over {count[0]} of {SEEDS} seeds of item 0, {count[1]} of {SEEDS} seeds of item 6; the"
+    )
     assert over in told
     (row,) = judged.objectives
     means = [mean for mean in judged.estimates(row).values() if mean is not None]

@@ -167,7 +167,10 @@ def test_every_fault_is_told_with_its_field_before_anything_is_replayed(world: P
         ({"vary": {"evictionLatency": ["soon"]}}, "option evictionLatency: 'soon' is not a duration"),
         ({"settings": {"until": "soon"}}, "until: 'soon' is not a duration"),
         ({"settings": {"untill": "1d"}}, "settings.untill: is no setting of a replay; did you mean 'until'?"),
-        ({"settings": {"until": "1d"}, "vary": {"until": ["2d"]}}, "settings.until: varies, too"),
+        (
+            {"settings": {"until": "1d"}, "vary": {"until": ["2d"]}},
+            "settings.until: also varies; give it in one place",
+        ),
         ({"plugins": ["fairshare"]}, "plugins[0]: there is no policy 'fairshare'"),
         ({"trace": "absent.parquet"}, "there is no such file"),
         ({"seeds": {"count": 2, "weeks": "30d"}}, "less than two blocks"),

@@ -96,7 +96,7 @@ def test_a_part_of_any_run_is_shown_job_by_job(runs: list[harness.Run]) -> None:
             held[jobs["job_id"][job]] = held.get(jobs["job_id"][job], 0) + max(0, span) * amount
     assert len(there) > 60
     which = f"Shown are the 60 of {len(there)} jobs that held most core·h in it."
-    assert figure.note.startswith(f"{which} A tick is ")
+    assert figure.note.startswith(f"{which} A tick marks ")
     most = sorted((held[job] for job in there), reverse=True)[59]
     chart = drawing.specification(figure, 900)
     names = {row["name"] for rows in chart["datasets"].values() for row in rows if "name" in row}
@@ -461,7 +461,7 @@ def test_of_runs_that_are_alike_nothing_is_traded(tmp_path: Path) -> None:
     ]
     (said,) = blocks(harness.make_report(both), "frontier")
     assert isinstance(said, Text)
-    assert "nothing is traded" in said.text
+    assert "no trade-off" in said.text
 
 
 def test_a_plugin_adds_a_section(runs: list[harness.Run]) -> None:

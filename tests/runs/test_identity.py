@@ -154,7 +154,7 @@ def test_a_policy_that_was_edited_but_not_imported_again_is_not_stored(
     first = replay(plugin=mine.Acme)
     file.write_text(FIRST_FIRST)
     for _ in range(2):
-        with pytest.warns(UserWarning, match=r"mine\.py was changed after it had been imported, and is"):
+        with pytest.warns(UserWarning, match=r"mine\.py was changed after it had been imported, but"):
             old = replay(plugin=mine.Acme)
         assert (old.stored, first_to_end(old)) == (False, "j1")
         assert "was changed after it had been imported" in old.info["policy"]["code"]["unknown"]

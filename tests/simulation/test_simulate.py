@@ -364,7 +364,7 @@ def test_the_largest_gang_is_told_by_queue_and_flavor(
         (["--largest", "cpu=1..2", "--shape", "cpu=1", "--queue", "r"], "there is no queue 'r'"),
         (["--largest", "foo=1..2", "--shape", "foo=1"], "no node and no quota has any foo"),
         (["--queue", "q"], "--queue goes with --largest"),
-        (["--at", "1h"], "--at names an instant of a replay, and there is no trace"),
+        (["--at", "1h"], "--at names an instant of a replay, but there is no trace"),
     ],
 )
 def test_options_that_make_no_question_are_refused(

@@ -151,7 +151,7 @@ class _World:
         self.resources = resources
         self.bins = bins
         use = use_of(run, resources)
-        self._pieces = [_pieces_of(each, resources, use.unit) for each in objects.several]
+        self._pieces = [Pieces.of(each.nodes, resources, use.unit) for each in objects.several]
         self.held: list[list[Held]] = [[] for _ in objects.several]
         of_queue: dict[str, list[Held]] = {}
         for job, spans in use.held.items():
@@ -228,13 +228,6 @@ class _World:
             for number, asked in enumerate(self.waiting)
             if any(place in places for _, (_, places) in asked)
         ]
-
-
-def _pieces_of(of: Object, resources: tuple[str, ...], unit: Amounts) -> Pieces | None:
-    """The nodes of an object; None for quotas, which are never in pieces."""
-    if not of.nodes:
-        return None
-    return Pieces(tuple(tuple(has.get(name, 0) for name in resources) for has in of.nodes.values()), unit)
 
 
 class _Look:
@@ -319,7 +312,7 @@ class _Look:
         why = {
             QUEUE: "its quota was lower then, or others held that much of it",
             NODES: "that much was missing then (an outage, or drained nodes), or others held it",
-            WHOLE: "load outside of the trace held it, or it was missing",
+            WHOLE: "load that is not in the trace held it, or it was missing",
         }[kind]
         missing, has = short_amount(resource, amount), short_amount(resource, limit)
         sentence = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
@@ -23,6 +24,14 @@ class Pieces:
 
     nodes: tuple[Amounts, ...]
     unit: Amounts
+
+    @classmethod
+    def of(
+        cls, nodes: Mapping[str, Mapping[str, int]], resources: tuple[str, ...], unit: Amounts
+    ) -> Pieces | None:
+        """The nodes of an object; None for quotas, which are never in pieces."""
+        amounts = tuple(tuple(has.get(name, 0) for name in resources) for has in nodes.values())
+        return cls(amounts, unit) if amounts else None
 
     @cached_property
     def _largest(self) -> Amounts:

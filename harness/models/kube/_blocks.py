@@ -409,10 +409,7 @@ def _block_of(waiting: Waiting) -> Block | None:
 
 
 def _waits_as_its_equals(pod: PodInfo) -> bool:
-    """Returns True if only events that help its equals help a pod, and nothing needs to be recorded for it.
-
-    A pod that expects room on a node of its own waits for more.
-    """
+    """Returns True if only events that help its equals help a pod, and nothing is to be recorded for it."""
     return pod.is_told and not pod.expects_room and _waits_for_room(pod.rejected_by)
 
 

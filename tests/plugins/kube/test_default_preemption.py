@@ -30,7 +30,7 @@ def test_it_is_registered_with_its_options() -> None:
     assert [option.name for option in spec.options] == [
         "percentageOfNodesToScore",
         "devices",
-        "seed",
+        "deviceSeed",
         "disablePreemption",
         "evictionLatency",
         "gang",
