@@ -37,7 +37,8 @@ class QuotaReservation:
 class OnQuotas:
     """The quota trees of a cluster, see `Capacity`."""
 
-    others_matter = foresees = False
+    others_matter = False
+    foresees = False
 
     def __init__(self, cluster: Cluster, options: Mapping[str, Any]) -> None:
         quotas = self._quotas = Quotas(cluster, borrow=options["borrow"])
