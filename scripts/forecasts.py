@@ -3,7 +3,8 @@
     python scripts/forecasts.py FOLDER [--write]
 
 replays each trace on its cluster without nodes, forecasts at moments of its second half and compares with
-what came: about half an hour of a core. `--write` puts the table into the page.
+what came: about half an hour of a core. FOLDER keeps what was forecast at each moment, so a script that was
+ended goes on from there. `--write` puts the table into the page.
 """
 
 from __future__ import annotations
@@ -13,11 +14,16 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import click
 
-from harness.base.units import SECOND, format_duration
+from harness.base.units import format_duration
+from harness.plugins import load
+from harness.studies.forecasting.from_files import Asked
+from harness.studies.forecasting.judged import Judged
+from harness.studies.forecasting.past import moments_to_judge
+from harness.studies.forecasting.scores import Coverage, coverage
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "forecast.md"
@@ -28,24 +34,29 @@ HEAD = (
 NAMES = ("futures", "calibrated", "mean wait of the week", "quantile regression")
 
 
+MOMENTS = 200
+
+
 class World(NamedTuple):
     """What is judged.
 
     Attributes:
         name: of the trace.
-        args: of `harness forecast`.
+        futures: how many are played at each moment.
+        horizon: of the futures.
         before: which share of the starts lay within before intervals were calibrated, as a cell.
     """
 
     name: str
-    args: tuple[str, ...]
+    futures: int
+    horizon: str
     before: str
 
 
 WORLDS = (
-    World("hpc2n", ("--backtest", "200", "--futures", "9"), "45.9 %"),
-    World("philly", ("--backtest", "200", "--futures", "3"), "71.3 %"),
-    World("month", ("--backtest", "200", "--futures", "3", "--horizon", "2d"), "17.2 % (mix)"),
+    World("month", 3, "2d", "17.2 % (mix)"),
+    World("hpc2n", 9, "7d", "45.9 %"),
+    World("philly", 3, "7d", "71.3 %"),
 )
 
 
@@ -60,6 +71,7 @@ def made(folder: Path, name: str) -> tuple[Path, Path]:
     trace, cluster = ROOT / "traces" / f"{name}.parquet", ROOT / "traces" / f"{name}.cluster.yaml"
     if name == "month":
         trace, cluster = folder / "month.parquet", folder / "month.cluster.yaml"
+    if name == "month" and not cluster.exists():
         specification = (ROOT / "traces" / "mix.yaml").read_text().replace("span: 14d", "span: 42d")
         (folder / "month.yaml").write_text(specification)
         carried_out(folder, "trace", "generate", "month.yaml", "-o", trace.name, "--seed", "11")
@@ -71,39 +83,57 @@ def made(folder: Path, name: str) -> tuple[Path, Path]:
     return trace, without
 
 
-def held(folder: Path, world: World) -> Mapping[str, Any]:
-    """How forecasts of a trace held, as `--json` has it."""
-    file = folder / f"{world.name}.json"
-    if not file.exists():
-        trace, cluster = made(folder, world.name)
+def held(folder: Path, world: World) -> Coverage:
+    """How forecasts of a trace held."""
+    trace, cluster = made(folder, world.name)
+    runs = folder / f"runs-{world.name}"
+    if not list(runs.rglob("run.json")):
         about = ("--cluster", str(cluster), "-p", "kueue-classic")
-        carried_out(folder, "replay", str(trace), *about, "-o", f"runs-{world.name}", "-q")
-        (run,) = (folder / f"runs-{world.name}").rglob("run.json")
-        past = ("--history", str(run.parent), "--workers", "1", "--json")
-        file.write_text(carried_out(folder, "forecast", *about, *past, *world.args))
-    found: Mapping[str, Any] = json.loads(file.read_text())
+        carried_out(folder, "replay", str(trace), *about, "-o", runs.name, "-q")
+    (run,) = runs.rglob("run.json")
+    asked = Asked(cluster, run.parent, plugin="kueue-classic", futures=world.futures, horizon=world.horizon)
+    backtest = asked.backtest(load())
+    drawn, half = moments_to_judge(backtest, MOMENTS)
+    file = folder / f"{world.name}.jsonl"
+    there = known(file)
+    with file.open("a") as lines:
+        for moment in drawn:
+            if moment not in there:
+                there[moment] = backtest.judged(moment)
+                print(json.dumps([moment, there[moment]]), file=lines, flush=True)
+    judged = sorted(each for moment in drawn for each in there[moment])
+    return coverage(judged, backtest.settings.horizon, half.begin)
+
+
+def known(file: Path) -> dict[int, list[Judged]]:
+    """What was forecast before at each moment."""
+    found = {}
+    for line in file.read_text().splitlines() if file.exists() else ():
+        moment, several = json.loads(line)
+        found[moment] = [
+            Judged(at, job, tuple(starts), truth, queue, tuple(week), tuple(regression))
+            for at, job, starts, truth, queue, week, regression in several
+        ]
     return found
 
 
-def rows(world: World, found: Mapping[str, Any]) -> list[str]:
+def rows(world: World, found: Coverage) -> list[str]:
     """The rows of a trace: one for each forecast of the same starts."""
-    forecasts = {NAMES[0]: found, **found["others"]}
-    label = f"{world.name}, {found['moments']:,} moments, {found['starts']:,} starts"
+    forecasts = {NAMES[0]: found, **found.others}
+    label = f"{world.name}, {found.moments:,} moments, {found.starts:,} starts"
     lines = []
     for name in NAMES:
         each = forecasts[name]
-        score, loss = (
-            format_duration(round(each[f"{key}_seconds"] * SECOND)) for key in ("interval_score", "pinball")
-        )
-        shares = [f"{100 * each[key]:.1f} %" for key in ("printed", "covered", "by_moment")]
+        score, loss = (format_duration(round(time)) for time in (each.interval_score, each.pinball))
+        shares = [f"{100 * share:.1f} %" for share in (each.printed, each.covered, each.by_moment)]
         before = world.before if name == NAMES[0] else ""
-        cells = [label, name, *shares, score, loss, f"{2.718281828 ** each['log_error']:.1f} x", before]
+        cells = [label, name, *shares, score, loss, f"{each.factor:.1f} x", before]
         lines.append(f"| {' | '.join(cells)} |")
         label = ""
     return lines
 
 
-def table(found: Mapping[str, Mapping[str, Any]]) -> str:
+def table(found: Mapping[str, Coverage]) -> str:
     """The table of the page, of the traces that were judged."""
     lines = [HEAD, "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"]
     for world in WORLDS:

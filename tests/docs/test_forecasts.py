@@ -21,7 +21,7 @@ def test_the_page_has_the_table_as_the_script_writes_it(monkeypatch: pytest.Monk
     table, _, _ = after.partition("\n\n")
     names = re.findall(r"^\|[^|]*\| ([a-z ]+) \|", table, flags=re.MULTILINE)
     assert names == [*script.NAMES] * 3
-    found = coverage([Judged(0, "job", (10, 20, 30), 20)], 100).to_json()
+    found = coverage([Judged(0, "job", (10, 20, 30), 20)], 100)
     made = script.table({"hpc2n": found})
     assert made.count("\n") == 1 + len(script.NAMES)
     assert "| hpc2n, 1 moments, 1 starts | futures | 100.0 % |" in made

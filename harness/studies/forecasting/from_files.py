@@ -27,13 +27,13 @@ from harness.runs.inputs import default_plugin, read_trace
 from harness.runs.outcome import outcome_of
 from harness.runs.questions import assumptions
 from harness.runs.run import Run
-from harness.studies.forecasting.backtest import Backtest
+from harness.studies.forecasting.backtest import Backtest, judged_at
 from harness.studies.forecasting.forecast import Forecast
 from harness.studies.forecasting.futures import Future, Settings, World
 from harness.studies.forecasting.inputs import world_of
 from harness.studies.forecasting.items import futures_of
 from harness.studies.forecasting.new_job import QUEUE, names_queue, read_job, submitted
-from harness.studies.forecasting.past import FUTURES, Past, coverage_of, past_of
+from harness.studies.forecasting.past import FUTURES, Past, moments_to_judge, past_of
 from harness.studies.forecasting.reasons import reasons_in
 from harness.studies.forecasting.record import Record, record_of_trace
 from harness.studies.forecasting.record_of_run import record_of_run
@@ -212,6 +212,17 @@ class Asked:
             InputError: something cannot be read, or there is nothing to judge.
             ReplayError: a forecast could not be made.
         """
+        backtest = self.backtest(plugins)
+        drawn, half = moments_to_judge(backtest, moments)
+        found = judged_at(backtest, drawn, workers=workers, executor=executor)
+        return coverage(found, backtest.settings.horizon, half.begin)
+
+    def backtest(self, plugins: Plugins) -> Backtest:
+        """The history as a record whose moments can be forecast and compared with what came.
+
+        Raises:
+            InputError: something cannot be read, or the history is no record.
+        """
         if self.history is None or self.submit is not None or self.others:
             raise OptionError(
                 "a backtest judges forecasts of a history on one cluster",
@@ -224,9 +235,7 @@ class Asked:
                 f"{cluster.source} changes at times from now on, and a backtest begins at many moments",
                 hint="write dates as harness/from and harness/until, such as 2025-01-31T08:00:00Z",
             )
-        backtest = self._backtest(cluster, settings, plugins, self.futures)
-        found, half = coverage_of(backtest, moments, workers=workers, executor=executor)
-        return coverage(found, settings.horizon, half.begin)
+        return self._backtest(cluster, settings, plugins, self.futures)
 
     def _backtest(self, cluster: Cluster, settings: Settings, plugins: Plugins, futures: int) -> Backtest:
         """The history as a record of what happened, on its own clock.

@@ -110,25 +110,22 @@ def past_of(
     return Past(tuple(judged), backtest.settings.horizon, now, baseline=backtest.baselines.at(last))
 
 
-def coverage_of(
-    backtest: Backtest, moments: int, *, workers: int | None, executor: Executor | None
-) -> tuple[list[Judged], Span]:
-    """Forecasts at moments of the second half of a record, and at a quarter as many of the quarter before.
+def moments_to_judge(backtest: Backtest, count: int) -> tuple[list[int], Span]:
+    """Moments of the second half of a record, and a quarter as many of the quarter before.
 
     The earlier ones are there for the first of the others, which are calibrated by them.
 
     Returns:
-        The forecasts, and from when until when they are judged.
+        The moments in their order, and from when until when they are judged.
 
     Raises:
         InputError: there are no such moments.
-        ReplayError: a forecast could not be made.
     """
     half = second_half(backtest)
     first = backtest.history.jobs[0].submit
     before = Span((first + half.begin) // 2, half.begin)
     drawn = {
-        *moments_in(backtest, half, moments),
-        *moments_in(backtest, before, -(-moments // 4), "calibration"),
+        *moments_in(backtest, half, count),
+        *moments_in(backtest, before, -(-count // 4), "calibration"),
     }
-    return judged_at(backtest, sorted(drawn), workers=workers, executor=executor), half
+    return sorted(drawn), half
