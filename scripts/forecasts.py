@@ -54,9 +54,9 @@ class World(NamedTuple):
 
 
 WORLDS = (
-    World("month", 3, "2d", "17.2 % (mix)"),
     World("hpc2n", 9, "7d", "45.9 %"),
     World("philly", 3, "7d", "71.3 %"),
+    World("month", 3, "2d", "17.2 % (mix)"),
 )
 
 
