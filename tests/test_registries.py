@@ -17,6 +17,7 @@ from harness.base.errors import PluginError
 from harness.cli import cli
 
 TWICE = (Option("x", 1, "first", type=int), Option("x", 2, "second", type=int))
+SEEDED = (Option("seed", 0, "h", type=int),)
 
 
 def bringing(kind: str, *what: Any, **how: Any) -> types.SimpleNamespace:
@@ -73,6 +74,7 @@ def test_names_can_be_called_on_command_lines_and_in_folders(kind: str, name: ob
         ("policies", ("p", Greedy), {"help": "h", "options": TWICE[0]}, "and is one Option"),
         ("policies", ("p", Greedy), {"help": "h", "options": [TWICE[0], "zz"]}, "'zz' in it is none"),
         ("policies", ("p", Greedy), {"help": "h", "options": {"a": 1}}, "and is of type dict"),
+        ("policies", ("p", Greedy), {"help": "h", "options": SEEDED}, "an option is called 'seed'"),
         ("policies", ("good", Greedy), {"help": "h"}, "registers policy 'good' twice"),
         ("readers", ("r", None), {"help": "h"}, "read must be a function, and is None"),
         ("readers", ("r", open), {"help": "h", "suffixes": ".x"}, "suffixes must be several texts"),
@@ -136,6 +138,7 @@ def test_a_bad_registration_leaves_all_others_listed_and_suggested(monkeypatch: 
         (("a",), "options must be a tuple of Option, and 'a' in it is none"),
         (5, "options must be a tuple of Option, and is of type int"),
         (TWICE, "two options are called 'x'"),
+        (SEEDED, "an option is called 'seed'"),
     ],
 )
 def test_options_of_a_policy_class_are_a_tuple_of_options(

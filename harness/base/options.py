@@ -160,6 +160,21 @@ def declared_options(options: object) -> tuple[Option, ...]:
     return found
 
 
+def policy_options(options: object) -> tuple[Option, ...]:
+    """Returns the declared options of a policy as a tuple.
+
+    Raises:
+        OptionError: see `declared_options`; or one is called `seed`, as the number of a sweep's twin.
+    """
+    found = declared_options(options)
+    if any(each.name == "seed" for each in found):
+        raise OptionError(
+            "an option is called 'seed', and sweeps would set it to the number of each twin",
+            hint="name the option after what it draws, such as deviceSeed",
+        )
+    return found
+
+
 def resolve(declared: Iterable[Option], given: Mapping[str, Any], *, owner: str) -> dict[str, Any]:
     """Returns every declared option with its value, given or default, sorted by name.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, Protocol, 
 
 from harness.base.errors import OptionError, PluginError, RegistrationError
 from harness.base.names import RULE, is_name
-from harness.base.options import Option, declared_options
+from harness.base.options import Option, declared_options, policy_options
 from harness.base.values import Value, fixed
 
 if TYPE_CHECKING:
@@ -161,10 +161,12 @@ class Registration:
             self.refuse(f"{what} must be texts that are not empty, and are {found!r}")
         return found
 
-    def options(self, value: object) -> tuple[Option, ...]:
+    def options(
+        self, value: object, declared: Callable[[object], tuple[Option, ...]] = declared_options
+    ) -> tuple[Option, ...]:
         """Check that the value is options with different names, and return them."""
         try:
-            return declared_options(value)
+            return declared(value)
         except OptionError as error:
             self.refuse(error.message, error.hint)
 
@@ -304,7 +306,7 @@ class RegisterPolicy(Registrar[PolicySpec]):
             name,
             factory,
             help,
-            about.options(options),
+            about.options(options, policy_options),
             clairvoyant,
             owner.name,
             owner.version,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from harness.base.errors import InputError, OptionError
 from harness.base.frozen import Frozen
-from harness.base.options import declared_options, did_you_mean, factor, resolve
+from harness.base.options import did_you_mean, factor, policy_options, resolve
 from harness.base.units import LONGEST, SECOND, parse_duration
 from harness.base.values import Value, fixed
 from harness.cluster.changes.edits import ever
@@ -412,7 +412,7 @@ def _policy(plugin: str | PolicyFactory, plugins: Plugins) -> PolicySpec:
         return plugins.policy(plugin)
     name = getattr(plugin, "__name__", type(plugin).__name__)
     try:
-        options = declared_options(getattr(plugin, "options", ()))
+        options = policy_options(getattr(plugin, "options", ()))
     except OptionError as error:
         raise OptionError(f"policy {name}: {error.message}", hint=error.hint) from error
     return PolicySpec(name, plugin, "", options, bool(getattr(plugin, "clairvoyant", False)), "", "")
