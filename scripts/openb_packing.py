@@ -1,0 +1,44 @@
+"""Writes openb's 17 lists packed by six policies, beside published results, into docs/reproduced.md.
+
+    python scripts/openb_packing.py [--run]
+
+makes the table of tests/published_openb.csv. `--run` replays all lists with all policies and ten seeds into
+that file first. It takes 50 CPU-minutes and needs the lists in `../shared/traces/openb`.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "reproduced.md"
+BEGINS, ENDS = "<!-- made by scripts/openb_packing.py -->", "<!-- end -->"
+
+sys.path.insert(0, str(ROOT / "tests"))
+
+from test_published_devices import CASES, OURS, SEEDS, allocated, table  # noqa: E402 the path comes first
+
+
+@click.command()
+@click.option("--run", is_flag=True, help="Replay everything first.")
+def main(*, run: bool) -> None:
+    """Make the table anew."""
+    if run:
+        rows = [",".join(("list", "policy", *map(str, SEEDS)))]
+        for name, policy in CASES:
+            with tempfile.TemporaryDirectory() as folder:
+                found = [allocated(name, policy, seed, Path(folder) / str(seed)) for seed in SEEDS]
+            rows.append(",".join((name, policy, *(f"{share:.2f}" for share in found))))
+            click.echo(rows[-1])
+        OURS.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGINS)
+    after = rest.partition(ENDS)[2]
+    PAGE.write_text(f"{before}{BEGINS}\n\n{table()}\n{ENDS}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
