@@ -311,9 +311,18 @@ def released(given: World, seed: int) -> World:
 
 
 def previewed(given: World, seed: int) -> World:
-    """The same world with a minimum run time, a rate limit of preemptions, or both."""
+    """The same world with a minimum run time, a rate limit of preemptions, or both.
+
+    Both may name a ClusterQueue, but only one that is there from the beginning.
+    """
     random = Random(seed)
-    queues = [each["metadata"]["name"] for each in given.manifests if each["kind"] == "ClusterQueue"]
+    queues = [
+        each["metadata"]["name"]
+        for each in given.manifests
+        if each["kind"] == "ClusterQueue" and not each["metadata"].get("annotations")
+    ]
+    if not queues:
+        return given._replace(options={**given.options, "previewMinRunTime": "5s"})
     which = random.choice(("time", "rate", "both"))
     options = dict(given.options)
     if which != "rate":
