@@ -32,9 +32,8 @@ HEAD = (
     "| pinball loss | p50 off by | was within |"
 )
 NAMES = ("futures", "calibrated", "mean wait of the week", "quantile regression")
-
-
 MOMENTS = 200
+"""How many are judged of each trace, the quarter as many before them apart."""
 
 
 class World(NamedTuple):
@@ -66,17 +65,23 @@ def carried_out(folder: Path, *args: str) -> str:
     return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout  # noqa: S603
 
 
-def made(folder: Path, name: str) -> tuple[Path, Path]:
-    """A trace, and its cluster without nodes; the month is of mix's kind, on a cluster that is 80 % full."""
-    trace, cluster = ROOT / "traces" / f"{name}.parquet", ROOT / "traces" / f"{name}.cluster.yaml"
-    if name == "month":
-        trace, cluster = folder / "month.parquet", folder / "month.cluster.yaml"
-    if name == "month" and not cluster.exists():
+def month(folder: Path) -> tuple[Path, Path]:
+    """A month of mix's kind, and a cluster that is 80 % full; an ended script finds both again."""
+    trace, cluster = folder / "month.parquet", folder / "month.cluster.yaml"
+    if not cluster.exists():
         specification = (ROOT / "traces" / "mix.yaml").read_text().replace("span: 14d", "span: 42d")
         (folder / "month.yaml").write_text(specification)
         carried_out(folder, "trace", "generate", "month.yaml", "-o", trace.name, "--seed", "11")
         sized = ("--target-load", "0.8", "--node-pool", "-o", cluster.name)
         carried_out(folder, "cluster", "init", trace.name, *sized)
+    return trace, cluster
+
+
+def made(folder: Path, name: str) -> tuple[Path, Path]:
+    """A trace, and its cluster without nodes."""
+    trace, cluster = ROOT / "traces" / f"{name}.parquet", ROOT / "traces" / f"{name}.cluster.yaml"
+    if name == "month":
+        trace, cluster = month(folder)
     documents = cluster.read_text().split("\n---\n")
     without = folder / f"{name}-without-nodes.yaml"
     without.write_text("\n---\n".join(each for each in documents if "kind: NodePool" not in each))

@@ -20,7 +20,7 @@ BEGINS, ENDS = "<!-- made by scripts/openb_packing.py -->", "<!-- end -->"
 
 sys.path.insert(0, str(ROOT / "tests"))
 
-from test_published_devices import CASES, OURS, SEEDS, allocated, table  # noqa: E402 the path comes first
+from test_published_devices import CASES, LISTS, OURS, SEEDS, allocated, table  # noqa: E402 the path comes first
 
 
 @click.command()
@@ -28,6 +28,8 @@ from test_published_devices import CASES, OURS, SEEDS, allocated, table  # noqa:
 def main(*, run: bool) -> None:
     """Make the table anew."""
     if run:
+        if not LISTS.is_dir():
+            raise click.ClickException(f"{LISTS} is not there: put openb's lists there, or leave --run out")
         rows = [",".join(("list", "policy", *map(str, SEEDS)))]
         for name, policy in CASES:
             with tempfile.TemporaryDirectory() as folder:

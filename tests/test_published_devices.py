@@ -106,7 +106,23 @@ def test_means_of_ten_seeds_are_those_that_were_published() -> None:
 
 def test_the_page_shows_the_figures_of_the_file() -> None:
     """`python scripts/openb_packing.py` puts it right."""
-    assert table() in PAGE.read_text(encoding="utf-8")
+    page = PAGE.read_text(encoding="utf-8")
+    assert table() in page
+    found = ours()
+    away = {
+        (name, policy): (mean(found[name, policy]) - middle, deviation)
+        for name, published in PUBLISHED.items()
+        for policy, (middle, deviation) in zip(POLICIES, published, strict=True)
+    }
+    furthest = max(away, key=lambda each: abs(away[each][0]) / away[each][1])
+    points, deviation = away[furthest]
+    assert furthest == ("multigpu40", "fgd")
+    assert f"The largest distance is {-points / deviation:.1f} of them" in page
+    assert f"allocates {-points:.2f} points less than published" in page
+    by_policy = {policy: mean(away[name, policy][0] for name in PUBLISHED) for policy in POLICIES}
+    assert min(by_policy, key=by_policy.__getitem__) == "fgd"
+    assert max(by_policy, key=by_policy.__getitem__) == "clustering"
+    assert f"differ by {by_policy['fgd']:.2f}\n(FGD) to {by_policy['clustering']:.2f} points" in page
 
 
 @pytest.mark.slow
