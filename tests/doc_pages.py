@@ -63,6 +63,7 @@ EXCEPTED = {
     r"harness replay trace\.parquet --plugin none": "tests/test_installed_plugins.py does it",
     r"harness bench table --format": "replays every built-in policy in all tasks, which takes minutes",
     r"python docs/examples/evolve_order\.py": "takes minutes; tests/benchmark tries it",
+    r"harness reproduce .*--data ": "needs published logs; tests/cli has it with -m slow",
     r"harness mcp ": "serves until stdin ends; tests/tool_server asks it",
     r"harness plugins new ": "tests/test_installed_plugins.py installs what it writes",
 }

@@ -2,28 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from harness.base.units import SECOND
+from harness.studies.reproduced.preemption_design import example
 from harness.testing import Decisions
-
-SCRIPT = Path(__file__).parents[1] / "docs" / "examples" / "preemption_design.py"
-
-
-@pytest.fixture(scope="module")
-def example() -> Callable[[int], Decisions]:
-    """The script's replay of an example."""
-    spec = importlib.util.spec_from_file_location("preemption_design", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    found: Callable[[int], Decisions] = module.example
-    return found
 
 
 def told(decisions: Decisions, *actions: str) -> list[tuple[float, str, str]]:
@@ -32,7 +15,7 @@ def told(decisions: Decisions, *actions: str) -> list[tuple[float, str, str]]:
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
-def test_c_preempts_both_and_is_nominated(example: Callable[[int], Decisions], number: int) -> None:
+def test_c_preempts_both_and_is_nominated(number: int) -> None:
     """In all of them; they leave after their grace periods."""
     decisions = example(number)
     assert {(row.pod, row.by) for row in decisions.of("preempt")} == {("A", "C"), ("B", "C")}
@@ -40,13 +23,13 @@ def test_c_preempts_both_and_is_nominated(example: Callable[[int], Decisions], n
     assert told(decisions, "gone") == [(40, "gone", "B"), (70, "gone", "A")]
 
 
-def test_who_waits_for_room_keeps_it(example: Callable[[int], Decisions]) -> None:
+def test_who_waits_for_room_keeps_it() -> None:
     """Example 1: D would fit in what B leaves, and waits; C is bound when A is gone."""
     bound = told(example(1), "bind")[2:]
     assert bound == [(70, "bind", "C")]
 
 
-def test_room_elsewhere_is_taken_at_once(example: Callable[[int], Decisions]) -> None:
+def test_room_elsewhere_is_taken_at_once() -> None:
     """Example 2: C goes where E ended. What B leaves goes to B's successor, which outranks D."""
     decisions = example(2)
     assert told(decisions, "bind")[3:] == [(15, "bind", "C"), (40, "bind", "B-r1"), (70, "bind", "A-r1")]
@@ -54,7 +37,7 @@ def test_room_elsewhere_is_taken_at_once(example: Callable[[int], Decisions]) ->
     assert nodes["C"] == nodes["E"] != nodes["A"]
 
 
-def test_who_needs_no_reserved_room_is_bound(example: Callable[[int], Decisions]) -> None:
+def test_who_needs_no_reserved_room_is_bound() -> None:
     """Example 3: D fits beside E, while the others leave for C."""
     decisions = example(3)
     assert told(decisions, "bind")[3:] == [(10, "bind", "D"), (70, "bind", "C")]
@@ -62,7 +45,7 @@ def test_who_needs_no_reserved_room_is_bound(example: Callable[[int], Decisions]
     assert nodes["D"] == nodes["E"] != nodes["C"]
 
 
-def test_a_more_important_one_takes_the_nomination(example: Callable[[int], Decisions]) -> None:
+def test_a_more_important_one_takes_the_nomination() -> None:
     """Example 4: F is bound; C loses its nomination, and C and D wait."""
     decisions = example(4)
     assert told(decisions, "nominate", "unnominate") == [

@@ -30,6 +30,7 @@ COMMANDS = {
     "sweep": ("harness.cli.sweep", "Replay many settings as one experiment."),
     "tune": ("harness.cli.tune", "Search for weights, quotas and settings that are better than today's."),
     "bench": ("harness.cli.bench", "Score policies in named tasks, and check what others submit."),
+    "reproduce": ("harness.cli.reproduce", "Replay published results of others, beside their figures."),
     "experiment": ("harness.cli.experiment", "Show what an experiment found, or compare its settings."),
     "compare": ("harness.cli.compare", "Compare finished runs of the same jobs."),
     "report": ("harness.cli.report", "Write a report of finished runs of the same jobs."),

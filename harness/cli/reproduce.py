@@ -1,0 +1,58 @@
+"""`harness reproduce`: published results of others, replayed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from harness.base.errors import InputError, OptionError
+from harness.base.text import printable
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  harness reproduce --list
+  harness reproduce kueue-fair-sharing"""
+)
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--list", "listed", is_flag=True, help="List the results and the files that they need.")
+@click.option("--all", "every", is_flag=True, help="Replay all results whose files are given.")
+@click.option(
+    "--data", "places", multiple=True, type=click.Path(path_type=Path, exists=True), metavar="PATH",
+    help="A file that a result needs, or a folder to look through; may be repeated.",
+)  # fmt: skip
+@click.option(
+    "--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True,
+    help="For a terminal, a page or a program.",
+)  # fmt: skip
+def reproduce(names: tuple[str, ...], listed: bool, every: bool, places: tuple[Path, ...], form: str) -> None:
+    """Replay published results of others, and show their figures beside ours.
+
+    A table has the difference of each figure, and its reason. Files that do not come with harness are given
+    with --data, and checked by their sums.
+    """
+    from harness.base.text import aligned
+    from harness.studies.reproduced import table
+    from harness.studies.reproduced.cases import CASES, case_of
+
+    if sum((bool(names), listed, every)) != 1:
+        raise OptionError("name published results, or give one of --list and --all")
+    if listed:
+        lines = [["name", "what it is", "published in", "needs"]]
+        for case in CASES.values():
+            needs = ", ".join(each.name for each in case.sources) or "nothing"
+            lines.append([case.name, case.about, case.published, needs])
+        click.echo(aligned(lines, left=(0, 1, 2, 3)))
+        return
+    results = {}
+    for case in CASES.values() if every else [case_of(name) for name in names]:
+        try:
+            results[case.name] = case.rows(places)
+        except InputError as error:
+            if not every or not case.sources:
+                raise
+            click.echo(printable(f"{case.name} is left out: {error.message}; {error.hint}"), err=True)
+    shown = {"text": table.text, "markdown": table.markdown, "json": table.to_json}
+    click.echo(shown[form](results))

@@ -1,0 +1,158 @@
+"""Kueue's documented examples of fair sharing, one by one.
+
+The stories are those of KEP-1714 (keps/1714-fair-sharing), the weights those of the page on cohorts, and the
+two strategies those of the page on preemption (site/content/en/docs/concepts), all of Kueue ff69552e79. The
+documents give proportions; the numbers of jobs here are our own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.base.options import resolve
+from harness.cluster.load import cluster_from
+from harness.plugins import load
+from harness.studies.reproduced.case import Row
+from harness.testing.scripts import Decisions, Script, replayed
+
+_LONG = 100_000.0
+_CORE = 1000
+_BOTH = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
+Manifest = dict[str, Any]
+
+
+def rows(_files: Mapping[str, Path] | None = None) -> list[Row]:
+    """Every example."""
+    final, initial = (strategy_targets(each) for each in _BOTH)
+    return [
+        Row("story 1: beyond their quota, two teams", "4 and 4", _beyond(story_1(), {"E": 1, "W": 3})),
+        Row(
+            "story 2: a department's free quota goes to its own teams", "1B 6, 1C 6", _says(story_2(own=True))
+        ),
+        Row(
+            "story 2: else to the other department's, equally", "2A 8, 2B 8, 2C 8", _says(story_2(own=False))
+        ),
+        Row("story 3: 300 GPUs by weight", "1A 30, 1B 30, 1C 90, 2A 150", _says(story_3(), 10)),
+        Row("cohorts of weight 0.75 and 0.25, of 12", "important 9, regular 3", _says(weighted())),
+        Row(f"{_BOTH[0]} preempts", "the smaller workload", final),
+        Row(f"{_BOTH[1]} preempts", "the workload of least priority", initial),
+    ]
+
+
+def story_1() -> Counter[str]:
+    """Two teams share a pool of 8 cores beside 1 and 3 of their own; the first one works alone at first."""
+    made = [_cohort("all", cpu=8), _queue("E", "all", 1), _queue("W", "all", 3)]
+    return _held(_backlogs({"E": (12, 0), "W": (12, 10)}), made)
+
+
+def story_2(*, own: bool) -> Counter[str]:
+    """Two departments of three teams with 4 cores each; team 1A asks for nothing.
+
+    Args:
+        own: whether 1B and 1C have jobs, which arrive when the other department holds everything. Only what
+            the teams of the department in question hold is returned.
+    """
+    made = [_cohort("top"), _cohort("D1", "top"), _cohort("D2", "top")]
+    made += [_queue(f"{place}{team}", f"D{place}", 4) for place in (1, 2) for team in "ABC"]
+    backlogs = {"2A": (24, 0), "2B": (24, 0), "2C": (24, 0)}
+    held = _held(_backlogs({**backlogs, **({"1B": (24, 10), "1C": (24, 10)} if own else {})}), made)
+    return Counter({name: count for name, count in held.items() if name.startswith("1" if own else "2")})
+
+
+def story_3() -> Counter[str]:
+    """Shared are 30 units of ten GPUs; 1C counts thrice among the queues of its cohort."""
+    made = [_cohort("top"), _cohort("CS", "top"), _cohort("C1", "top"), _cohort("C2", "top")]
+    made += [_queue("S", "CS", 30), _queue("1A", "C1"), _queue("1B", "C1"), _queue("1C", "C1", weight="3")]
+    made += [_queue("2A", "C2")]
+    return _held(_backlogs({"2A": (30, 0), "1A": (30, 10), "1B": (30, 20), "1C": (30, 30)}), made)
+
+
+def weighted() -> Counter[str]:
+    """Two cohorts share 12 cores of their parent; the one that counts less comes first."""
+    made = [
+        _cohort("root", cpu=12),
+        _cohort("important-org", "root", weight="0.75"),
+        _cohort("regular-org", "root", weight="0.25"),
+        _queue("important", "important-org"),
+        _queue("regular", "regular-org"),
+    ]
+    return _held(_backlogs({"regular": (12, 0), "important": (12, 10)}), made)
+
+
+def strategy_targets(strategy: str) -> str:
+    """Whom a newcomer of 3 cores preempts, of 10: of 7 cores and no priority, or of 2 and a high one."""
+    jobs = Script()
+    jobs.job("big", queue="y", cpu=7 * _CORE, seconds=_LONG)
+    jobs.job("small", queue="y", cpu=2 * _CORE, seconds=_LONG, priority=100)
+    jobs.job("new", queue="x", cpu=3 * _CORE, seconds=_LONG, at=10)
+    made = [_cohort("all", cpu=10), _queue("x", "all"), _queue("y", "all")]
+    said = {"big": "the workload of least priority", "small": "the smaller workload"}
+    preempted = _decided(jobs, made, [strategy], until=11).of("preempt")
+    targets = [
+        row.job for row in preempted if row.by == "new"
+    ]  # what "small" does when it is back is no part
+    return ", ".join(said[name] for name in targets)
+
+
+def _backlogs(of: Mapping[str, tuple[int, float]]) -> Script:
+    """Jobs of one core for each queue: how many, and when."""
+    jobs = Script()
+    for number in range(max(count for count, _ in of.values())):
+        for queue, (count, at) in of.items():
+            if at == 0 and number < count:
+                jobs.job(f"{queue}-{number:02}", queue=queue, cpu=_CORE, seconds=_LONG)
+    for queue, (count, at) in sorted(of.items(), key=lambda each: each[1][1]):
+        if at:
+            for number in range(count):
+                jobs.job(f"{queue}-{number:02}", queue=queue, cpu=_CORE, seconds=_LONG, at=at)
+    return jobs
+
+
+def _held(jobs: Script, manifests: Sequence[Manifest]) -> Counter[str]:
+    """How many jobs of each queue hold quota in the end."""
+    held: Counter[str] = Counter()
+    for row in _decided(jobs, manifests, _BOTH, until=3_000).rows:
+        held[jobs[row.job].queue] += row.holding
+    return held
+
+
+def _decided(
+    jobs: Script, manifests: Sequence[Manifest], strategies: Sequence[str], until: float
+) -> Decisions:
+    policy = load().policy("fairsharing")
+    options = resolve(policy.options, {"preemptionStrategies": ",".join(strategies)}, owner=policy.name)
+    cluster = cluster_from([_manifest("ResourceFlavor", "f", {}), *manifests], "documented examples")
+    return replayed(policy.factory, jobs, cluster, options=options, until=until)
+
+
+def _beyond(held: Counter[str], nominal: Mapping[str, int]) -> str:
+    return " and ".join(str(held[queue] - quota) for queue, quota in nominal.items())
+
+
+def _says(held: Counter[str], unit: int = 1) -> str:
+    return ", ".join(f"{queue} {count * unit}" for queue, count in sorted(held.items()) if count)
+
+
+def _queue(name: str, cohort: str, cpu: int = 0, *, weight: str = "1") -> Manifest:
+    preemption = {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"}
+    own = {"cohortName": cohort, "namespaceSelector": {}, "preemption": preemption}
+    return _manifest("ClusterQueue", name, {**own, **_quota(cpu), "fairSharing": {"weight": weight}})
+
+
+def _cohort(name: str, parent: str = "", cpu: int = 0, *, weight: str = "1") -> Manifest:
+    above = {"parentName": parent} if parent else {}
+    return _manifest("Cohort", name, {**above, **_quota(cpu), "fairSharing": {"weight": weight}})
+
+
+def _quota(cpu: int) -> Manifest:
+    flavor = {"name": "f", "resources": [{"name": "cpu", "nominalQuota": cpu}]}
+    return {"resourceGroups": [{"coveredResources": ["cpu"], "flavors": [flavor]}]}
+
+
+def _manifest(kind: str, name: str, spec: Manifest) -> Manifest:
+    return {
+        "apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}, "spec": spec
+    }  # fmt: skip

@@ -1,0 +1,70 @@
+"""Examples 1 to 4 of Kubernetes' design of preemption.
+
+The design: kubernetes/community, contributors/design-proposals/scheduling/pod-preemption.md, commit 43ce57ac.
+Units of resources are cores here. Pods A and B, of priority 100, hold 5 units each; A has a grace period of
+60 seconds, B of 30. After ten seconds pods C (priority 1000, 10 units) and D (priority 50, 2 units) arrive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from harness.base.options import resolve
+from harness.base.units import SECOND
+from harness.plugins import load
+from harness.studies.reproduced.case import Row
+from harness.testing.scripts import Decisions, Script, nodes, replayed
+
+LONG = 10_000.0
+
+_PUBLISHED = {
+    1: ("C is bound when both are gone, D waits", "10 s nominate C, 70 s bind C", ""),
+    2: (
+        "C is bound where E ended, D takes what B leaves",
+        "10 s nominate C, 15 s bind C, 40 s bind D",
+        "the design has bare pods; here a controller makes B anew, and B is more important than D",
+    ),
+    3: ("D is bound on the other node at once", "10 s bind D, 10 s nominate C, 70 s bind C", ""),
+    4: (
+        "F takes C's nomination and is bound, C waits",
+        "10 s nominate C, 20 s nominate F, 20 s unnominate C, 70 s bind F",
+        "Kubernetes' code takes C's nomination back when C is tried again, and not at once",
+    ),
+}
+"""Number of the example -> what it is about, what the design says, and the reason of a difference."""
+
+
+def rows(_files: Mapping[str, Path] | None = None) -> list[Row]:
+    """Every example: what happens to the pods that arrive with C or after it, and to pods made anew."""
+    found = []
+    for number, (about, theirs, reason) in _PUBLISHED.items():
+        happened = [
+            (row.time, f"{row.time / SECOND:.0f} s {row.action} {row.pod or row.job}")
+            for row in example(number).of("bind", "nominate", "unnominate")
+            if row.time >= 10 * SECOND and not (row.pod or "").startswith("A-r")
+        ]
+        ours = ", ".join(text for _, text in sorted(happened))
+        found.append(Row(f"{number}: {about}", theirs, ours, "" if ours == theirs else reason))
+    return found
+
+
+def example(number: int) -> Decisions:
+    """What kube-scheduler decides in one of the examples."""
+    jobs = Script()
+    names = ["node-1"]
+    if number in (2, 3):  # a second node with pod E, which ends while the victims are leaving in example 2
+        names.append("node-2")
+        jobs.job(
+            "E", priority=2000, cpu=10_000 if number == 2 else 8_000, seconds=15 if number == 2 else LONG
+        )
+    for name, grace in (("A", 60), ("B", 30)):
+        jobs.job(name, at=1, priority=100, cpu=5_000, seconds=LONG, grace=grace)
+    jobs.job("C", at=10, priority=1000, cpu=10_000, seconds=LONG)
+    jobs.job("D", at=10, priority=50, cpu=2_000, seconds=LONG)
+    if number == 4:  # more important than C, while A and B are leaving
+        jobs.job("F", at=20, priority=3000, cpu=10_000, seconds=LONG)
+    (policy,) = (spec for spec in load().policies if spec.name == "default-preemption")
+    options = resolve(policy.options, {"evictionLatency": "0s"}, owner=policy.name)
+    cluster = nodes(**{name: {"cpu": 10_000, "pods": 110} for name in names})
+    return replayed(policy.factory, jobs, cluster, options=options, until=200)

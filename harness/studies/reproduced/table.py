@@ -1,0 +1,50 @@
+"""The table of published results: theirs, ours, difference and reason."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from harness.base.markdown import plain
+from harness.base.text import aligned
+from harness.studies.reproduced.case import Row
+
+Results = Mapping[str, Sequence[Row]]
+"""Name of a published result -> its rows."""
+
+_HEAD = ("result", "figure", "theirs", "ours", "difference", "reason")
+
+
+def text(results: Results) -> str:
+    """For a terminal: a table for each result, and its reasons below."""
+    parts = []
+    for name, rows in results.items():
+        lines = [[name, *_HEAD[2:5]], *([row.figure, *_values(row)] for row in rows)]
+        reasons = dict.fromkeys(row.reason for row in rows if row.reason)
+        parts.append("\n".join([aligned(lines, left=(0,)), *(f"  {reason}" for reason in reasons)]))
+    return "\n\n".join(parts)
+
+
+def markdown(results: Results) -> str:
+    """For a page: one table."""
+    rows = [
+        (name if number == 0 else "", row.figure, *_values(row), row.reason or "-")
+        for name, of in results.items()
+        for number, row in enumerate(of)
+    ]
+    lines = [" | ".join(plain(cell) for cell in row) for row in (_HEAD, *rows)]
+    lines.insert(1, " | ".join(["---", "---", "---:", "---:", "---:", "---"]))
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def to_json(results: Results) -> str:
+    """For a program."""
+    found = {
+        name: [{**row._asdict(), "difference": row.difference} for row in rows]
+        for name, rows in results.items()
+    }
+    return json.dumps({"schema": "1", "results": found}, indent=2)
+
+
+def _values(row: Row) -> tuple[str, str, str]:
+    return row.theirs or "-", row.ours, row.difference

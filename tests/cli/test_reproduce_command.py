@@ -1,0 +1,88 @@
+"""`harness reproduce`: published results beside ours, with files that are checked by their sums."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.base.text import aligned
+from harness.studies.reproduced import table
+from harness.studies.reproduced.case import Row
+from harness.studies.reproduced.cases import CASES
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "reproduced.md"
+LOGS = ROOT.parent / "shared" / "traces"
+
+
+def test_results_that_need_no_file_are_those_of_the_page(harness: Callable) -> None:
+    """AccaSim, Kubernetes' design and Kueue's examples: each line of the table is on the page."""
+    names = [name for name, case in CASES.items() if not case.sources]
+    ended = harness("reproduce", *names, "--format", "markdown")
+    assert ended.code == 0
+    page = PAGE.read_text(encoding="utf-8").splitlines()
+    assert [line for line in ended.out.splitlines() if line not in page] == []
+
+
+@pytest.mark.slow
+def test_all_results_are_those_of_the_page(harness: Callable) -> None:
+    """The page has the whole table of `harness reproduce --all`, as the command makes it."""
+    if not LOGS.is_dir():
+        pytest.skip("the logs are not part of the repository")
+    ended = harness("reproduce", "--all", "--data", str(LOGS), "--format", "markdown")
+    assert ended.code == 0
+    assert ended.out in PAGE.read_text(encoding="utf-8")
+
+
+def test_every_difference_has_a_reason() -> None:
+    """And every figure without a published value."""
+    for case in CASES.values():
+        for row in [] if case.sources else case.rows():
+            assert row.difference == "none" or row.reason, row
+
+
+def test_the_list_has_every_result_and_its_files(harness: Callable) -> None:
+    """Names, and the files that do not come with harness."""
+    listed = harness("reproduce", "--list").out
+    for case in CASES.values():
+        assert case.name in listed
+        assert all(source.name in listed for source in case.sources)
+
+
+def test_a_missing_file_says_where_it_is_had(harness: Callable) -> None:
+    """By its name; `--all` leaves the result out and goes on."""
+    ended = harness("reproduce", "easy-ctc")
+    assert ended.code == 2
+    assert "CTC-SP2-1996-3.1-cln.swf.gz is needed" in ended.err
+    assert "https://" in ended.err
+
+
+def test_another_file_of_the_name_is_refused(harness: Callable, folder: Path) -> None:
+    """Its sum decides, given by its path or in a folder."""
+    (folder / "CTC-SP2-1996-3.1-cln.swf.gz").write_bytes(b"another log")
+    for path in (".", "CTC-SP2-1996-3.1-cln.swf.gz"):
+        ended = harness("reproduce", "easy-ctc", "--data", path)
+        assert ended.code == 2
+        assert "is another file" in ended.err
+        assert "--data" in ended.err
+
+
+@pytest.mark.parametrize("line", [[], ["--list", "--all"], ["--all", "easy-ctc"], ["easy-tcc"]])
+def test_one_thing_is_asked_for(line: list[str], harness: Callable) -> None:
+    """Names, the list or all; a mistyped name gets a hint."""
+    ended = harness("reproduce", *line)
+    assert ended.code == 2
+    assert "easy-ctc" in ended.err or "--list" in ended.err
+
+
+def test_a_difference_is_relative_or_named() -> None:
+    """Numbers differ in percent; texts are other; without a published value there is none."""
+    rows = [Row("f", "2,000", "2,001.00"), Row("f", "a", "b"), Row("f", "", "1"), Row("f", "a", "a")]
+    assert [row.difference for row in rows] == ["+0.05 %", "other", "-", "none"]
+    assert json.loads(table.to_json({"x": rows}))["results"]["x"][0]["difference"] == "+0.05 %"
+    assert table.text({"x": rows[3:]}) == aligned(
+        [["x", "theirs", "ours", "difference"], ["f", "a", "a", "none"]], left=(0,)
+    )
