@@ -55,6 +55,7 @@ class Node(Value):
     """A machine; `allocatable` is resource -> amount (cpu in millicores).
 
     `ready` is False if its condition Ready has a status other than True. Topologies leave such a node out.
+    `drain` is the time-out of a `kubectl drain` that runs, in microseconds: 0 for none, None without a drain.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Node(Value):
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
     ready: bool = field(default=True, metadata=NEWER)
+    drain: int | None = field(default=None, metadata=NEWER)
 
 
 @fixed()

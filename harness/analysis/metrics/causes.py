@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from harness.models.kube.drains import EVICTED_BY_API
 from harness.models.kube.taint_evictions import DELETED_BY_TAINT
 from harness.plugins.measurement import Measurement, Window, resource_hours
 from harness.plugins.scopes import REASON, Scope
@@ -34,6 +35,7 @@ _OF_REASONS = {
     LOST_WITH_NODE: FAILURE,
     "NodeFail": FAILURE,
     DELETED_BY_TAINT: DRAIN,
+    EVICTED_BY_API: DRAIN,
     "ClusterQueueStopped": QUOTA_STOP,
     "LocalQueueStopped": QUOTA_STOP,
     "PodsReadyTimeout": TIME_OUT,

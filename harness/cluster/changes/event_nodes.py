@@ -8,14 +8,14 @@ from typing import Any, NamedTuple, final
 
 from harness.base.errors import Fault, InputError
 from harness.base.options import did_you_mean
-from harness.base.units import SECOND, parse_quantity
+from harness.base.units import SECOND, parse_duration, parse_quantity
 from harness.cluster.changes.event_table import Row
 from harness.cluster.changes.knobs import like
-from harness.cluster.kinds.core import node_names, unpooled
+from harness.cluster.kinds.core import DRAIN, node_names, unpooled
 from harness.cluster.kinds.selectors import EFFECTS, LabelSelector, Requirement
 from harness.cluster.yaml.fields import shown
 
-ACTIONS = ("remove", "cordon", "taint", "resize")
+ACTIONS = ("remove", "cordon", "drain", "partition", "taint", "resize")
 """The things that can happen to a node."""
 
 CORDONED = "node.kubernetes.io/unschedulable"
@@ -25,6 +25,14 @@ CORDONED = "node.kubernetes.io/unschedulable"
 
 CONTROLLER = 1 * SECOND
 """The delay with which the controller sets its taint after a cordon, and removes it after an uncordon."""
+
+UNREACHABLE = "node.kubernetes.io/unreachable"
+"""The taint of a node that no longer answers, which the node controller sets."""
+
+GRACE = 50 * SECOND
+"""The time without an answer after which a node is unreachable: `--node-monitor-grace-period` of
+kube-controller-manager, 40 seconds until Kubernetes 1.31 and 50 seconds from 1.32 on.
+"""
 
 _PART = re.compile(r"\s*(?P<key>[^=!,\s]+)\s*(?P<operator>==|=|!=)\s*(?P<value>[^=!,\s]*)\s*")
 _TAINT = re.compile(r"(?P<key>[^=:\s]+)(?:=(?P<value>[^=:\s]*))?:(?P<effect>\w+)")
@@ -38,6 +46,8 @@ class Part(NamedTuple):
         target: `kind`, and if needed `apiVersion` and `metadata`.
         fields: the fields that change, as in a patch.
         delay: the delay after the row's time.
+        until_delay: the delay after the row's end.
+        annotations: further annotations of the document.
         said: keys of the fields to which it gives a value.
     """
 
@@ -45,6 +55,8 @@ class Part(NamedTuple):
     fields: Mapping[str, Any]
     said: tuple[tuple[str, ...], ...]
     delay: int = 0
+    until_delay: int = 0
+    annotations: Mapping[str, str] = {}
 
 
 @final
@@ -75,6 +87,10 @@ class Nodes:
                 faults.append(Fault(row.where("value"), f"must be empty, because {action} takes no value"))
             for name in names:
                 yield from _removed(name) if action == "remove" else _cordoned(name)
+        elif action in ("drain", "partition"):
+            span = self._span(row, *(("timeout", 0) if action == "drain" else ("grace", GRACE)), faults)
+            for name in names:
+                yield from _drained(name, span) if action == "drain" else _partitioned(name, span)
         elif action == "taint":
             taint = self._taint(row, faults)
             for name in names if taint else ():
@@ -139,6 +155,20 @@ class Nodes:
         value = {"value": match["value"]} if match["value"] else {}
         return {"key": match["key"], **value, "effect": match["effect"]}
 
+    def _span(self, row: Row, name: str, usual: int, faults: list[Fault]) -> int:
+        """Returns the time that a row gives as `name=SPAN`, microseconds; `usual` if it gives none."""
+        text = row.cells["value"]
+        if not text:
+            return usual
+        said, equals, span = (part.strip() for part in text.partition("="))
+        try:
+            found = parse_duration(span) if said == name and equals else -1
+        except InputError:
+            found = -1
+        if found < 0:
+            faults.append(Fault(row.where("value"), f"{shown(text)} must be empty, or such as {name}=10m"))
+        return max(0, found)
+
     def _amounts(self, row: Row, faults: list[Fault]) -> dict[str, str]:
         """Returns the new amounts of some resources on nodes: `cpu=30;nvidia.com/gpu=7`."""
         found = {}
@@ -177,12 +207,31 @@ def _removed(name: str) -> Iterator[Part]:
 def _cordoned(name: str) -> Iterator[Part]:
     yield _part(name, {"spec": {"unschedulable": True}}, ("cordon",))
     taint = {"key": CORDONED, "effect": "NoSchedule"}
-    yield _part(name, {"spec": {"taints": [taint]}}, ("taint", CORDONED), delay=CONTROLLER)
+    part = _part(name, {"spec": {"taints": [taint]}}, ("taint", CORDONED))
+    yield part._replace(delay=CONTROLLER, until_delay=CONTROLLER)
 
 
-def _part(name: str, fields: Mapping[str, Any], *said: tuple[str, ...], delay: int = 0) -> Part:
+def _drained(name: str, timeout: int) -> Iterator[Part]:
+    """Yields the parts of a drain: a cordon whose first change also begins the evictions."""
+    first, *others = _cordoned(name)
+    yield first._replace(annotations={DRAIN: f"{timeout}us"})
+    yield from others
+
+
+def _partitioned(name: str, grace: int) -> Iterator[Part]:
+    """Yields the parts of a partition: nothing changes until the grace period is over."""
+    yield _part(name, {}, ("partition",))
+    taints = [{"key": UNREACHABLE, "effect": effect} for effect in ("NoSchedule", "NoExecute")]
+    ready = {"type": "Ready", "status": "Unknown"}
+    part = _part(
+        name, {"spec": {"taints": taints}, "status": {"conditions": [ready]}}, ("taint", UNREACHABLE)
+    )
+    yield part._replace(delay=grace, until_delay=CONTROLLER)
+
+
+def _part(name: str, fields: Mapping[str, Any], *said: tuple[str, ...]) -> Part:
     target = {**_NODE, "metadata": {"name": name}}
-    return Part(target, fields, tuple(("Node", name, *each) for each in said), delay)
+    return Part(target, fields, tuple(("Node", name, *each) for each in said))
 
 
 def _selector(row: Row, faults: list[Fault]) -> LabelSelector | None:

@@ -59,15 +59,21 @@ def event_documents(cluster: Cluster, table: Iterable[Row], faults: list[Fault])
         _document(rows[number], part, when[number].starts, ends[number])
         for number in in_order(when)
         for part in parts[number]
+        if not _is_empty(part, when[number].starts, ends[number])
     ]
+
+
+def _is_empty(part: Part, starts: Moment, ends: Moment | None) -> bool:
+    """Returns True if a part would end before it begins, such as the taints of a short partition."""
+    return ends is not None and ends.time + part.until_delay <= starts.time + part.delay
 
 
 def _document(row: Row, part: Part, starts: Moment, ends: Moment | None) -> Document:
     """Returns the document for one part of a row, with the time during which it holds."""
-    times = {FROM: starts, UNTIL: ends}
-    annotations = {
-        name: str(moment._replace(time=moment.time + part.delay))
-        for name, moment in times.items()
+    times = {FROM: (starts, part.delay), UNTIL: (ends, part.until_delay)}
+    annotations = dict(part.annotations) | {
+        name: str(moment._replace(time=moment.time + delay))
+        for name, (moment, delay) in times.items()
         if moment is not None
     }
     metadata = {**part.target["metadata"], "annotations": annotations}

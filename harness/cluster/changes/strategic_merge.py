@@ -50,7 +50,7 @@ _KEYS: Mapping[str, str] = {
 }
 """List -> the field that identifies its items. For Kubernetes' own kinds it is Kubernetes' key; for others,
 the field that names an item. As there, tolerations, a flavor's node taints and the terms of selectors and
-affinities are replaced.
+affinities are replaced. If a patch gives several taints one key, their effects tell them apart.
 """
 
 _USUAL = {"schedulerName": "default-scheduler"}
@@ -174,15 +174,26 @@ class Merge:
             return None
         if not all(isinstance(each, Mapping) for each in (*items, *there)):
             return None
-        return self._group if name == _GROUPS else self._by_key(_KEYS[name])
+        if name == _GROUPS:
+            return self._group
+        names = [each.get(_KEYS[name]) for each in items]
+        effects = name == "taints" and any(names.count(each) > 1 for each in names)
+        return self._by_key(_KEYS[name], effects=effects)
 
-    def _by_key(self, key: str) -> _Finder:
+    def _by_key(self, key: str, *, effects: bool) -> _Finder:
+        """Returns the function that finds items by a key; with `effects`, also by the effect of a taint."""
+
         def find(there: Sequence[Any], item: Mapping[str, Any], place: str) -> int | None:
             value = item.get(key, _USUAL.get(key))
             if value is None:
                 self._fault(place, f"must have {key}, which identifies the items of this list")
                 return None
-            found = [at for at, each in enumerate(there) if each.get(key, _USUAL.get(key)) == value]
+            found = [
+                at
+                for at, each in enumerate(there)
+                if each.get(key, _USUAL.get(key)) == value
+                and not (effects and each.get("effect") != item.get("effect"))
+            ]
             if len(found) > 1:
                 self._fault(place, f"{len(found)} items have the {key} {value!r}; replace the list instead")
                 return None

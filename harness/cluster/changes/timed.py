@@ -15,7 +15,7 @@ from harness.base.errors import Fault, InputError
 from harness.base.options import did_you_mean
 from harness.base.units import parse_duration
 from harness.cluster.changes.strategic_merge import Merge
-from harness.cluster.kinds.core import resized
+from harness.cluster.kinds.core import DRAIN, resized
 from harness.cluster.yaml.documents import Document
 from harness.cluster.yaml.fields import shown
 
@@ -38,6 +38,7 @@ KINDS = (
 """The kinds whose objects may change in a replay."""
 
 _OURS = "harness/"
+_KNOWN = (FROM, UNTIL, ANNOUNCED, DRAIN)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -96,11 +97,11 @@ def check_names(document: Document, faults: list[Fault]) -> None:
         return
     for name in annotations:
         where = ", ".join(filter(None, (document.where, _called(content))))
-        if str(name).startswith(_OURS) and name not in (FROM, UNTIL, ANNOUNCED):
-            what = (
-                f"no annotation is called {shown(name)}; {did_you_mean(str(name), (FROM, UNTIL, ANNOUNCED))}"
-            )
+        if str(name).startswith(_OURS) and name not in _KNOWN:
+            what = f"no annotation is called {shown(name)}; {did_you_mean(str(name), _KNOWN)}"
             faults.append(Fault(where, what))
+        elif name == DRAIN and not (content["kind"] == "Node" and FROM in annotations):
+            faults.append(Fault(where, f"{DRAIN} is for a Node from a time on; give {FROM} as well"))
         elif name == ANNOUNCED and not has_times(content):
             faults.append(
                 Fault(where, f"{ANNOUNCED} says that a change is known in advance; give {FROM} as well")

@@ -45,7 +45,7 @@ NODE = Coverage(
     metadata(labels=True),
     _KOORDINATORS_NODE,
     taints("spec.taints"),
-    modelled("spec.unschedulable"),
+    modelled("metadata.annotations{harness/drain}", "spec.unschedulable"),
     harmless(
         "it says how a node is reached, not what runs on it",
         "spec.configSource",

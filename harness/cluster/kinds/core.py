@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from harness.base.units import INT64_MAX
+from harness.base.errors import InputError
+from harness.base.units import INT64_MAX, parse_duration
 from harness.cluster.devices import GPU, GPU_COUNT, shared_amounts
 from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.kinds.selectors import read_taints
@@ -20,6 +21,9 @@ from harness.cluster.model import (
 from harness.cluster.yaml.fields import Fields
 
 HOSTNAME = "kubernetes.io/hostname"
+
+DRAIN = "harness/drain"
+"""The annotation of a node that is drained: the time-out of `kubectl drain --timeout`, 0 for none."""
 
 _HIGHEST_USER_PRIORITY = 1_000_000_000
 
@@ -37,8 +41,22 @@ def read_node(fields: Fields, draft: Draft) -> None:
         read_taints(spec, "taints"),
         spec.boolean("unschedulable"),
         ready,
+        _drain(fields.child("metadata")),
     )
     draft.nodes.add(node.name, node, fields)
+
+
+def _drain(metadata: Fields) -> int | None:
+    """Returns the time-out of a drain that runs, microseconds; None without one."""
+    annotations = metadata.raw("annotations")
+    text = annotations.get(DRAIN) if isinstance(annotations, Mapping) else None
+    if text is None:
+        return None
+    try:
+        return max(0, parse_duration(str(text)))
+    except InputError as error:
+        metadata.fault(f"annotations.{DRAIN}", str(error.message))
+        return None
 
 
 def _is_ready(conditions: Any) -> bool:

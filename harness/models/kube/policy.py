@@ -6,11 +6,12 @@ that knows gangs groups pods by `PodInfo.job` (`gangs.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, Protocol, final
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Protocol, final
 
 from harness.base.errors import InputError
 from harness.cluster.model import Cluster, Node
+from harness.models.kube.drains import Evicting
 from harness.models.kube.evictions import PodEvictions
 from harness.models.kube.kinds import Kind, Kinds, Nodes
 from harness.models.kube.pod import PodInfo
@@ -41,7 +42,7 @@ class Erring(Nodes, Protocol):
         """The time of the next retry after an attempt that was an error; far in the future without one."""
 
 
-class PodScheduler(Erring, Protocol):
+class PodScheduler(Erring, Evicting, Protocol):
     """The scheduler of the pods: kube-scheduler, or one modelled on it."""
 
     @property
@@ -51,9 +52,6 @@ class PodScheduler(Erring, Protocol):
     @property
     def nodes(self) -> NodesHeard:
         """Follows nodes that are added, removed or changed."""
-
-    def evict(self, victim: PodInfo, by: Job | None, reason: str, detail: Mapping[str, Any]) -> Preempt:
-        """Evicts a bound pod; it holds its resources until it is gone."""
 
     def advance(self, now: int) -> None:
         """Moves the time to `now`."""

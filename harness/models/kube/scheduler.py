@@ -97,6 +97,11 @@ class Scheduler:
         return self.queue.attempts
 
     @property
+    def now(self) -> int:
+        """The present time, microseconds since the origin."""
+        return self.queue.now
+
+    @property
     def error_due(self) -> int:
         """The time of the next retry after an attempt that was an error; far in the future without one."""
         return self.queue.error_due

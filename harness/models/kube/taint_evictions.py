@@ -1,26 +1,34 @@
 """Evictions by NoExecute taints: pods that leave now, that leave when a toleration ends, and that may stay.
 
+Drains of nodes evict by the same changes.
+
 Upstream: `processPodOnNode` in pkg/controller/tainteviction/taint_eviction.go. Its limits of rate are not
 modelled: it acts within the second.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
-from typing import Any, Protocol, final
+from typing import final
 
 from harness.base.units import SECOND
 from harness.cluster.kinds.selectors import Taint, Toleration
 from harness.cluster.model import Cluster, Node
-from harness.models.kube.cache import Cache
+from harness.models.kube.drains import Drains, Evicting
 from harness.models.kube.pod import PodInfo
-from harness.policy import Job, Preempt
+from harness.policy import Preempt
 
 DELETED_BY_TAINT = "DeletionByTaintManager"
 """The reason of such an eviction, as in the condition that pods get."""
 
-_FAR = 2**63 - 1
+ADMITTED = 300
+"""The seconds for which a pod tolerates that its node is not ready or unreachable, if it does not say.
+
+Upstream: the admission plugin DefaultTolerationSeconds.
+"""
+
+_ADMITTED_KEYS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 def no_execute(taints: Iterable[Taint]) -> tuple[Taint, ...]:
@@ -36,22 +44,19 @@ def tolerated_for(tolerations: Iterable[Toleration], taints: Iterable[Taint]) ->
     seconds: int | None = None
     for taint in taints:
         first = next((each for each in tolerations if each.tolerates(taint)), None)
-        if first is None:
+        if first is None and not _is_admitted(tolerations, taint):
             return 0
-        if first.seconds is not None:
-            seconds = first.seconds if seconds is None else min(seconds, first.seconds)
+        own = ADMITTED if first is None else first.seconds
+        if own is not None:
+            seconds = own if seconds is None else min(seconds, own)
     return seconds
 
 
-class Evicting(Protocol):
-    """A scheduler that can evict pods."""
-
-    @property
-    def cache(self) -> Cache:
-        """Nodes and the pods on them."""
-
-    def evict(self, victim: PodInfo, by: Job | None, reason: str, detail: Mapping[str, Any]) -> Preempt:
-        """Evicts a bound pod; it holds its resources until it is gone."""
+def _is_admitted(tolerations: Iterable[Toleration], taint: Taint) -> bool:
+    """Returns True if admission has added a toleration of a taint to a pod that has none for its key."""
+    return taint.key in _ADMITTED_KEYS and not any(
+        each.key in ("", taint.key) and each.effect in ("", "NoExecute") for each in tolerations
+    )
 
 
 @final
@@ -65,7 +70,6 @@ class TaintEvictions:
     Attributes:
         tainted: node -> its NoExecute taints, for nodes that have any.
         may_be: whether a node has such taints, or may get some.
-        due: when the next timer ends, in microseconds since the origin; far in the future if none runs.
     """
 
     def __init__(self, cluster: Cluster, scheduler: Evicting) -> None:
@@ -73,11 +77,17 @@ class TaintEvictions:
             name: taints for name, node in cluster.nodes.items() if (taints := no_execute(node.taints))
         }
         self.may_be = cluster.nodes_change or bool(self.tainted)
-        self.due = _FAR
+        self._drains = Drains(scheduler)
         self._scheduler = scheduler
         self._timers: list[tuple[int, str, int, PodInfo]] = []
         self._begun = 0
         self._ends: dict[PodInfo, int] = {}
+
+    @property
+    def due(self) -> int:
+        """When the next timer ends, or a drain tries again; microseconds since the origin, else far away."""
+        drains = self._drains.due
+        return min(self._timers[0][0], drains) if self._timers else drains
 
     def put(self, node: Node, now: int) -> Iterator[Preempt]:
         """A node is added or changed: evicts the pods that must leave, by name."""
@@ -87,25 +97,27 @@ class TaintEvictions:
         if taints != before:
             pods = sorted(self._scheduler.cache.by_name[node.name].pods, key=_name)
             yield from self._try(pods, taints, now)
+        yield from self._drains.put(node, now)
 
     def drop(self, name: str) -> None:
         """A node is gone."""
         self.tainted.pop(name, None)
+        self._drains.drop(name)
 
     def bound(self, pods: Iterable[PodInfo], node: str, now: int) -> Iterator[Preempt]:
         """Pods were bound to a node with `NoExecute` taints: they stay while they tolerate these."""
         yield from self._try(pods, self.tainted[node], now)
 
     def ended(self, now: int) -> Iterator[Preempt]:
-        """Evicts the pods whose timers end now, in order of name."""
+        """Evicts the pods whose timers end now, in order of name; then drains try again."""
         pods = []
         while self._timers and self._timers[0][0] <= now:
             pod = heappop(self._timers)[3]
             del self._ends[pod]
             pods.append(pod)
-        self._settle()
         for pod in pods:
             yield from self._evict(pod)
+        yield from self._drains.tried(now)
 
     def _try(self, pods: Iterable[PodInfo], taints: Sequence[Taint], now: int) -> Iterator[Preempt]:
         for pod in pods:
@@ -128,7 +140,7 @@ class TaintEvictions:
         """
         seconds = tolerated_for(pod.template.spec.tolerations, taints)
         if seconds is None:
-            self.forget(pod)
+            self._stay(pod)
             return False
         if seconds <= 0:
             return True
@@ -136,18 +148,17 @@ class TaintEvictions:
             self._ends[pod] = now + seconds * SECOND
             self._begun += 1
             heappush(self._timers, (now + seconds * SECOND, pod.name, self._begun, pod))
-            self._settle()
         return False
 
     def forget(self, pod: PodInfo) -> None:
-        """A pod may stay, or is gone: its timer makes no instant happen."""
+        """A pod is gone: its timer makes no instant happen."""
+        self._drains.forget(pod)
+        self._stay(pod)
+
+    def _stay(self, pod: PodInfo) -> None:
         if self._ends.pop(pod, None) is not None:
             self._timers = [timer for timer in self._timers if timer[3] is not pod]
             heapify(self._timers)
-            self._settle()
-
-    def _settle(self) -> None:
-        self.due = self._timers[0][0] if self._timers else _FAR
 
 
 def _name(pod: PodInfo) -> str:

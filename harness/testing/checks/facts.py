@@ -20,6 +20,7 @@ from harness.cluster.kinds.selectors import Toleration
 from harness.cluster.model import Cluster, Node
 from harness.engine.events import NEVER
 from harness.engine.losses import Losses, parse_losses
+from harness.models.kube.drains import EVICTED_BY_API
 from harness.models.kube.taint_evictions import DELETED_BY_TAINT
 from harness.policy import ENDLESS, LOST_WITH_NODE
 from harness.runs.run import Run
@@ -29,7 +30,7 @@ from harness.trace.trace import Trace
 Row = Mapping[str, Any]
 
 
-_OF_NODES = (LOST_WITH_NODE, DELETED_BY_TAINT, "TerminatedByKueue")
+_OF_NODES = (LOST_WITH_NODE, DELETED_BY_TAINT, EVICTED_BY_API, "TerminatedByKueue")
 """The reasons for which only the pods on a changed node are evicted."""
 
 _BEFORE_CHANGES = frozenset(("finish", "gone", "requeue", "start"))

@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import final
 
 from harness import Bind, Cluster, Decision, Job, Never, PodSet, Refuse
+from harness.models.kube.drains import is_left
 from harness.models.kube.refusal import UNSCHEDULABLE
 from harness.models.kube.taint_evictions import no_execute
 from harness.policy import ENDLESS
@@ -71,6 +72,7 @@ class OnNodes:
     def __init__(self, cluster: Cluster) -> None:
         self._outlook = Outlook(cluster)
         self._time = 0
+        self._drained: frozenset[str] = frozenset()
         self._begin(cluster)
 
     def _begin(self, cluster: Cluster) -> None:
@@ -95,6 +97,12 @@ class OnNodes:
             Job -> the same places under their new positions.
         """
         before = [node.name for node in self._now.cache.nodes]
+        known = self._cluster.nodes
+        self._drained = frozenset(
+            name
+            for name, node in cluster.nodes.items()
+            if node.drain is not None and (name not in known or known[name].drain is None)
+        )
         self._begin(cluster)
         positions = {node.name: node.position for node in self._now.cache.nodes}
         found = {}
@@ -110,6 +118,14 @@ class OnNodes:
         if not self._tainted:
             return None
         return self._now.stays(assignment, self._tainted)
+
+    def is_drained(self, assignment: Places) -> bool:
+        """Returns True if the last change began to drain a node of a job."""
+        nodes = self._now.cache.nodes
+        return bool(self._drained) and any(
+            node >= 0 and nodes[node].name in self._drained and not is_left(assignment.job, pod)
+            for pod, node in enumerate(assignment.nodes)
+        )
 
     @property
     def others_matter(self) -> bool:

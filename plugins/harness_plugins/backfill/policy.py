@@ -7,6 +7,7 @@ from typing import Any
 
 from harness import Cluster, Decision, Job, Never, Possible, Preempt, Reject, Wake, Why
 from harness.base.units import SECOND
+from harness.models.kube.drains import EVICTED_BY_API
 from harness.models.kube.policy import NODE
 from harness.models.kube.taint_evictions import DELETED_BY_TAINT
 from harness.models.never import OverTime
@@ -63,6 +64,7 @@ class Backfill:
         self._aside: list[Job] = []  # who may start only when something has changed
         self._changed = False
         self._hit: list[Running[Any]] = []  # who lost a pod
+        self._drained: list[Running[Any]] = []  # who has a pod on a node that is drained from now on
         self._gone: list[Running[Any]] = []  # who was evicted and is gone
         self._away: dict[int, int] = {}  # job that was evicted -> how many of its pods are not back
         self._woken = -1
@@ -124,6 +126,8 @@ class Backfill:
             each.assignment = held[each.job.index]
             self._tree(each.assignment.home).resume(each, now)
             self._heed(each, now)
+            if isinstance(capacity, OnNodes) and capacity.is_drained(each.assignment):
+                self._drained.append(each)
         jobs, self._aside = sorted([*waiting, *self._aside], key=_index), []
         for job in jobs:
             if capacity.request(job).never is None:
@@ -166,11 +170,17 @@ class Backfill:
                 yield from self._decide(self._arrive(job), now)
 
     def _evict(self, now: int) -> Iterator[Decision]:
-        """Evicts whole jobs that lost a pod, or that no longer tolerate a taint."""
+        """Evicts whole jobs that lost a pod, stand on a drained node, or no longer tolerate a taint."""
         while self._hit:
             hit = self._hit.pop(0)
             if hit.pods:
                 yield Preempt(hit.job, None, NODE_FAILED)
+        for each in self._drained:
+            if each.pods and not (each.going or each.ending):
+                each.going = True
+                self._away[each.job.index] = each.pods
+                yield Preempt(each.job, None, EVICTED_BY_API)
+        self._drained.clear()
         stays = [each for each in self._running.values() if each.stays is not None and not each.going]
         for each in stays:
             if each.stays is not None and each.stays <= now and not each.ending:

@@ -116,6 +116,16 @@ class QuotaScheduler:
         return self
 
     @property
+    def now(self) -> int:
+        """See `PodScheduler`."""
+        return self._kube.now
+
+    @property
+    def budgets(self) -> Budgets:
+        """See `PodScheduler`."""
+        return self._kube.budgets
+
+    @property
     def error_due(self) -> int:
         """See `PodScheduler`."""
         return self._kube.error_due

@@ -1,0 +1,155 @@
+"""Drains of nodes: evictions that wait for PodDisruptionBudgets, as `kubectl drain` makes them.
+
+Upstream: `evictPods` in k8s.io/kubectl/pkg/drain/drain.go, and the eviction subresource of pods
+(pkg/registry/core/pod/storage/eviction.go). The drain is called with `--ignore-daemonsets`,
+`--delete-emptydir-data` and `--force`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol, final
+
+from harness.base.units import SECOND
+from harness.cluster.kinds.pod_reading import manifest_of
+from harness.cluster.model import Node
+from harness.models.kube.cache import Cache
+from harness.models.kube.pod import PodInfo
+from harness.models.kube.preemption.budgets import Budgets
+from harness.policy import Job, Preempt
+
+EVICTED_BY_API = "EvictionByEvictionAPI"
+"""The reason of such an eviction, as in the condition that pods get."""
+
+RETRY = 5 * SECOND
+"""The time after which `kubectl drain` repeats an eviction that a budget refused."""
+
+_FAR = 2**63 - 1
+
+
+def is_left(job: Job, pod: int) -> bool:
+    """Returns True if a drain leaves a pod alone, because it belongs to a DaemonSet."""
+    pod_set = job.pod_set_of(pod)
+    if not pod_set.pod_template:
+        return False
+    found = manifest_of(pod_set)
+    return found is not None and found.of_daemon_set
+
+
+class Evicting(Protocol):
+    """A scheduler that can evict pods."""
+
+    @property
+    def cache(self) -> Cache:
+        """Nodes and the pods on them."""
+
+    @property
+    def budgets(self) -> Budgets:
+        """All PodDisruptionBudgets, with what each allows now."""
+
+    @property
+    def now(self) -> int:
+        """The present time, microseconds since the origin."""
+
+    def evict(self, victim: PodInfo, by: Job | None, reason: str, detail: Mapping[str, Any]) -> Preempt:
+        """Evicts a bound pod; it holds its resources until it is gone."""
+
+
+@final
+class Drain:
+    """The drain of one node.
+
+    Attributes:
+        begun: when it began, microseconds since the origin.
+        end: when its time-out is over; far in the future without one.
+        pods: the pods that it must still evict, by name.
+    """
+
+    __slots__ = ("begun", "end", "pods")
+
+    def __init__(self, begun: int, timeout: int, pods: list[PodInfo]) -> None:
+        self.begun = begun
+        self.end = begun + timeout if timeout else _FAR
+        self.pods: dict[PodInfo, None] = dict.fromkeys(pods)
+
+
+@final
+class Drains:
+    """The nodes that are drained.
+
+    A try that every budget would refuse makes no instant happen, and changes nothing.
+
+    Args:
+        scheduler: evicts pods.
+    """
+
+    def __init__(self, scheduler: Evicting) -> None:
+        self._scheduler = scheduler
+        self._drains: dict[str, Drain] = {}
+        self._planned = _FAR
+
+    @property
+    def due(self) -> int:
+        """The next time when a budget may let a pod go; far in the future without one."""
+        if self._planned == _FAR and self._drains:
+            now = self._scheduler.now
+            self._planned = min([self._next(drain, now) for drain in self._drains.values()])
+        return self._planned
+
+    def put(self, node: Node, now: int) -> Iterator[Preempt]:
+        """A node is added or changed: if its drain begins, evicts the pods that budgets let go, by name."""
+        if node.drain is None:
+            self.drop(node.name)
+        elif node.name not in self._drains:
+            there = self._scheduler.cache.by_name[node.name].pods
+            pods = [pod for pod in there if pod.job is not None and not is_left(pod.job, pod.pod)]
+            drain = self._drains[node.name] = Drain(now, node.drain, sorted(pods, key=_name))
+            self._planned = _FAR
+            yield from self._try(node.name, drain)
+
+    def drop(self, name: str) -> None:
+        """A node is gone, or is no longer drained."""
+        if self._drains.pop(name, None) is not None:
+            self._planned = _FAR
+
+    def forget(self, pod: PodInfo) -> None:
+        """A pod is gone."""
+        for drain in self._drains.values():
+            drain.pods.pop(pod, None)
+
+    def tried(self, now: int) -> Iterator[Preempt]:
+        """Repeats the evictions that are due now: drain by drain in order of nodes, pods by name."""
+        if self._planned > now:
+            return
+        self._planned = _FAR
+        for name in sorted(self._drains):
+            drain = self._drains[name]
+            if (now - drain.begun) % RETRY == 0 and now < drain.end:
+                yield from self._try(name, drain)
+
+    def _next(self, drain: Drain, now: int) -> int:
+        """Returns the next time at which a drain can evict a pod, as far as budgets allow it now."""
+        if not any(self._is_let_go(pod) for pod in drain.pods):
+            return _FAR
+        at = now + RETRY - (now - drain.begun) % RETRY
+        return at if at < drain.end else _FAR
+
+    def _try(self, name: str, drain: Drain) -> Iterator[Preempt]:
+        for pod in list(drain.pods):
+            if pod.terminating:
+                del drain.pods[pod]
+            elif self._is_let_go(pod):
+                del drain.pods[pod]
+                yield self._scheduler.evict(pod, None, EVICTED_BY_API, {"drain": name})
+
+    def _is_let_go(self, pod: PodInfo) -> bool:
+        """Returns True if the eviction subresource lets a pod go; under several budgets it never does."""
+        covering, budgets = pod.template.budgets, self._scheduler.budgets
+        if pod.terminating or not covering:
+            return True
+        budgets.refresh()
+        return len(covering) == 1 and budgets.allowed[covering[0]] > 0
+
+
+def _name(pod: PodInfo) -> str:
+    return pod.name
