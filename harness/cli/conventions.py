@@ -17,7 +17,7 @@ _KEEPS = "parquet"
 def conventions(trace: Trace) -> Iterator[str]:
     """Yields rows left out now and conventions applied now, or the place of those of a conversion."""
     for reason, count in trace.left_out.items():
-        yield f"left out: {count:,} rows: {reason}"
+        yield f"left out: {counted(count, 'row')}: {reason}"
     if trace.reader == _KEEPS and trace.notes:
         kept = counted(len(trace.notes), "convention")
         yield f"note: {kept} of how it was read: harness trace info {trace.path}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.base.errors import OptionError
-from harness.base.text import printable
+from harness.base.text import counted, printable
 from harness.cli.context import loaded_plugins
 from harness.cli.plugin_options import assign
 from harness.cli.run_options import loss_model, one_plugin
@@ -180,6 +180,6 @@ def _watch(*, shown: bool) -> Callable[[int, int], None] | None:
 
     def watch(done: int, total: int) -> None:
         end = "\r\033[K" if done == total else ""
-        steer(f"\r{done:,} of {total:,} futures{end}")
+        steer(f"\r{done:,} of {counted(total, 'future')}{end}")
 
     return watch

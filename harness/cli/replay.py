@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.base.errors import OptionError, PluginError, StoppedError
-from harness.base.text import printable
+from harness.base.text import counted, printable
 from harness.cli.calibration import calibrated
 from harness.cli.context import command_line, complete_policies, loaded_plugins
 from harness.cli.conventions import conventions
@@ -321,7 +321,7 @@ def _preface(
     trace: Trace, worlds: Sequence[World], plans: Sequence[tuple[World, Plan]], *, selected: bool
 ) -> list[str]:
     """Returns lines for the user before the replay begins; `selected` if no plugin was named."""
-    lines = [f"trace: {trace.path}, {trace.frame.height:,} rows", *conventions(trace)]
+    lines = [f"trace: {trace.path}, {counted(trace.frame.height, 'row')}", *conventions(trace)]
     lines += dict.fromkeys(f"assumed: {sentence}" for world in worlds for sentence in world.cluster.assumed)
     lines += _told("assumed", worlds, [(world, plan, plan.assumed) for world, plan in plans])
     for world in worlds:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.base.errors import HarnessError
-from harness.base.text import printable
+from harness.base.text import counted, printable
 from harness.cli.progress import ProgressBars
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def shaken(
     jobs = max(run.info["trace"]["jobs"] for run in runs) * (1 + isolated + idle)
     while not twins.complete:
         if not quiet:
-            told = f"shaking: {len(twins.requests):,} replays of {shake.told()}"
+            told = f"shaking: {counted(len(twins.requests), 'replay')} of {shake.told()}"
             told += ", and of each with its quotas one by one" if isolated else ""
             told += ", each once more to judge why jobs wait" if idle else ""
             click.echo(printable(f"{told}; each is kept, and not made again"), err=True)
@@ -134,7 +134,8 @@ def isolated(
 
     found = Isolated(runs, plugins)
     if found.requests and not quiet:
-        told = f"isolated: {len(found.requests):,} runs of one quota alone; kept runs are not replayed again"
+        alone = counted(len(found.requests), "run")
+        told = f"isolated: {alone} of one quota alone; kept runs are not replayed again"
         click.echo(told, err=True)
     jobs = max(run.info["trace"]["jobs"] for run in runs)
     with ProgressBars([each.called for each in found.requests], jobs, shown=not quiet) as progress:
@@ -174,7 +175,8 @@ def _ending_of_twins(run: Run, twins: Sequence[Run]) -> str:
     stored = len(twins) - len(made)
     replayed = f"{len(made):,} in {sum(made):.1f} CPU-s" if made else "none"
     before = f", {stored:,} stored before" if stored else ""
-    return f"{run.label}: {len(twins):,} twins, {replayed} replayed{before}, kept in {twins[0].path.parent}"
+    where = twins[0].path.parent
+    return f"{run.label}: {counted(len(twins), 'twin')}, {replayed} replayed{before}, kept in {where}"
 
 
 def _tell(
@@ -196,4 +198,5 @@ def ending(run: Run) -> str:
     if run.stored:
         return f"{run.label}: stored result {run.path} (--force replays it)"
     spent = run.info["provenance"]["cpu_seconds"]
-    return f"{run.label}: {run.info['outcome']['jobs']:,} jobs in {spent:.1f} CPU-s, kept in {run.path}"
+    jobs = counted(run.info["outcome"]["jobs"], "job")
+    return f"{run.label}: {jobs} in {spent:.1f} CPU-s, kept in {run.path}"

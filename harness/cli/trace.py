@@ -88,7 +88,11 @@ def check(
     if result.faults:
         raise InputError("\n".join(result.faults), hint=result.hint)
     fits = f", fits {cluster}" if cluster is not None and not result.impossible else ""
-    click.echo(printable(f"{file}: no faults; {result.jobs:,} jobs, {result.queues:,} queues{fits}"))
+    click.echo(
+        printable(
+            f"{file}: no faults; {counted(result.jobs, 'job')}, {counted(result.queues, 'queue')}{fits}"
+        )
+    )
 
 
 @trace.command(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from harness.base.errors import OptionError
-from harness.base.text import printable
+from harness.base.text import counted, printable
 from harness.cli.context import loaded_plugins
 
 if TYPE_CHECKING:
@@ -37,7 +37,9 @@ def account(trace: Trace, target: Path) -> str:
     """Returns text about the rows written, those left out, and the assumptions."""
     from harness.trace.misnamed import sentences
 
-    lines = [f"{trace.rows_read:,} records read, {trace.frame.height:,} rows written to {target}"]
+    lines = [
+        f"{counted(trace.rows_read, 'record')} read, {counted(trace.frame.height, 'row')} written to {target}"
+    ]
     lines += [f"  left out: {count:,} {reason}" for reason, count in trace.left_out.items()]
     lines += [f"  {note}" for note in (*trace.notes, *sentences(trace.frame.schema))]
     return "\n".join(printable(line) for line in lines)

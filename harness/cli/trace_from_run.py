@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from harness.base.text import printable
+from harness.base.text import counted, printable
 from harness.cli.context import loaded_plugins
 from harness.cli.output import parquet_target, spare
 
@@ -42,4 +42,4 @@ def from_run(
     trace = outcome_of(found, loaded_plugins(ctx), file)
     spare(trace.path, target)
     write_trace(trace, target)
-    click.echo(printable(f"{trace.frame.height:,} rows written to {target}"))
+    click.echo(printable(f"{counted(trace.frame.height, 'row')} written to {target}"))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.base.errors import InputError, OptionError, SpecError
-from harness.base.text import printable
+from harness.base.text import counted, printable
 from harness.base.units import parse_duration
 from harness.cli.calibration import calibrated
 from harness.cli.context import loaded_plugins
@@ -85,7 +85,7 @@ def generate(
     rows = _write(pieces, metadata, output, manifests, beside)
     if manifests:
         click.echo(printable(f"its queues are in {beside}"))
-    click.echo(printable(f"{rows:,} rows written to {output}"))
+    click.echo(printable(f"{counted(rows, 'row')} written to {output}"))
 
 
 def _check_number(jobs: int | None) -> None:

@@ -9,7 +9,7 @@ from functools import partial
 from textwrap import wrap
 from typing import Any
 
-from harness.base.text import aligned, printable
+from harness.base.text import aligned, counted, printable
 from harness.base.units import format_duration, short_amount, short_number
 from harness.trace.misnamed import sentences
 from harness.trace.schema import LEFT_OUT_KEY, LICENSE_KEY, SOURCE_KEY
@@ -68,10 +68,10 @@ def report(opened: Trace, summary: Summary, width: int | None = None) -> str:
 
 
 def _about(opened: Trace, summary: Summary) -> list[str]:
-    rows = f" in {summary.rows:,} rows" if summary.rows != summary.jobs else ""
+    rows = f" in {counted(summary.rows, 'row')}" if summary.rows != summary.jobs else ""
     queues = "1 queue" if len(summary.tenants) == 1 else f"{len(summary.tenants):,} queues"
     lines = [
-        f"{opened.path}: {summary.jobs:,} jobs{rows}, {summary.gangs:,} of them gangs; {queues}",
+        f"{opened.path}: {counted(summary.jobs, 'job')}{rows}, {summary.gangs:,} of them gangs; {queues}",
         f"submitted from {summary.first} to {summary.last} ({format_duration(summary.span)})",
     ]
     return lines + [
@@ -84,7 +84,11 @@ def _about(opened: Trace, summary: Summary) -> list[str]:
 def _missing(summary: Summary) -> list[str]:
     """Returns the columns for which the default holds: absent ones, and how often others are null."""
     absent = [name for name, count in summary.missing.items() if count == summary.rows]
-    partly = [f"{name} in {count:,} rows" for name, count in summary.missing.items() if count < summary.rows]
+    partly = [
+        f"{name} in {counted(count, 'row')}"
+        for name, count in summary.missing.items()
+        if count < summary.rows
+    ]
     lines = ["not stated, so that the default holds"]
     if absent:
         lines += wrap(", ".join(absent), 100, initial_indent="  ", subsequent_indent="  ")

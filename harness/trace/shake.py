@@ -20,6 +20,7 @@ import polars as pl
 from harness.base.errors import InputError, OptionError
 from harness.base.memo import Memo
 from harness.base.options import did_you_mean
+from harness.base.text import counted
 from harness.base.units import LONGEST, SECOND, exact_duration, exact_number, parse_duration
 from harness.trace.calibration import Calibration
 from harness.trace.generate.uniform import key_of, uniforms
@@ -182,7 +183,7 @@ class Shake:
             f"durations ±{_per_cent(shaking.durations)}" if shaking.durations else "",
             "priorities" if shaking.priorities else "",
         ]
-        return f"{self.count} twins ({', '.join(filter(None, moved))}; seed {shaking.seed})"
+        return f"{counted(self.count, 'twin')} ({', '.join(filter(None, moved))}; seed {shaking.seed})"
 
     @property
     def twins(self) -> list[Twin]:

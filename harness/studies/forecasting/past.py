@@ -10,6 +10,7 @@ from harness.base.text import counted
 from harness.studies.forecasting.backtest import Backtest, Span, judged_at, moments_in, second_half
 from harness.studies.forecasting.baselines import Baseline
 from harness.studies.forecasting.calibration import LEAST, Calibration, Errors, Interval
+from harness.studies.forecasting.growth import Growth, growth
 from harness.studies.forecasting.judged import Judged
 from harness.studies.forecasting.quantiles import Times
 from harness.studies.forecasting.scores import CALIBRATED, Coverage, coverage
@@ -28,6 +29,7 @@ class Past:
         now: what time it is on the history's clock, microseconds; None if it has another clock.
         why: why there are none, in words that a sentence goes on with; "" where there are some.
         baseline: the waits of the last week; None where there are no forecasts.
+        grown: how much more work the last week asked for than any week before it; None if it did not.
     """
 
     judged: tuple[Judged, ...] = ()
@@ -35,6 +37,7 @@ class Past:
     now: int | None = None
     why: str = ""
     baseline: Baseline | None = None
+    grown: Growth | None = None
 
     @cached_property
     def calibration(self) -> Calibration:
@@ -107,7 +110,13 @@ def past_of(
     span = Span(first + (last - first) // 4, last)
     drawn = moments_in(backtest, span, moments, "calibration") if last > first else []
     judged = judged_at(backtest, drawn, workers=workers, executor=executor)
-    return Past(tuple(judged), backtest.settings.horizon, now, baseline=backtest.baselines.at(last))
+    return Past(
+        tuple(judged),
+        backtest.settings.horizon,
+        now,
+        baseline=backtest.baselines.at(last),
+        grown=growth(backtest.history.jobs, first, last),
+    )
 
 
 def moments_to_judge(backtest: Backtest, count: int) -> tuple[list[int], Span]:

@@ -67,7 +67,7 @@ def verdict(held: Coverage, width: int | None = None) -> str:
     sentences = [
         f"{held.covered:.1%} of {held.starts:,} starts lie between their p10 and their p90, as 80 % should",
         f"{held.before:.1%} come before, {held.after:.1%} after",
-        f"mean over {held.moments:,} moments: {held.by_moment:.1%}",
+        f"mean over {counted(held.moments, 'moment')}: {held.by_moment:.1%}",
         f"median width of these intervals {size}, median error of the p50 {error}",
     ]
     head = [
@@ -231,6 +231,12 @@ def _notes(forecast: Forecast) -> Iterator[str]:
         yield (
             f"{waiting:,} wait now, and at most {most:,} did at any moment of the past: load has grown, and "
             "intervals may be too narrow"
+        )
+    grown = forecast.past.grown
+    if not forecast.past.lacks and grown is not None:
+        yield (
+            f"the last week of the history asked for {grown.share:.0%} more {grown.resource} than any week "
+            "before it: load grows, and intervals may be too narrow"
         )
     drawn = ", ".join(f"{source} ({count:,})" for source, count in forecast.drawn_from.items())
     yield f"run times are drawn from {drawn}"
