@@ -1,0 +1,61 @@
+"""Load that grows: the last week of a history asks for more work than any week before it.
+
+Intervals are as wide as errors of the past were. While load grows, waits grow with it, and the past has no
+errors of that size.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from harness.runs.estimates.coming_jobs import Past
+from harness.studies.forecasting.baselines import WEEK
+
+LEAST_GROWTH = 0.2
+"""The last week must ask for this share more than the largest week before it: weeks differ by less."""
+
+
+class Growth(NamedTuple):
+    """How much more of a resource the last week asked for.
+
+    Attributes:
+        resource: the resource that grew most.
+        share: of the largest earlier week, what the last week asked for beyond it.
+    """
+
+    resource: str
+    share: float
+
+
+def growth(jobs: Sequence[Past], first: int, last: int) -> Growth | None:
+    """The growth of load by the last week; None for less than `LEAST_GROWTH`, or less than two weeks.
+
+    The work of a job is its requests times its run time. Of each week only its own jobs count, until the
+    week ends: so weeks compare, and nothing counts that was not known at the last time. A resource that fewer
+    than half of the jobs ask for is left out: one job may double it.
+
+    Args:
+        jobs: ascending by submission.
+        first: the begin of the history, microseconds on its clock.
+        last: the end of the last week.
+    """
+    weeks = (last - first) // WEEK
+    count, asked = 0, Counter[str]()
+    work: dict[str, list[int]] = {}
+    for job in jobs:
+        back, left = divmod(last - job.submit, WEEK)
+        if 0 <= back < weeks:
+            count, one = count + 1, job.arrival[0]
+            for resource, amount in one.requests_of(range(one.pods)).items():
+                asked[resource] += 1
+                of_weeks = work.setdefault(resource, [0] * weeks)
+                of_weeks[back] += amount * min(job.run_time, left)
+    found = [
+        Growth(resource, of_weeks[0] / max(of_weeks[1:]) - 1)
+        for resource, of_weeks in sorted(work.items())
+        if any(of_weeks[1:]) and 2 * asked[resource] >= count
+    ]
+    most = max(found, key=lambda each: each.share, default=None)
+    return most if most is not None and most.share >= LEAST_GROWTH else None
