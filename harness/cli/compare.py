@@ -103,6 +103,8 @@ def compare(
     if parsed and shake_text is None and not fail_on_values:
         raise OptionError(NEEDS_TWINS, hint="add --shake 5 or --fail-on-values")
     comparison = Comparison.of(runs, baseline=baseline)
+    for condition in parsed:  # before twins are replayed and a table is printed
+        condition.rows(comparison)
     if shake_text is not None:
         from harness.cli.replays import shaken
         from harness.trace.shake import Shake

@@ -311,6 +311,30 @@ def test_a_condition_that_cannot_be_decided_leaves_the_table(
     assert "has no value in strict" in err
 
 
+@pytest.mark.parametrize(
+    ("condition", "why"),
+    [
+        ("wait.first_strat.p95 > +5%", "wait.first_strat.p95"),
+        ("wait.first_start.p95{resource=gpu} > +5%", "has no resource"),
+        ("wait.first_start.p95{queue=prd} > +5%", "prd"),
+        ("jobs.finished > +10m", "'10m' is not a number"),
+        ("disruption.preemptions > 80%", "'80%' is not a number"),
+    ],
+)
+def test_a_condition_that_can_never_be_judged_is_refused_first(
+    condition: str, why: str, compared: harness.Comparison, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No twin is replayed for it, and no table is printed."""
+    from cli_environment import called
+
+    runs = [str(run.path) for run in compared.runs]
+    assert called(["compare", *runs, "--shake", "2", "--fail-on", condition]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert why in err
+    assert "twins" not in err
+
+
 def test_without_twins_only_point_values_are_judged(
     compared: harness.Comparison, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -96,6 +96,25 @@ def test_runs_that_are_alike_need_no_twins(replayed: Callable[..., harness.Run])
     assert found.sentence.endswith("no difference is significant: “one” does as well as any other.")
 
 
+def test_a_difference_that_the_table_marks_is_never_denied(
+    write_trace: Callable[..., Path], tmp_path: Path
+) -> None:
+    """One of forty jobs is preempted and loses nothing, so all that is judged is equal."""
+    rows = [{"submit_time": 1000 * n, "duration": 500, "request.cpu": 2000} for n in range(1, 40)]
+    trace = write_trace(*rows, {"submit_time": 39_250, "duration": 500, "request.cpu": 2000, "priority": 9})
+    (tmp_path / "1.yaml").write_text(POOL.replace("COUNT", "1"))
+    runs = [
+        harness.replay(
+            trace, cluster=tmp_path / "1.yaml", plugin=plugin, on_preemption="resume", output=tmp_path
+        )
+        for plugin in ("none", "default-preemption")
+    ]
+    found = told(*runs, shake=3)
+    assert "keep “none”, unless delay.mean matters to you: nothing judged here differs" in found.sentence
+    found = told(*runs, shake=None)
+    assert not found.carried, "one replay of each cannot tell a difference from luck"
+
+
 def test_what_is_better_and_what_is_worse_stand_against_each_other(
     replayed: Callable[..., harness.Run],
 ) -> None:

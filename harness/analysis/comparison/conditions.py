@@ -111,14 +111,8 @@ class Condition:
             RunError: no such metric was measured, or a value is missing.
             OptionError: the bound does not fit the metric's unit, or there is no second run to differ from.
         """
-        alone = len(comparison.runs) == 1
-        if self.sign and alone:
-            raise OptionError(
-                f"condition {self.text!r}: it judges a change, but there is no second run",
-                hint="give two runs, or a bound without a sign",
-            )
-        for row in self._rows(comparison):
-            for place in range(0 if alone else 1, len(comparison.runs)):
+        for row in self.rows(comparison):
+            for place in range(0 if len(comparison.runs) == 1 else 1, len(comparison.runs)):
                 yield self._checked(comparison, row, place, values=values)
 
     def _checked(self, comparison: Comparison, row: Row, place: int, *, values: bool) -> Check:
@@ -144,8 +138,18 @@ class Condition:
             text=self._said(comparison, row, place, ends),
         )
 
-    def _rows(self, comparison: Comparison) -> list[Row]:
-        """The measured metrics that the condition matches."""
+    def rows(self, comparison: Comparison) -> list[Row]:
+        """The measured metrics that the condition matches, each with a unit that its bound fits.
+
+        Raises:
+            RunError: no such metric was measured.
+            OptionError: the bound does not fit the metric's unit, or there is no second run to differ from.
+        """
+        if self.sign and len(comparison.runs) == 1:
+            raise OptionError(
+                f"condition {self.text!r}: it judges a change, but there is no second run",
+                hint="give two runs, or a bound without a sign",
+            )
         try:
             rows = comparison.rows(self.metric, scope=self.scope)
         except RunError as error:
@@ -158,6 +162,8 @@ class Condition:
                 f"condition {self.text!r}: {self.metric} was not measured for resource {self.resource!r}",
                 hint=hint,
             )
+        for row in found:
+            self._limit(row.measured.unit)
         return found
 
     def _holds(self, row: Row, place: int) -> bool:

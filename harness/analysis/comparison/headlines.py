@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from harness.plugins.measurement import Measurement
 
 GROUPS: Mapping[str, Sequence[str]] = {
     "served": ("goodput.of_allocated", "goodput.of_demand"),
@@ -91,3 +95,16 @@ ALARMS = (
     "disruption.failures_per_1000_jobs",
 )
 """The metrics that the brief table adds if they are not 0 in every run."""
+
+
+def comes_first(measured: Measurement, values: Sequence[float | None], *, fullest: str) -> bool:
+    """Returns True if the brief table shows a metric.
+
+    Args:
+        measured: the metric.
+        values: its value in each run.
+        fullest: the resource that the baseline uses most.
+    """
+    if measured.metric in ALARMS:
+        return any(values)
+    return measured.metric in BRIEF and measured.resource in ("", fullest)

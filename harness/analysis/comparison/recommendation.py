@@ -11,19 +11,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from harness.analysis.comparison.changes import Change, Ground, Row, Verdict
 from harness.analysis.comparison.coarse import SMALLER, why_coarse
-from harness.analysis.comparison.figures import shown, within
-from harness.analysis.comparison.headlines import GROUPS
+from harness.analysis.comparison.figures import name_of, shown, within
+from harness.analysis.comparison.headlines import GROUPS, comes_first
 from harness.analysis.comparison.pairs import why_not_shaken
 from harness.analysis.comparison.samples import LOST
 
 if TYPE_CHECKING:
     from harness.analysis.comparison.comparison import Comparison
+    from harness.plugins.measurement import Measurement
 
 WAITS = ("wait.first_start.p95", "delay.mean")
 """The metrics to judge waiting by: the first one that every run, or each of its twins, has a value of."""
 SERVED = "goodput.of_demand"
 SHARES = "fairness.share_deviation"
 
+_DECIDED = (Verdict.BETTER, Verdict.WORSE)
 _TELLING = 10
 _ADD = f"Add `--shake {_TELLING}`"
 _LOSSES = {"restart": "all their progress", "resume": "no progress"}
@@ -117,11 +119,12 @@ def recommendation(comparison: Comparison) -> Recommendation | None:
     aims = list(_aims(comparison))
     if len(comparison.runs) < 2 or not aims:
         return None
-    why_not = _refused(comparison, aims)
+    others = list(_others(comparison, aims))
+    why_not = _refused(comparison, aims, others)
     if why_not:
         return Recommendation(f"No recommendation: {why_not}.")
     places = range(1, len(comparison.runs))
-    return _answer(comparison, [_sides(comparison, aims, place) for place in places])
+    return _answer(comparison, [_sides(comparison, aims, place) for place in places], others)
 
 
 def _aims(comparison: Comparison) -> Iterator[_Judged]:
@@ -140,11 +143,26 @@ def _aims(comparison: Comparison) -> Iterator[_Judged]:
         if found is None or (aim.metric in WAITS and aim.metric != wait):
             continue
         if any(found[1]) or not aim.counts:
-            rows = [Row(*found, [])] if comparison.shake is None else comparison.judge([found])
-            yield _Judged(aim, rows[0])
+            yield _Judged(aim, _row(comparison, found))
 
 
-def _refused(comparison: Comparison, aims: Sequence[_Judged]) -> str:
+def _others(comparison: Comparison, aims: Sequence[_Judged]) -> Iterator[Row]:
+    """The other metrics that the brief table shows: a recommendation must not contradict their marks."""
+    judged = {(each.row.measured.metric, each.row.measured.resource) for each in aims}
+    for found in comparison.select():
+        measured = found[0]
+        if (measured.metric, measured.resource) not in judged and comes_first(
+            *found, fullest=comparison.fullest
+        ):
+            yield _row(comparison, found)
+
+
+def _row(comparison: Comparison, found: tuple[Measurement, list[float | None]]) -> Row:
+    """A metric with its verdicts; one replay has none."""
+    return Row(*found, []) if comparison.shake is None else comparison.judge([found])[0]
+
+
+def _refused(comparison: Comparison, aims: Sequence[_Judged], others: Sequence[Row]) -> str:
     """Why there is no recommendation; "" if there is one."""
     for name, run in zip(comparison.names, comparison.runs, strict=True):
         if run.is_record:
@@ -160,7 +178,7 @@ def _refused(comparison: Comparison, aims: Sequence[_Judged]) -> str:
     if missing:
         return f"not every run has a value for {_listed(missing)}"
     if comparison.shake is None:
-        if not any(len(set(each.row.values)) > 1 for each in aims):
+        if not any(len(set(row.values)) > 1 for row in (*(each.row for each in aims), *others)):
             return ""
         why = "one replay per plugin cannot separate them from luck"
         in_vain = why_not_shaken(comparison.runs, comparison.pairs)
@@ -208,8 +226,9 @@ def _judgement(change: Change | None, judged: _Judged) -> str:
     return f"{word}, {how}" if how else word
 
 
-def _answer(comparison: Comparison, sides: Sequence[_Sides]) -> Recommendation:
+def _answer(comparison: Comparison, sides: Sequence[_Sides], others: Sequence[Row]) -> Recommendation:
     base = _quoted(comparison.names[0])
+    marked = [row for row in others if any(of.verdict in _DECIDED for of in row.changes)]
     clear = [each for each in sides if each.better and not each.worse]
     traded = [each for each in sides if each.better and each.worse]
     if len(clear) == 1:
@@ -217,6 +236,9 @@ def _answer(comparison: Comparison, sides: Sequence[_Sides]) -> Recommendation:
             f"take {_quoted(clear[0].name)}: it has {_listed(clear[0].better)}, "
             f"and is worse than {base} in nothing judged here"
         )
+        at = comparison.names.index(clear[0].name) - 1
+        also = [name_of(row.measured) for row in marked if row.changes[at].verdict is Verdict.WORSE]
+        text += f" (the table marks {_listed(also)} as worse, too)" if also else ""
     elif clear:
         names = _listed([_quoted(each.name) for each in clear], last="or")
         text = (
@@ -231,6 +253,9 @@ def _answer(comparison: Comparison, sides: Sequence[_Sides]) -> Recommendation:
         text = f"keep {base}, unless the gains with {names} are worth their costs"
     elif any(each.worse for each in sides):
         text = f"keep {base}: nothing else is better in anything judged here"
+    elif marked:
+        differing = _listed(name_of(row.measured) for row in marked)
+        text = f"keep {base}, unless {differing} matters to you: nothing judged here differs significantly"
     else:
         text = f"no difference is significant: {base} does as well as any other"
     sentence = f"{_conditions(comparison)}{text}."

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from harness.analysis.comparison.changes import Row
 from harness.analysis.comparison.figures import changed, digits_of, name_of, shown
 from harness.analysis.comparison.head_text import head_html, head_lines, head_markdown
-from harness.analysis.comparison.headlines import ALARMS, BRIEF, SHOWN
+from harness.analysis.comparison.headlines import SHOWN, comes_first
 from harness.analysis.comparison.notes import remarks, stopped
 from harness.analysis.comparison.recommendation import recommendation
 from harness.analysis.metrics.unseen import unseen
@@ -56,7 +56,9 @@ def lines(
     """
     found = _selected(comparison, metrics, scope)
     if brief:
-        found = [(row, values) for row, values in found if _comes_first(comparison, row, values)]
+        found = [
+            (row, values) for row, values in found if comes_first(row, values, fullest=comparison.fullest)
+        ]
     return [Line(row, list(_cells(row))) for row in comparison.judge(found)]
 
 
@@ -72,13 +74,6 @@ def _selected(
         (each for each in found if each[0].metric in order and says_something_new(comparison, each[0])),
         key=lambda each: order[each[0].metric],
     )
-
-
-def _comes_first(comparison: Comparison, measured: Measurement, values: Sequence[float | None]) -> bool:
-    """Returns True if a line is among the most important ones."""
-    if measured.metric in ALARMS:
-        return any(values)
-    return measured.metric in BRIEF and measured.resource in ("", comparison.fullest)
 
 
 def says_something_new(comparison: Comparison, measured: Measurement) -> bool:
