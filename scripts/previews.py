@@ -10,13 +10,14 @@ there, and the charts beside it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import NamedTuple
 
 import click
+import marks
 from scipy.stats import t as student
 
 import harness
@@ -145,13 +146,6 @@ def picture(preview: str) -> Path:
     return PAGE.with_name(f"kueue-{_dashed(preview)}.svg")
 
 
-def with_table(page: str, preview: str, lines: Iterable[str]) -> str:
-    """A page with the table of a preview between its marks."""
-    begins, ends = f"<!-- {preview}: made by scripts/previews.py -->", "<!-- end -->"
-    made = "\n".join([begins, *lines, ends])
-    return re.sub(f"{re.escape(begins)}.*?{re.escape(ends)}", lambda _: made, page, flags=re.DOTALL)
-
-
 def _mean(values: Sequence[float]) -> Mean:
     half = 0.0
     if len(values) > 1:
@@ -178,7 +172,7 @@ def main(folder: Path, twins: int, *, write: bool) -> None:
         lines = list(table(preview, rows))
         click.echo("\n".join(lines))
         if write:
-            PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8"), preview, lines), encoding="utf-8")
+            marks.write(PAGE, marks.begins("scripts/previews.py", preview), lines)
             picture(preview).write_text(chart(preview, rows), encoding="utf-8")
 
 

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import click
+import marks
 
 from harness.cluster.kinds.kueue_releases import NEWEST, release_named
 from harness.plugins import loading as plugins
@@ -23,7 +24,7 @@ from harness.plugins.conformance import Case, Report, Tally, check, read_cases
 ROOT = Path(__file__).parents[1]
 PAGE, README = ROOT / "docs" / "proven.md", ROOT / "README.md"
 FOLDER = ROOT.parent / "shared" / "conformance"
-BEGINS, ENDS = "<!-- made by scripts/proven.py -->", "<!-- end -->"
+BEGINS = marks.begins("scripts/proven.py")
 
 _RELEASES: Mapping[str, str] = {
     "elasticquota": "scheduler-plugins",
@@ -69,7 +70,7 @@ def rows_of(found: Mapping[Key, Tally]) -> dict[Key, str]:
 
 def rows_in(page: str) -> dict[Key, str]:
     """The rows that a page has."""
-    part = page.partition(BEGINS)[2].partition(ENDS)[0]
+    part = page.partition(BEGINS)[2].partition(marks.ENDS)[0]
     return {
         (each[1], each[2]): each[0] for each in re.finditer(r"^\| (.+?) \| `(.+?)` \|.*$", part, re.MULTILINE)
     }
@@ -99,12 +100,6 @@ def brief(rows: Mapping[Key, str]) -> Iterator[str]:
         yield f"| {component} | {', '.join(releases)} | {sum(of):,} | {share} |"
 
 
-def with_table(page: str, lines: Iterable[str]) -> str:
-    """A page with the table between its marks."""
-    made = "\n".join([BEGINS, *lines, ENDS])
-    return re.sub(f"{re.escape(BEGINS)}.*?{re.escape(ENDS)}", lambda _: made, page, flags=re.DOTALL)
-
-
 def corpora() -> list[Path]:
     """The corpora that the tests name, as far as they are here."""
     sys.path.insert(0, str(ROOT / "tests" / "conformance"))
@@ -127,10 +122,9 @@ def main(files: tuple[Path, ...], jobs: int, *, write: bool) -> None:
     rows = rows_of(tallies(files or corpora(), jobs=jobs))
     click.echo("\n".join(table(rows)))
     if write:
-        text, front = (page.read_text(encoding="utf-8") for page in (PAGE, README))
-        every = (rows_in(text) if files else {}) | rows
-        PAGE.write_text(with_table(text, table(every)), encoding="utf-8")
-        README.write_text(with_table(front, brief(every)), encoding="utf-8")
+        every = (rows_in(PAGE.read_text(encoding="utf-8")) if files else {}) | rows
+        marks.write(PAGE, BEGINS, table(every))
+        marks.write(README, BEGINS, brief(every))
 
 
 if __name__ == "__main__":

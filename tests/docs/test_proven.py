@@ -44,8 +44,8 @@ def test_the_page_has_each_minor_version_of_kueue() -> None:
 def test_the_script_would_write_the_pages_as_they_are() -> None:
     """The rows in their order, and nothing else between the marks; README sums them up."""
     text, front = (page.read_text(encoding="utf-8") for page in (proven.PAGE, proven.README))
-    assert proven.with_table(text, proven.table(rows())) == text
-    assert proven.with_table(front, proven.brief(rows())) == front
+    for page, lines in ((text, proven.table(rows())), (front, proven.brief(rows()))):
+        assert proven.marks.filled(page, proven.BEGINS, lines) == page
 
 
 def test_cases_count_for_the_release_that_they_were_recorded_from() -> None:

@@ -1,0 +1,30 @@
+"""Puts what a script makes into a page: between a mark that names the script, and the next end mark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+ENDS = "<!-- end -->"
+
+
+def begins(script: str, what: str = "") -> str:
+    """The mark above what a script makes.
+
+    Args:
+        script: its file, as `scripts/speed.py`.
+        what: which of several things it makes.
+    """
+    return f"<!-- {f'{what}: ' if what else ''}made by {script} -->"
+
+
+def filled(page: str, mark: str, lines: Iterable[str]) -> str:
+    """A page with these lines between a mark and the next end mark."""
+    made = "\n".join([mark, *lines, ENDS])
+    return re.sub(f"{re.escape(mark)}.*?{re.escape(ENDS)}", lambda _: made, page, flags=re.DOTALL)
+
+
+def write(page: Path, mark: str, lines: Iterable[str]) -> None:
+    """Put lines into the file of a page, see `filled`."""
+    page.write_text(filled(page.read_text(encoding="utf-8"), mark, lines), encoding="utf-8")
