@@ -129,9 +129,8 @@ class Machinery:
             )
             order = FairOrder(cache, shares, gates)
         self._offers = shortcuts.offers(FlavorOffers(cluster, cache.tree, gates))
-        assigner = Assigner(
-            cache, fair=fair, gates=gates, topologies=settings.asked, assemble=shortcuts.assemble(assembled)
-        )
+        assemble = shortcuts.assemble(assembled)
+        assigner = Assigner(cache, fair=fair, gates=gates, topologies=settings.asked, assemble=assemble)
         world = World(cache, pending, shares, search, settings.topologies, gates, order)
         nominator, self.heads = shortcuts.nomination(world, self._offers, assigner)
         figures = Refusals(cache, self.offers, search, settings.asked, fair=fair)
@@ -143,7 +142,7 @@ class Machinery:
         )
         if settings.crashes is not None:
             settings.crashes.told = self.cycle.refused
-        self.within_quota = Fit(cache, self._offers, gates, fair=fair).fits
+        self.within_quota = Fit(cache, self._offers, gates, fair=fair, assemble=assemble).fits
 
     def offers(self, workload: Workload) -> tuple[PodSetOffer, ...]:
         """The flavors that a workload's queue can offer to it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import final
 
-from harness_plugins.kueue.rules.assignment import FIT, Assignment
+from harness_plugins.kueue.rules.assignment import FIT, Assemble, Assignment, assembled
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_assigner import Assigner
 from harness_plugins.kueue.rules.flavor_offers import Offers
@@ -27,13 +27,16 @@ class Fit:
         offers: what queues can offer.
         gates: the feature gates.
         fair: whether fair sharing is on.
+        assemble: makes an assignment of what was chosen.
     """
 
-    def __init__(self, cache: Cache, offers: Offers, gates: Gates, *, fair: bool) -> None:
+    def __init__(
+        self, cache: Cache, offers: Offers, gates: Gates, *, fair: bool, assemble: Assemble = assembled
+    ) -> None:
         self._cache = cache
         self._offers = offers
         self._partial = gates.partial_admission
-        self._assigner = Assigner(cache, fair=fair, gates=gates)
+        self._assigner = Assigner(cache, fair=fair, gates=gates, assemble=assemble)
 
     def fits(self, workload: Workload) -> bool:
         """Returns True if there is quota for a workload now, or, with partial admission, for fewer pods."""
