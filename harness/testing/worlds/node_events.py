@@ -1,4 +1,7 @@
-"""Random changes of nodes: they go, return, come, are cordoned, tainted, relabelled and resized."""
+"""Random changes of nodes.
+
+They go, return, come, are cordoned, drained, cut off, tainted, relabelled and resized.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.base.units import format_amount
+from harness.cluster.changes.event_nodes import UNREACHABLE
+from harness.cluster.kinds.core import DRAIN
 from harness.testing.worlds.chance import Chance
 from harness.testing.worlds.clusters import GPU, SPOT, TAINT, Manifest, Units
 
@@ -31,20 +36,25 @@ def node_events(chance: Chance, nodes: Sequence[Manifest], units: Units) -> list
         if chance.percent(10):
             name = f"new{number}"
             patch = {key: node[key] for key in ("spec", "status") if key in node}
-        times = {"harness/from": f"{begin}s", "harness/until": f"{until}s"}
-        metadata = {"name": name, "annotations": times}
+        annotations = {
+            "harness/from": f"{begin}s",
+            "harness/until": f"{until}s",
+            **patch.pop("annotations", {}),
+        }
+        metadata = {"name": name, "annotations": annotations, **patch.pop("metadata", {})}
         if name not in (each["metadata"]["name"] for each in nodes):
             metadata["labels"] = {**node["metadata"]["labels"], "kubernetes.io/hostname": name}
-        found.append(
-            {"apiVersion": "v1", "kind": "Node", **patch, "metadata": metadata | patch.get("metadata", {})}
-        )
+        found.append({"apiVersion": "v1", "kind": "Node", **patch, "metadata": metadata})
     return found
 
 
 def _patch(chance: Chance, node: Manifest, units: Units, *, may_go: bool) -> dict[str, Any]:
     """Returns a temporary change of a node."""
     match chance.choice(
-        (*("go",) * 3 * may_go, "taint", "no-execute", "no-execute", "cordon", "resize", "label")
+        (
+            *("go",) * 3 * may_go,
+            *("taint", "no-execute", "no-execute", "cordon", "drain", "cut off", "resize", "label"),
+        )
     ):
         case "go":
             return {"$patch": "delete"}
@@ -55,6 +65,12 @@ def _patch(chance: Chance, node: Manifest, units: Units, *, may_go: bool) -> dic
             return {"spec": {"taints": [{"key": key, "effect": "NoExecute"}]}}
         case "cordon":
             return {"spec": {"unschedulable": True}}
+        case "drain":
+            timeout = chance.choice(("0s", "3s", "30s"))
+            return {"annotations": {DRAIN: timeout}, "spec": {"unschedulable": True}}
+        case "cut off":
+            taint = {"key": UNREACHABLE, "effect": chance.choice(("NoSchedule", "NoExecute"))}
+            return {"spec": {"taints": [taint]}}
         case "label":
             return {"metadata": {"labels": {"zone": chance.choice("abc")}}}
     amounts = {name: chance.between(0, 4 if name == GPU else 9) * unit for name, unit in units.items()}
