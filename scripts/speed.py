@@ -28,6 +28,9 @@ NAME = "scripts/speed.py"
 HARNESS = ("-P", "-m", "harness")
 """The module of the Python that is asked, whatever the folder: `-P` keeps that out of its path."""
 
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+"""All replays but the first one read bytecode, as a user's do."""
+
 PLUGINS = ("none", "backfill", "default-preemption", "kueue-classic", "fairsharing", "elasticquota")
 """`auto` decides as `elasticquota` does."""
 
@@ -57,7 +60,7 @@ def cost(command: Sequence[str], folder: Path) -> Cost:
     """What a process takes that works in a folder; its output goes to the file `output` there."""
     with (folder / "output").open("w") as output:
         actions = [(os.POSIX_SPAWN_DUP2, output.fileno(), to) for to in (1, 2)]
-        child = os.posix_spawn(command[0], command, dict(os.environ), file_actions=actions)
+        child = os.posix_spawn(command[0], command, ENVIRONMENT, file_actions=actions)
         _, status, used = os.wait4(child, 0)
     if status:
         raise click.ClickException(f"{' '.join(command)}: see {folder / 'output'}")
@@ -78,7 +81,7 @@ def month(folder: Path) -> tuple[Path, Path, Path]:
     sized = ("--target-load", LOAD, "--node", NODE, "--node-pool", "-o", str(cluster))
     cost([*harness, "cluster", "init", str(own), *sized], folder)
     amounts = [pl.col(name) for name in ("request.cpu", "request.memory")]
-    rounded = [(2 ** each.log(2).ceil()).cast(pl.Int64).alias(each.meta.output_name()) for each in amounts]
+    rounded = [(2.0 ** each.log(2).round()).cast(pl.Int64).alias(each.meta.output_name()) for each in amounts]
     pl.read_parquet(own).with_columns(rounded).write_parquet(few)
     return own, few, cluster
 
@@ -117,6 +120,8 @@ def against(python: str, pairs: int, folder: Path) -> Iterator[str]:
         trace = ROOT / "traces" / f"{name}.parquet"
         cluster = trace.with_suffix(".cluster.yaml")
         for plugin in plugins:
+            for each in (python, sys.executable):
+                replay(each, trace, cluster, plugin, folder, "--until", "1h")  # writes bytecode
             ratios, now = [], []
             for _ in range(pairs):
                 before, after = (

@@ -35,6 +35,7 @@ class Kueue(ClusterQuotas):
         self._until_the_last = not gates.get("ReclaimablePods", True)
         self._waits = None if gates.get("DisableWaitForPodsReady") else kueue.pods_ready
         self._admitted: dict[str, int] = {}
+        self._lost: dict[str, set[int]] = {}  # when admitted jobs lost pods with their node
         self._going: list[tuple[int, Node, dict[Cell, int]]] = []  # until when Kueue counts it, by queue
         self._waiting: dict[str, tuple[Node, dict[str, int]]] = {}  # what jobs without quota ask for
 
@@ -46,6 +47,9 @@ class Kueue(ClusterQuotas):
             yield from self._evicted(step, Node("queue", queue.name))
         if action == "admit":
             self._admitted[step.life.asked.name] = step.row["time"]
+            self._lost.pop(step.life.asked.name, None)
+        elif by_node(step.row):
+            self._lost.setdefault(step.life.asked.name, set()).add(step.row["time"])
         if action in ("submit", "requeue") and step.row["pod_number"] is None:
             asked = step.life.asked
             self._waiting[asked.name] = Node("queue", name or ""), asked.amounts(range(asked.pods))
@@ -101,9 +105,13 @@ class Kueue(ClusterQuotas):
         if waits is None or step.row["reason"] not in _TIMED_OUT:
             yield Broken("kueue.evicts", step.where, "nothing is evicted without a preemptor")
             return
-        due = self._admitted[step.life.asked.name] // SECOND * SECOND + waits.timeout
-        if step.row["time"] != due:
-            yield Broken("kueue.timeout", step.where, f"its time-out is at {due} us")
+        name = step.life.asked.name
+        due = {self._admitted[name] // SECOND * SECOND + waits.timeout}
+        if waits.recovery_timeout is not None:
+            due |= {time // SECOND * SECOND + waits.recovery_timeout for time in self._lost.get(name, ())}
+        if step.row["time"] not in due:
+            times = " or ".join(f"{time} us" for time in sorted(due))
+            yield Broken("kueue.timeout", step.where, f"its time-out is at {times}")
 
     def _is_drained(self, asked: Asked) -> bool:
         """Returns True if the queue of a job, or its LocalQueue, must be drained."""
