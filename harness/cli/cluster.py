@@ -13,6 +13,7 @@ import click
 from harness.base.text import aligned, counted, printable
 from harness.cli.cluster_events import events
 from harness.cli.cluster_init import init
+from harness.cli.cluster_mig import slice_lines, slices_of
 from harness.cli.cluster_room import room_lines
 from harness.cli.cluster_slurm import from_slurm
 from harness.cli.cluster_work import work_of, work_tables
@@ -152,6 +153,7 @@ def _content(cluster: Cluster) -> dict[str, Any]:
         "source": cluster.source,
         "digest": cluster.digest,
         "nodes": {"count": len(cluster.nodes), "total": dict(cluster.capacity) if cluster.nodes else {}},
+        "mig": slices_of(cluster),
         "flavors": sorted(cluster.flavors),
         "flavor_nodes": [room.to_json() for room in rooms(cluster)],
         "cluster_queues": [
@@ -230,6 +232,7 @@ def _report(content: Mapping[str, Any]) -> list[str]:
         ("resource", f"total of {counted(nodes['count'], 'node')}"),
         [(resource, _amount(resource, total)) for resource, total in sorted(nodes["total"].items())],
     )
+    lines += slice_lines(content["mig"])
     owners = [("queue", item["cohort"], item) for item in content["cluster_queues"]]
     owners += [("cohort", item["parent"], item) for item in content["cohorts"]]
     columns = list(

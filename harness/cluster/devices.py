@@ -31,15 +31,24 @@ Koordinator's: https://koordinator.sh/docs/user-manuals/fine-grained-device-sche
 """
 
 
+_MOST_DIGITS = 9
+
+
+def gpu_count(node: Node) -> int | None:
+    """The number of GPUs that a node has by its label; None without the label, or if it is no number."""
+    said = node.labels.get(GPU_COUNT, "")
+    return int(said) if said.isdecimal() and len(said) <= _MOST_DIGITS else None
+
+
 def device_count(node: Node) -> int:
     """How many devices of a node pods can share; 0 where its GPUs are only counted."""
     has = node.allocatable
     if KOORDINATOR_CORE in has:
         return has[KOORDINATOR_CORE] // SHARES[KOORDINATOR_CORE]
-    said = node.labels.get(GPU_COUNT, "")
-    if MILLI_GPU not in has or not said.isdecimal():
+    said = gpu_count(node)
+    if MILLI_GPU not in has or said is None:
         return 0
-    return min(int(said), has[MILLI_GPU] // WHOLE)
+    return min(said, has[MILLI_GPU] // WHOLE)
 
 
 def shared_amounts(count: int) -> dict[str, int]:

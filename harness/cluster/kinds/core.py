@@ -10,6 +10,7 @@ from harness.base.units import INT64_MAX, parse_duration
 from harness.cluster.devices import GPU, GPU_COUNT, shared_amounts
 from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.kinds.selectors import read_taints
+from harness.cluster.mig import partition_of
 from harness.cluster.model import (
     MOST_NODES,
     NAMESPACE_NAME,
@@ -221,10 +222,16 @@ def check_core(draft: Draft) -> None:
     for name in defaults[1:]:
         draft.priority_classes.fields(name).refuse("globalDefault", f"is true of {defaults[0]} already")
     total: dict[str, int] = {}
+    partitioned: set[str] = set()
     for name, node in draft.nodes.items():
+        fields = draft.nodes.fields(name)
+        partition = partition_of(node)
+        if partition is not None and partition.fault and fields.where not in partitioned:
+            partitioned.add(fields.where)  # a pool says it once
+            fields.fault("", partition.fault)
         for resource, amount in node.allocatable.items():
             before = total.get(resource, 0)
             total[resource] = before + amount
             if before <= INT64_MAX < total[resource]:
                 what = f"{resource} of this node and all before it is more than 64 bits can count"
-                draft.nodes.fields(name).fault("", what)
+                fields.fault("", what)

@@ -1,0 +1,203 @@
+"""MIG: GPUs that are cut into slices of fixed sizes, which nodes offer as resources named after profiles.
+
+NVIDIA's device plugin calls a slice `nvidia.com/mig-<n>g.<m>gb`: n compute slices and m GB of memory. `.me`
+has the media extensions, once a GPU. A slice is given as a whole, so kube-scheduler's counting of the
+resource decides alone. This module says how large a slice is, and whether GPUs can hold the slices of a node.
+
+Profiles and their places: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/supported-mig-profiles.html
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from harness.cluster.devices import GPU_COUNT, WHOLE, gpu_count, thousandths
+from harness.cluster.model import Node
+
+PREFIX = "nvidia.com/mig-"
+"""The beginning of the resources; the name of the profile follows."""
+
+PRODUCT = "nvidia.com/gpu.product"
+"""The node label with the model of its GPUs, as NVIDIA's feature discovery names it."""
+
+_NAME = re.compile(r"([1-9])g\.([1-9][0-9]{0,2})gb([.+]me)?")
+_SIZES: tuple[tuple[int, int], ...] = ((1, 1), (1, 2), (2, 2), (3, 4), (4, 4), (7, 8))
+_SIZES_OF_A30: tuple[tuple[int, int], ...] = ((1, 1), (2, 2), (4, 4))
+"""The compute slices and units of memory of profiles, ascending."""
+_A30 = 4
+"""The compute slices of an A30, the one model with less than seven."""
+_SINGLE = re.compile(r"-MIG-(.+)$")
+_REPLICAS = re.compile(r"nvidia\.com/(gpu|mig-.+)\.replicas")
+
+
+class Profile(NamedTuple):
+    """The size of a slice.
+
+    Attributes:
+        compute: its compute slices.
+        memory: GB.
+        media: whether it has the media extensions of its GPU.
+    """
+
+    compute: int
+    memory: int
+    media: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.compute}g.{self.memory}gb{'.me' if self.media else ''}"
+
+
+class Model(NamedTuple):
+    """A model of GPUs.
+
+    Attributes:
+        name: as NVIDIA's guide calls it.
+        compute: the compute slices of one GPU.
+        unit: GB of memory of the smallest slice.
+    """
+
+    name: str
+    compute: int
+    unit: int
+
+    @property
+    def profiles(self) -> tuple[Profile, ...]:
+        """The profiles that a GPU can be cut into, without those with media extensions."""
+        sizes = _SIZES_OF_A30 if self.compute == _A30 else _SIZES
+        return tuple(Profile(compute, units * self.unit) for compute, units in sizes)
+
+    def has(self, profile: Profile) -> bool:
+        """Whether a GPU can have a slice of this profile."""
+        most = 2 if self.compute == _A30 else 1
+        plain = profile._replace(media=False)
+        return plain in self.profiles and not (
+            profile.media and (profile.compute > most or profile.memory > most * self.unit)
+        )
+
+    def holds(self, slices: Mapping[Profile, int], gpus: int) -> bool:
+        """Whether so many GPUs can be cut into such slices.
+
+        A slice begins only at some eighths of the memory. Slices of two eighths begin at 0, 2 and 4, and at 6
+        with one compute slice. Slices of four begin at 0, and at 4 with three compute slices. The last eighth
+        takes no small slice. So a GPU has a first half of two pairs, and a second half of a pair and a rest,
+        which takes one slice of one or two eighths. It is best to place large slices first, and those of
+        three compute slices in second halves. An A30 has one half of two pairs.
+        """
+        unit, tails = self.unit, self.compute != _A30
+        count = dict.fromkeys(_SIZES, 0)
+        for profile, number in slices.items():
+            count[profile.compute, profile.memory // unit] += number
+        gpus -= count[7, 8]
+        lefts, rights = gpus - count[4, 4], gpus if tails else 0
+        in_right = min(rights, count[3, 4])
+        rights -= in_right
+        lefts -= count[3, 4] - in_right
+        pairs = 2 * lefts + rights - count[2, 2]
+        rests = min(rights, count[1, 2])
+        pairs -= count[1, 2] - rests
+        media = sum(number for profile, number in slices.items() if profile.media)
+        fits = min(gpus, lefts, pairs) >= 0 and count[1, 1] <= 2 * pairs + rights - rests
+        return fits and media <= min(gpus, lefts + rights)
+
+    def fewest(self, slices: Mapping[Profile, int]) -> int:
+        """The smallest number of GPUs that can be cut into such slices."""
+        enough = sum(slices.values())
+        least = 0
+        while least < enough:
+            middle = (least + enough) // 2
+            least, enough = (least, middle) if self.holds(slices, middle) else (middle + 1, enough)
+        return least
+
+
+_A100_40, _A100_80, _H100_80 = Model("A100-40GB", 7, 5), Model("A100-80GB", 7, 10), Model("H100-80GB", 7, 10)
+_MODELS: tuple[tuple[frozenset[str], Model], ...] = (
+    (frozenset({"A100", "40GB"}), _A100_40),
+    (frozenset({"A100", "80GB"}), _A100_80),
+    (frozenset({"H100", "80GB"}), _H100_80),
+    (frozenset({"H100", "PCIE"}), _H100_80),
+    (frozenset({"A30"}), Model("A30", _A30, 6)),
+)
+"""The words of a product's name -> its model."""
+
+MODELS = tuple(dict.fromkeys(model for _, model in _MODELS))
+
+
+class Partition(NamedTuple):
+    """The slices of a node.
+
+    Attributes:
+        slices: resource -> how many it offers.
+        model: the model of its GPUs; None if it is not known.
+        gpus: how many GPUs are cut into slices; None if it is not known.
+        unknown: why the GPUs are not known; empty if they are.
+    """
+
+    slices: Mapping[str, int]
+    model: Model | None = None
+    gpus: int | None = None
+    unknown: str = ""
+
+    @property
+    def needs(self) -> int:
+        """The smallest number of GPUs that can have these slices; 0 if their model is not known."""
+        if self.model is None:
+            return 0
+        sizes = {profile: number for name, number in self.slices.items() if (profile := profile_of(name))}
+        return self.model.fewest(sizes)
+
+    @property
+    def fault(self) -> str:
+        """What is wrong if the GPUs of the node cannot have these slices; else empty."""
+        if self.model is None or self.gpus is None or self.needs <= self.gpus:
+            return ""
+        slices = ", ".join(f"{number} of {name}" for name, number in sorted(self.slices.items()))
+        return (
+            f"{slices}: such slices need {self.needs} {self.model.name} GPUs, and {self.gpus} are there "
+            f"for them (label {GPU_COUNT}, without the GPUs that pods have as a whole); correct the amounts "
+            "or the label"
+        )
+
+
+def profile_of(resource: str) -> Profile | None:
+    """Returns the profile that a resource is named after; None for other resources and forms of names."""
+    return _profile(resource.removeprefix(PREFIX)) if resource.startswith(PREFIX) else None
+
+
+def _profile(name: str) -> Profile | None:
+    found = _NAME.fullmatch(name)
+    return Profile(int(found[1]), int(found[2]), bool(found[3])) if found else None
+
+
+def single_profile(node: Node) -> Profile | None:
+    """Returns the profile of what a node offers as `nvidia.com/gpu`, if slices are (strategy `single`)."""
+    found = _SINGLE.search(node.labels.get(PRODUCT, ""))
+    return _profile(found[1]) if found else None
+
+
+def partition_of(node: Node) -> Partition | None:
+    """Returns the slices of a node with what is known of its GPUs; None if it offers no slices."""
+    slices = {name: number for name, number in node.allocatable.items() if number and name.startswith(PREFIX)}
+    if not slices:
+        return None
+    product = node.labels.get(PRODUCT)
+    if product is None:
+        return Partition(slices, unknown=f"the label {PRODUCT} is missing")
+    if single_profile(node):
+        return Partition(slices, unknown=f"{GPU_COUNT} counts slices of {product}, not GPUs")
+    words = frozenset(product.upper().split("-"))
+    model = next((model for each, model in _MODELS if each <= words), None)
+    if model is None:
+        known = ", ".join(model.name for model in MODELS)
+        return Partition(slices, unknown=f"profiles are known of {known}, not of {product}")
+    for name in sorted(slices):
+        profile = profile_of(name)
+        if profile is None or not model.has(profile):
+            return Partition(slices, unknown=f"{name} is no profile of {model.name} that is known")
+    if any(_REPLICAS.fullmatch(name) and said not in ("0", "1") for name, said in node.labels.items()):
+        return Partition(slices, unknown="a label says that slices or GPUs are shared in time")
+    count = gpu_count(node)
+    if count is None:
+        return Partition(slices, model, unknown=f"the label {GPU_COUNT} is missing or no number")
+    return Partition(slices, model, max(0, count - thousandths(node.allocatable) // WHOLE))
