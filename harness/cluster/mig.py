@@ -16,6 +16,9 @@ from typing import NamedTuple
 from harness.cluster.devices import GPU_COUNT, WHOLE, gpu_count, thousandths
 from harness.cluster.model import Node
 
+SLICES = "nvidia.com/mig"
+"""Stands for all slices together in metrics, in compute slices; no node offers it."""
+
 PREFIX = "nvidia.com/mig-"
 """The beginning of the resources; the name of the profile follows."""
 

@@ -219,18 +219,19 @@ class Run:
             self.epochs, lambda cluster: cluster["queues"].get(quota, {}).get("nominal", {}).get(resource)
         )
 
-    def capacity_time(self, resource: str, window: Window) -> int | None:
+    def capacity_time(self, resource: str, window: Window, lacking: int | None = None) -> int | None:
         """Returns the capacity of a resource integrated over a window; None if it is unlimited at any time.
 
         Args:
             resource: the resource.
             window: the window.
+            lacking: the capacity while the cluster names none; by default it is unlimited then.
         """
         total, until = 0, window.end
         for begin, cluster in reversed(self.epochs):
             since = max(begin, window.start)
             if since < until or begin <= window.start:
-                capacity = cluster["capacity"].get(resource)
+                capacity = cluster["capacity"].get(resource, lacking)
                 if capacity is None:
                     return None
                 total += capacity * (until - since)

@@ -76,3 +76,10 @@ def test_runs_without_devices_have_no_such_figure(measured: Measured) -> None:
     value = measured(job("a", 600), cluster=yaml.safe_dump(counted), plugin="none")
     with pytest.raises(KeyError):
         value("fragmentation.fgd", resource=MILLI)
+
+
+def test_the_default_request_of_processors_is_no_need_where_no_job_asks_for_any(measured: Measured) -> None:
+    """Runs keep what jobs ask for, so that such a run does not say what processors nodes have."""
+    jobs = [{"job_id": name, "duration": 10, f"request.{MILLI}": 600} for name in ("a", "b")]
+    value = measured(*jobs, cluster=pool(1, 2), plugin="none", until="10s")
+    assert value("fragmentation.fgd", resource=MILLI) == pytest.approx(800 / 2000)

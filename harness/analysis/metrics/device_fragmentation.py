@@ -1,22 +1,28 @@
 """FGD's fragmentation over time, of runs whose pods have devices: what is free and of no use to usual pods.
 
 The measure is that of `harness.models.kube.placement.fragmentation`. Usual pods are all pods of the run. A
-run does not keep which models pods need, so every pod may run everywhere.
+run does not keep which models pods need, so every pod may run everywhere. Slices of GPUs (MIG) are devices
+of fixed sizes: the fragments that a pod leaves are slices of profiles that it does not ask for.
 """
 
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from itertools import chain
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, zip_longest
+from operator import le
+from typing import TypeAlias
 
 import polars as pl
 
 from harness.analysis.metrics.pod_sizes import PodSizes, pod_sizes
+from harness.analysis.metrics.utilization import capacity_of_slices
 from harness.base.arrays import NEVER, numbers
-from harness.cluster.devices import SHARES, WHOLE, thousandths
+from harness.cluster.devices import MILLI_GPU, SHARES, WHOLE, thousandths
 from harness.cluster.kinds.pods import DEFAULT_CPU, PodSpec
+from harness.cluster.mig import SLICES, profile_of
 from harness.cluster.model import Node, frozen
 from harness.models.kube.devices import ask_of
 from harness.models.kube.placement.fragmentation import Fragmentation, Usual
@@ -26,18 +32,31 @@ from harness.runs.run import Run
 _ANYWHERE = Node("any", frozen({}))
 _COLUMNS = ("time", "job", "pod_number", "action", "node", "detail")
 _OVER = ("finish", "gone")
+_MOST_KNOWN = 200_000
+"""How many states of nodes are remembered."""
+
+_Pods: TypeAlias = Counter[tuple[int, tuple[tuple[str, int], ...]]]
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """The part of the GPUs' capacity that was fragments; nothing of runs in which no pod has devices."""
+    """The part of the GPUs' capacity that was fragments, of shared GPUs and of slices.
+
+    There is nothing of runs in which no pod has devices, and of those in which none asks for slices.
+    """
     resource = next((each for each in run.resources if each in SHARES), None)
-    if resource is None or not _names_devices(run):
-        return
-    whole = run.capacity_time(resource, window)
-    if whole:
-        lost, pods = _lost(run, window)
-        share = lost * SHARES[resource] / (pods * WHOLE * whole)
-        yield Measurement("fragmentation.fgd", share, SHARE, "lower", resource=resource)
+    if resource is not None and _names_devices(run):
+        whole = run.capacity_time(resource, window)
+        if whole:
+            lost, pods = _lost(run, window, _Shares)
+            share = lost * SHARES[resource] / (pods * WHOLE * whole)
+            yield Measurement("fragmentation.fgd", share, SHARE, "lower", resource=resource)
+    if any(map(profile_of, run.resources)) and run.info["cluster"].get("allocatable"):
+        whole = capacity_of_slices(run, window)
+        if whole:
+            lost, pods = _lost(run, window, _Slices)
+            others = whole - (capacity_of_slices(run, window, run.resources) or 0)
+            share = (lost + pods * others) / (pods * whole)
+            yield Measurement("fragmentation.fgd", share, SHARE, "lower", resource=SLICES)
 
 
 def _names_devices(run: Run) -> bool:
@@ -45,14 +64,90 @@ def _names_devices(run: Run) -> bool:
     return any(each["detail"].str.contains('"devices"', literal=True).any() for each in batches)
 
 
-def _lost(run: Run, window: Window) -> tuple[int, int]:
+class _Shares:
+    """The fragments of GPUs that pods share: what each device of a node has left, in thousandths.
+
+    Args:
+        pods: the least that pods ask for of processors, with all that they ask for -> how many they are.
+    """
+
+    def __init__(self, pods: _Pods) -> None:
+        counts: Counter[tuple[int, int]] = Counter()
+        for (cpu, asked), count in pods.items():
+            counts[cpu, thousandths(dict(asked))] += count
+        self._usual = Fragmentation(
+            Usual(count, cpu, ask_of({MILLI_GPU: amount}), PodSpec())
+            for (cpu, amount), count in counts.items()
+        )
+        self.total = self._usual.total
+
+    def has(self, amounts: Mapping[str, int]) -> list[int]:
+        """What a node without pods has."""
+        return [WHOLE] * (thousandths(amounts) // WHOLE)
+
+    def takes(self, asked: Mapping[str, int], devices: Sequence[int]) -> dict[int, int]:
+        """What a pod takes of which device."""
+        amount = thousandths(asked)
+        return dict.fromkeys(devices, amount if amount % WHOLE else WHOLE)
+
+    def of(self, cpu: int, left: Sequence[int]) -> int:
+        """The fragments of a node, summed up over pods."""
+        return self._usual.of(_ANYWHERE, cpu, [max(0, each) for each in left])
+
+
+class _Slices:
+    """The fragments of GPUs that are cut into slices: how many of each profile a node has left.
+
+    For a pod that fits, slices of other profiles are fragments, since it cannot have them.
+
+    Args:
+        pods: the least that pods ask for of processors, with all that they ask for -> how many they are.
+    """
+
+    def __init__(self, pods: _Pods) -> None:
+        names = sorted({name for _, asked in pods for name, _ in asked if profile_of(name)})
+        self._compute = {name: profile.compute for name in names if (profile := profile_of(name))}
+        counts: Counter[tuple[int, tuple[int, ...]]] = Counter()
+        for (cpu, asked), count in pods.items():
+            amounts = dict(asked)
+            counts[cpu, tuple(amounts.get(name, 0) for name in names)] += count
+        self._pods = counts
+        self.total = counts.total() or 1
+        self._cpus = sorted({least for least, _ in counts})
+        self._known: dict[tuple[int, tuple[int, ...]], int] = {}
+
+    def has(self, amounts: Mapping[str, int]) -> list[int]:
+        """What a node without pods has."""
+        return [amounts.get(name, 0) for name in self._compute]
+
+    def takes(self, asked: Mapping[str, int], devices: Sequence[int]) -> dict[int, int]:
+        """What a pod takes of which profile."""
+        return {at: asked[name] for at, name in enumerate(self._compute) if asked.get(name)}
+
+    def of(self, cpu: int, left: Sequence[int]) -> int:
+        """The fragments of a node in compute slices, summed up over pods."""
+        key = bisect_right(self._cpus, cpu), tuple(left)
+        if (known := self._known.get(key)) is not None:
+            return known
+        free = [max(0, each) * compute for each, compute in zip(left, self._compute.values(), strict=True)]
+        found = sum(free) * self._pods.total()
+        for (least, asked), count in self._pods.items():
+            if least <= cpu and all(map(le, asked, left)):
+                found -= count * sum(each for each, amount in zip(free, asked, strict=True) if amount)
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        self._known[key] = found
+        return found
+
+
+def _lost(run: Run, window: Window, kind: type[_Shares | _Slices]) -> tuple[int, int]:
     """The fragments, summed up over time and usual pods, and how many pods these are."""
     sizes = pod_sizes(run)
     asked = [
         {name: int(amount[size]) for name, amount in zip(run.resources, sizes.each, strict=True)}
         for size in range(len(sizes.each[0]))
     ]
-    usual = Fragmentation(_usual(sizes, asked))
+    usual = kind(_pods(sizes, asked))
     nodes = _Nodes(run, usual)
     lost, since = 0, window.start
     for batch in run.batches("decisions", _COLUMNS):
@@ -80,18 +175,18 @@ def _lost(run: Run, window: Window) -> tuple[int, int]:
     return lost, usual.total
 
 
-def _usual(sizes: PodSizes, asked: list[dict[str, int]]) -> Iterator[Usual]:
-    """All pods of a run, those together that ask for the same processors and devices."""
-    counts: Counter[tuple[int, int]] = Counter()
+def _pods(sizes: PodSizes, asked: list[dict[str, int]]) -> _Pods:
+    """All pods of a run, those together that ask for the same."""
+    counts: _Pods = Counter()
     for job, pods in enumerate(sizes.pods.tolist()):
         parts = (
             [(each.size, each.pods) for each in sizes.unequal[job]] if job in sizes.unequal else [(job, pods)]
         )
         for size, count in parts:
             amounts = asked[size]
-            counts[amounts.get("cpu", 0) or DEFAULT_CPU, thousandths(amounts)] += count
-    for (cpu, amount), count in counts.items():
-        yield Usual(count, cpu, ask_of({"nvidia.com/gpu-milli": amount}), PodSpec())
+            least = (amounts["cpu"] or DEFAULT_CPU) if "cpu" in amounts else 0
+            counts[least, tuple(amounts.items())] += count
+    return counts
 
 
 class _Nodes:
@@ -105,7 +200,7 @@ class _Nodes:
         fragments: summed up over usual pods.
     """
 
-    def __init__(self, run: Run, usual: Fragmentation) -> None:
+    def __init__(self, run: Run, usual: _Shares | _Slices) -> None:
         pools = run.info["cluster"].get("allocatable", [])
         self._usual = usual
         self._amounts: dict[str, Mapping[str, int]] = {
@@ -114,8 +209,8 @@ class _Nodes:
         self._others: Mapping[str, int] = next((pool["amounts"] for pool in pools if "nodes" not in pool), {})
         self._left: dict[str, tuple[int, list[int]]] = {}
         self._parts: dict[str, int] = {}  # the fragments of each node that was looked at
-        self._held: dict[int, dict[int, tuple[str, int, tuple[int, ...], int]]] = {}
-        self.fragments = sum(pool["count"] * usual.of(_ANYWHERE, *_empty(pool["amounts"])) for pool in pools)
+        self._held: dict[int, dict[int, tuple[str, int, Mapping[int, int]]]] = {}
+        self.fragments = sum(pool["count"] * usual.of(*self._empty(pool["amounts"])) for pool in pools)
         self._events = [
             (event["at_us"], name, before or {}, after or {})
             for event in run.info["cluster"].get("events", ())
@@ -130,52 +225,46 @@ class _Nodes:
             yield self._events[-1][0]
             _, name, before, after = self._events.pop()
             cpu, devices = self._of(name)
-            had, has = (thousandths(amounts) // WHOLE for amounts in (before, after))
-            more = max(len(devices), has)
-            changed = [
-                (devices[each] if each < len(devices) else 0) + WHOLE * ((each < has) - (each < had))
-                for each in range(more)
-            ]
+            had, has = self._usual.has(before), self._usual.has(after)
+            changed = [left + new - old for left, new, old in zip_longest(devices, has, had, fillvalue=0)]
             self._become(name, cpu + after.get("cpu", 0) - before.get("cpu", 0), changed)
 
     def bind(
         self, pod: tuple[int, int], name: str, asked: Mapping[str, int], devices: tuple[int, ...]
     ) -> None:
         """A pod is on a node from now on."""
-        amount = thousandths(asked)
-        share = amount if amount % WHOLE else WHOLE
-        self._held.setdefault(pod[0], {})[pod[1]] = name, asked.get("cpu", 0), devices, share
-        self._move(name, -asked.get("cpu", 0), devices, -share)
+        takes = self._usual.takes(asked, devices)
+        self._held.setdefault(pod[0], {})[pod[1]] = name, asked.get("cpu", 0), takes
+        self._move(name, -1, asked.get("cpu", 0), takes)
 
     def free(self, job: int, pod: int | None) -> None:
         """A pod of a job is gone; all that are there where it is not said which."""
         held = self._held.get(job, {})
         for each in list(held) if pod is None else [pod]:
             if each in held:
-                name, cpu, devices, share = held.pop(each)
-                self._move(name, cpu, devices, share)
+                name, cpu, takes = held.pop(each)
+                self._move(name, 1, cpu, takes)
 
-    def _move(self, name: str, cpu: int, devices: tuple[int, ...], share: int) -> None:
+    def _move(self, name: str, sign: int, cpu: int, takes: Mapping[int, int]) -> None:
         left, has = self._of(name)
         changed = list(has)
-        changed += [0] * (1 + max(devices, default=-1) - len(changed))
-        for device in devices:
-            changed[device] += share
-        self._become(name, left + cpu, changed)
+        changed += [0] * (1 + max(takes, default=-1) - len(changed))
+        for device, amount in takes.items():
+            changed[device] += sign * amount
+        self._become(name, left + sign * cpu, changed)
 
     def _of(self, name: str) -> tuple[int, list[int]]:
         known = self._left.get(name)
         if known is None:
-            known = self._left[name] = _empty(self._amounts.get(name, self._others))
-            self._parts[name] = self._usual.of(_ANYWHERE, *known)
+            known = self._left[name] = self._empty(self._amounts.get(name, self._others))
+            self._parts[name] = self._usual.of(*known)
         return known
 
     def _become(self, name: str, cpu: int, devices: list[int]) -> None:
-        part = self._usual.of(_ANYWHERE, cpu, [max(0, left) for left in devices])
+        part = self._usual.of(cpu, devices)
         self.fragments += part - self._parts[name]
         self._parts[name], self._left[name] = part, (cpu, devices)
 
-
-def _empty(amounts: Mapping[str, int]) -> tuple[int, list[int]]:
-    """What is left of processors and devices of a node without pods."""
-    return amounts.get("cpu", 0), [WHOLE] * (thousandths(amounts) // WHOLE)
+    def _empty(self, amounts: Mapping[str, int]) -> tuple[int, list[int]]:
+        """What is left of processors and devices of a node without pods."""
+        return amounts.get("cpu", 0), self._usual.has(amounts)

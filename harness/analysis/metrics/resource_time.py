@@ -88,6 +88,16 @@ def resource_times(
     return _resource_times(run, window, until or window.end, only)
 
 
+def weighted(times: Sequence[ResourceTime], weights: Sequence[int]) -> ResourceTime:
+    """The sum of the uses of several resources, each times a weight; unknown where a part is unknown."""
+    some = [(time, weight) for time, weight in zip(times, weights, strict=True) if weight]
+    columns = zip(*(time for time, _ in some), strict=True)
+    return ResourceTime._make(
+        None if None in column else sum(part * weight for part, (_, weight) in zip(column, some, strict=True))
+        for column in columns
+    )
+
+
 @once
 def _of_every_job(run: Run, window: Window, until: int) -> Mapping[str, Sequence[ResourceTime]]:
     return _resource_times(run, window, until, None)

@@ -1,17 +1,19 @@
 """Utilization: the amounts allocated, their use, the useful part, and the amounts that wait.
 
 The values of queues and users are parts of the whole cluster's capacity, so that they add up to all. Their
-values of demand refer to their own requests.
+values of demand refer to their own requests. Slices of GPUs (MIG) of all profiles have values together too,
+in compute slices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import polars as pl
 
-from harness.analysis.metrics.resource_time import ResourceTime, resource_times
+from harness.analysis.metrics.resource_time import ResourceTime, resource_times, weighted
 from harness.base.units import unit_of
+from harness.cluster.mig import SLICES, profile_of
 from harness.plugins.measurement import SHARE, Measurement, Window, resource_hours
 from harness.plugins.scopes import ALL
 from harness.runs.run import Run
@@ -35,15 +37,41 @@ def measure(
         only: whether each job of the run counts in what is asked for; all of them by default.
     """
     span = window.end - window.start
+    wholes = {resource: run.capacity_time(resource, window) for resource in run.resources}
+    slices = [profile.compute if (profile := profile_of(each)) else 0 for each in run.resources]
+    if any(slices):
+        wholes[SLICES] = capacity_of_slices(run, window)
     for scope, times in resource_times(run, window, until, only).items():
-        for resource, time in zip(run.resources, times, strict=True):
-            whole = run.capacity_time(resource, window)
+        together = [weighted(times, slices)] if any(slices) else []
+        for (resource, whole), time in zip(wholes.items(), (*times, *together), strict=True):
             yield from _of(time, whole, scope, resource)
             if scope == ALL:
                 yield resource_hours(f"utilization.capacity{HOURS}", whole, resource, better="")
                 unit = unit_of(resource)
                 backlog = time.pending / (span * unit.size) if span else None
                 yield Measurement("backlog", backlog, unit.name, "lower", resource=resource)
+
+
+def capacity_of_slices(run: Run, window: Window, of: Collection[str] | None = None) -> int | None:
+    """The compute slices of all slices that the cluster has, over a window, in slice-microseconds.
+
+    Args:
+        run: the run.
+        window: the window.
+        of: the resources that count; by default also profiles that no job asks for.
+
+    Returns:
+        None if there are unlimited slices of a profile that jobs ask for.
+    """
+    known = {name for _, cluster in run.epochs for name in cluster["capacity"]}.union(run.resources)
+    total = 0
+    for resource in sorted(known if of is None else of):
+        if (profile := profile_of(resource)) is not None:
+            lacking = None if resource in run.resources else 0
+            if (whole := run.capacity_time(resource, window, lacking)) is None:
+                return None
+            total += profile.compute * whole
+    return total
 
 
 def _of(time: ResourceTime, whole: int | None, scope: str, resource: str) -> Iterator[Measurement]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from math import isclose
 from typing import Any
 
@@ -11,6 +12,9 @@ from harness.testing.checks.facts import Broken, Facts
 from harness.testing.checks.history import History
 from harness.testing.checks.life import Life
 from harness.trace.schema import REQUEST
+
+_SLICE = re.compile(r"nvidia\.com/mig-([1-9])g\.[1-9][0-9]{0,2}gb([.+]me)?$")
+"""A slice of a GPU, with its compute slices."""
 
 
 def check_tables(history: History) -> Iterator[Broken]:
@@ -111,6 +115,7 @@ def _identity(facts: Facts) -> Iterator[Broken]:
         if row["scope"] == "all"
     }
     stints = run.micros("stints").collect().to_dicts()
+    slices: dict[str, int] = {}
     for resource in run.resources:
         allocated, level, since = 0, dict[str, int](), facts.start
         for row in timeline:
@@ -129,12 +134,23 @@ def _identity(facts: Facts) -> Iterator[Broken]:
         if sum(parts.values()) != allocated:
             what = f"allocated is {allocated}, and {parts} are {sum(parts.values())} together"
             yield Broken("identity.allocated", f"{resource} over the run", what)
+        compute = int(found[1]) if (found := _SLICE.match(resource)) else 0
         for name, part in {"allocated": allocated, **parts}.items():
-            said = metrics.get((f"utilization.{name}.hours", resource))
-            hours = part / (HOUR * unit_of(resource).size)
-            if said is not None and not isclose(said, hours, rel_tol=1e-9):
-                what = f"is {said}, by stints and timeline {hours}"
-                yield Broken("identity.metrics", f"utilization.{name}.hours of {resource}", what)
+            yield from _hours(metrics, name, resource, part)
+            if compute:
+                slices[name] = slices.get(name, 0) + compute * part
+    for name, part in slices.items():
+        yield from _hours(metrics, name, "nvidia.com/mig", part)
+
+
+def _hours(
+    metrics: Mapping[tuple[str, str | None], float | None], name: str, resource: str, part: int
+) -> Iterator[Broken]:
+    said = metrics.get((f"utilization.{name}.hours", resource))
+    hours = part / (HOUR * unit_of(resource).size)
+    if said is not None and not isclose(said, hours, rel_tol=1e-9):
+        what = f"is {said}, by stints and timeline {hours}"
+        yield Broken("identity.metrics", f"utilization.{name}.hours of {resource}", what)
 
 
 def _outcome(facts: Facts, history: History) -> Iterator[Broken]:
