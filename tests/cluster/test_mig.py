@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -311,6 +312,22 @@ def test_gpus_of_the_strategy_single_are_slices() -> None:
         "nvidia.com/gpu of n0 and 1 more node counts slices 3g.20gb, not GPUs (strategy single)"
         in result.stdout
     )
+
+
+def test_the_page_shows_what_the_check_says() -> None:
+    """The table of docs/shared-gpus.md, and the partition that the page says would be refused."""
+    root = Path(__file__).parents[2]
+    example = root / "docs" / "examples" / "mig.yaml"
+    page = (root / "docs" / "shared-gpus.md").read_text(encoding="utf-8")
+    table = page.split("```text\n")[1].split("```")[0]
+    assert table in CliRunner().invoke(cluster, ["check", str(example)]).stdout
+    text = example.read_text(encoding="utf-8")
+    more = yaml.safe_load(text.replace("mig-3g.20gb: 3", "mig-3g.20gb: 4"))
+    assert "need 4 A100-40GB GPUs, and 3 are there" in refused(more)
+    shown = yaml.safe_load(page.split("## MIG")[1].split("of its own:\n\n")[1].split("\n\nA pod asks")[0])
+    same = yaml.safe_load(text)
+    for key in ("nvidia.com/mig-1g.5gb", "nvidia.com/mig-3g.20gb", "nvidia.com/gpu"):
+        assert shown["spec"]["template"]["allocatable"][key] == same["spec"]["template"]["allocatable"][key]
 
 
 def _names() -> Iterator[str]:

@@ -86,6 +86,10 @@ def priority_class(value: int, name: str, **more: Any) -> dict[str, Any]:
     return {**head, "value": value, **more}
 
 
+SLICED = {
+    **node(**{"nvidia.com/gpu.product": "NVIDIA-A30", "nvidia.com/gpu.count": "1"}),
+    "status": {"allocatable": {"nvidia.com/mig-1g.6gb": 5}},
+}
 FLAVOR = of("ResourceFlavor", name="f")
 CONFIGURATION = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration"}
 POOL = {"apiVersion": "harness/v1", "kind": "NodePool", "metadata": {"name": "p"}}
@@ -97,6 +101,7 @@ PARENT = {"is-parent": "true"}
 @pytest.mark.parametrize(
     ("promise", "manifests", "fault"),
     [
+        ("that the node's GPUs cannot be cut into", [SLICED], "such slices need 2 A30 GPUs, and 1 are there"),
         ("a value of the wrong type", [{**POOL, "spec": {"count": "x"}}], "spec.count: must be a whole"),
         ("a negative quantity", [FLAVOR, queue(offer("nominalQuota: -1"))], "-1 must not be negative"),
         ("an object that is given twice", [FLAVOR, FLAVOR], "ResourceFlavor f: is given twice"),

@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 import harness
+from harness.cluster.devices import GPU
+from harness.cluster.mig import SLICES
 from harness.plugins import load
 from harness.runs.run import Run
 from harness.testing.checks import check_run
 from harness.testing.worlds import PLUGINS as POLICIES
 from harness.testing.worlds import World, random_world
+from harness.trace.schema import REQUEST
 
 PLUGINS = load(block=["metrics"])
 SEEDS = (11, 12, 16, 31, 36, 44)
 """Worlds in which many pods ask for GPUs."""
+SLICE = "nvidia.com/mig-3g.20gb"
 
 
 def bound_to_devices(run: Run) -> int:
     """How many bindings name devices."""
     rows = run.micros("decisions").collect().to_dicts()
     return sum("devices" in json.loads(row["detail"] or "{}") for row in rows if row["action"] == "bind")
+
+
+def decided(run: Run) -> list[str]:
+    """The rows of its decisions as texts."""
+    return [json.dumps(row) for row in run.micros("decisions").collect().to_dicts()]
 
 
 def backfilled(world: World, folder: Path, algorithm: str) -> Run:
@@ -92,3 +102,26 @@ def test_the_checker_finds_pods_on_the_wrong_devices(said: str, rule: str, tmp_p
     run = world.replay("none", tmp_path, plugins=PLUGINS)
     found = check_run(Changed(run, pl.lit(said)), world.cluster, world.trace)
     assert rule in {each.rule for each in found}
+
+
+@pytest.mark.parametrize("seed", SEEDS[:3])
+def test_slices_are_given_exactly_as_any_counted_resource(seed: int, tmp_path: Path) -> None:
+    """A world whose GPUs are slices by their name has the same decisions, and sums of slices in metrics."""
+    world = random_world(seed, node_events=seed % 2 == 1)
+    text = json.dumps(world.manifests)
+    sliced = replace(
+        world,
+        frame=world.frame.rename({f"{REQUEST}{GPU}": f"{REQUEST}{SLICE}"}),
+        manifests=json.loads(text.replace(f'"{GPU}"', f'"{SLICE}"')),
+    )
+    for number, plugin in enumerate(POLICIES):
+        plain = world.replay(plugin, tmp_path / f"{number}", plugins=PLUGINS)
+        run = sliced.replay(plugin, tmp_path / f"{number}s")
+        assert check_run(run, cluster_of(sliced, run), sliced.trace) == []
+        assert decided(run) == [row.replace(GPU, SLICE) for row in decided(plain)]
+        values = {
+            row["resource"]: row["value"]
+            for row in run.metrics.iter_rows(named=True)
+            if row["metric"] == "utilization.allocated.hours" and row["scope"] == "all"
+        }
+        assert values[SLICES] == pytest.approx(3 * values[SLICE])

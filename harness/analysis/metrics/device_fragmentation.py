@@ -86,7 +86,7 @@ class _Shares:
         return [WHOLE] * (thousandths(amounts) // WHOLE)
 
     def takes(self, asked: Mapping[str, int], devices: Sequence[int]) -> dict[int, int]:
-        """What a pod takes of which device."""
+        """Device -> the amount of it that a pod takes."""
         amount = thousandths(asked)
         return dict.fromkeys(devices, amount if amount % WHOLE else WHOLE)
 
@@ -121,7 +121,7 @@ class _Slices:
         return [amounts.get(name, 0) for name in self._compute]
 
     def takes(self, asked: Mapping[str, int], devices: Sequence[int]) -> dict[int, int]:
-        """What a pod takes of which profile."""
+        """Number of a profile -> the slices of it that a pod takes."""
         return {at: asked[name] for at, name in enumerate(self._compute) if asked.get(name)}
 
     def of(self, cpu: int, left: Sequence[int]) -> int:
