@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.cluster.model import Node
+from harness.cluster.model import Node, frozen
 
 GPU = "nvidia.com/gpu"
 MILLI_GPU = "nvidia.com/gpu-milli"
@@ -18,16 +18,22 @@ WHOLE = 1000
 
 KOORDINATOR_CORE = "koordinator.sh/gpu-core"
 
+ALIBABA_COUNT = "alibabacloud.com/gpu-count"
+ALIBABA_MILLI = "alibabacloud.com/gpu-milli"
+
 SHARES: Mapping[str, int] = {
     GPU: 1,
     MILLI_GPU: WHOLE,
     "koordinator.sh/gpu": 100,
     KOORDINATOR_CORE: 100,
     "koordinator.sh/gpu-memory-ratio": 100,
+    ALIBABA_COUNT: 1,
+    ALIBABA_MILLI: WHOLE,
 }
 """Resource -> how much of it is one device.
 
 Koordinator's: https://koordinator.sh/docs/user-manuals/fine-grained-device-scheduling/
+Alibaba's: https://github.com/hkust-adsl/kubernetes-scheduler-simulator (open-gpu-share/utils/const.go)
 """
 
 
@@ -45,6 +51,8 @@ def device_count(node: Node) -> int:
     has = node.allocatable
     if KOORDINATOR_CORE in has:
         return has[KOORDINATOR_CORE] // SHARES[KOORDINATOR_CORE]
+    if ALIBABA_COUNT in has and ALIBABA_MILLI in has:
+        return min(has[ALIBABA_COUNT], has[ALIBABA_MILLI] // WHOLE)
     said = gpu_count(node)
     if MILLI_GPU not in has or said is None:
         return 0
@@ -54,6 +62,13 @@ def device_count(node: Node) -> int:
 def shared_amounts(count: int) -> dict[str, int]:
     """What a node offers that has so many GPUs which can be shared."""
     return {GPU: count, MILLI_GPU: WHOLE * count}
+
+
+def of_all_devices(allocatable: Mapping[str, int]) -> Mapping[str, int]:
+    """Returns what a node offers, with Alibaba's thousandths of all its GPUs if it names those of one GPU."""
+    if allocatable.get(ALIBABA_MILLI) != WHOLE or ALIBABA_COUNT not in allocatable:
+        return allocatable
+    return frozen({**allocatable, ALIBABA_MILLI: WHOLE * allocatable[ALIBABA_COUNT]})
 
 
 def thousandths(amounts: Mapping[str, int]) -> int:

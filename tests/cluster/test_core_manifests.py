@@ -157,6 +157,45 @@ def test_a_pool_with_devices_offers_shares_of_its_gpus() -> None:
         assert cluster_from(manifests, "test").nodes["p-0"] == Node("p-0", amounts, labels)
 
 
+def test_alibabas_thousandths_of_one_gpu_are_those_of_all() -> None:
+    """The published manifests of openb name those of one GPU on every node; amounts above that stay."""
+    count, milli = "alibabacloud.com/gpu-count", "alibabacloud.com/gpu-milli"
+    for said in ("1000", "2000"):
+        amounts = {"cpu": "2", count: "2", milli: said}
+        manifest = NODE | {"metadata": {"name": "n"}, "status": {"allocatable": amounts}}
+        template = {"allocatable": amounts}
+        for found in (manifest, pool(count=1, template=template)):
+            (node,) = cluster_from([found], "test").nodes.values()
+            assert node.allocatable == {"cpu": 2000, count: 2, milli: 2000}
+
+
+def test_gpu_memory_of_a_node_is_warned_of() -> None:
+    """Its GPUs are not told apart; a pod's annotation or label asks for nothing."""
+    said = " ".join(
+        cluster_from(
+            [
+                NODE | {"status": {"allocatable": {"cpu": 1, "aliyun.com/gpu-mem": 28}}},
+                {
+                    "apiVersion": "v1",
+                    "kind": "Pod",
+                    "metadata": {
+                        "name": "a",
+                        "labels": {"aliyun.com/gpu-count": "2"},
+                        "annotations": {"alibabacloud.com/gpu-milli": "460"},
+                    },
+                    "spec": {"containers": [{"name": "c"}]},
+                },
+            ],
+            "test",
+        ).warnings
+    )
+    assert "aliyun.com/gpu-mem is not modelled: the memory of all GPUs of a node is one sum" in said
+    assert (
+        "alibabacloud.com/gpu-milli is not modelled: a pod has a share of a GPU only if it requests" in said
+    )
+    assert "aliyun.com/gpu-count is not modelled: GPU memory that a pod requests may be that of any" in said
+
+
 def test_only_gpus_are_devices_of_a_pool() -> None:
     """Nothing is known of shares of others."""
     template = {"allocatable": {"cpu": 1}, "devices": {"amd.com/gpu": 8}}

@@ -21,8 +21,12 @@ _OF_CONDITIONS = tuple(
     f"status.conditions[].{name}" for name in ("lastHeartbeatTime", "lastTransitionTime", "message", "reason")
 )
 
+_GPU_MEMORY = "{aliyun.com/gpu-mem}"
+_ONE_SUM = "the memory of all GPUs of a node is one sum, so that pods may get more of one GPU than it has"
+
 _STATUS: list[Row] = [
     *modelled("status.allocatable{}", "status.capacity{}"),
+    *assumed(_ONE_SUM, f"status.allocatable{_GPU_MEMORY}"),
     *modelled("status.conditions[].type", "status.conditions[].status"),
     *harmless("the time and the wording of a condition do not count", *_OF_CONDITIONS),
     *harmless("the images of jobs are unknown, so no node is preferred for them", "status.images"),
@@ -66,6 +70,11 @@ NODE_POOL = Coverage(
         "spec.template.devices{}",
         "spec.template.status.allocatable{}",
         "spec.template.status.capacity{}",
+    ),
+    assumed(
+        _ONE_SUM,
+        f"spec.template.allocatable{_GPU_MEMORY}",
+        f"spec.template.status.allocatable{_GPU_MEMORY}",
     ),
 )
 

@@ -211,6 +211,17 @@ _KOORDINATORS: list[Row] = [
     ),
 ]
 
+_SHARES_OF_GPUS: list[Row] = [
+    *assumed(
+        "a pod has a share of a GPU only if it requests a resource, such as alibabacloud.com/gpu-milli",
+        "metadata.annotations{alibabacloud.com/gpu-*}",
+    ),
+    *assumed(
+        "GPU memory that a pod requests may be that of any number of GPUs",
+        "metadata.labels{aliyun.com/gpu-count}",
+    ),
+]
+
 POD = Coverage(
     metadata(
         namespaced=True,
@@ -221,6 +232,7 @@ POD = Coverage(
     OWNERS,
     modelled("metadata.annotations{kueue.x-k8s.io/workload}"),
     _KOORDINATORS,
+    _SHARES_OF_GPUS,
     modelled(*(f"metadata.annotations{{{name}}}" for name in TOPOLOGY_ANNOTATIONS)),
     below("spec", SPEC),
     modelled(

@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.base.errors import InputError
 from harness.base.units import INT64_MAX, parse_duration
-from harness.cluster.devices import GPU, GPU_COUNT, shared_amounts
+from harness.cluster.devices import GPU, GPU_COUNT, of_all_devices, shared_amounts
 from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.kinds.selectors import read_taints
 from harness.cluster.mig import partition_of
@@ -88,7 +88,7 @@ def read_node_pool(fields: Fields, draft: Draft) -> None:
     taints = read_taints(node_spec, "taints")
     unschedulable = node_spec.boolean("unschedulable")
     if "allocatable" in template:
-        allocatable = template.amounts("allocatable")
+        allocatable = of_all_devices(template.amounts("allocatable"))
     else:
         allocatable = _allocatable(template.child("status"))
     if "devices" in template:
@@ -192,7 +192,7 @@ def _allocatable(status: Fields) -> Mapping[str, int]:
     which = "allocatable" if "allocatable" in status else "capacity"
     if which not in status:
         status.fault("allocatable", "is missing: nothing can run on a node without resources")
-    return status.amounts(which)
+    return of_all_devices(status.amounts(which))
 
 
 def read_namespace(fields: Fields, draft: Draft) -> None:

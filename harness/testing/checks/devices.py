@@ -18,6 +18,8 @@ _ONE: Mapping[str, int] = {
     "koordinator.sh/gpu": 100,
     "koordinator.sh/gpu-core": 100,
     "koordinator.sh/gpu-memory-ratio": 100,
+    "alibabacloud.com/gpu-count": 1,
+    "alibabacloud.com/gpu-milli": 1000,
 }
 
 
@@ -67,6 +69,9 @@ class Devices(Rule):
             return 0
         if "koordinator.sh/gpu-core" in node.allocatable:
             return node.allocatable["koordinator.sh/gpu-core"] // 100
+        alibaba = [node.allocatable.get(f"alibabacloud.com/gpu-{part}") for part in ("count", "milli")]
+        if alibaba[0] is not None and alibaba[1] is not None:
+            return min(alibaba[0], alibaba[1] // 1000)
         said = node.labels.get("nvidia.com/gpu.count", "")
         milli = node.allocatable.get("nvidia.com/gpu-milli")
         return min(int(said), milli // 1000) if milli is not None and said.isdecimal() else 0

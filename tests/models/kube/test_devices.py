@@ -218,3 +218,13 @@ def test_slices_of_gpus_are_whole_and_counted_by_their_profile() -> None:
     ]  # fmt: skip
     assert nodes.cache.nodes[0].devices == [1000]
     assert nodes.bind(nodes.pod(600)) is not None
+
+
+def test_alibabas_resources_are_shares_and_whole_devices() -> None:
+    """As many as are counted, if so many thousandths are offered; the larger of two requests counts."""
+    milli, count = "alibabacloud.com/gpu-milli", "alibabacloud.com/gpu-count"
+    assert ask_of({milli: 460}) == Ask(1, 460)
+    assert ask_of({milli: 2000}) == ask_of({count: 2}) == Ask(2, 1000)
+    assert device_count(Node("a", frozen({count: 2, milli: 2000}))) == 2
+    assert device_count(Node("a", frozen({count: 2, milli: 1000}))) == 1
+    assert device_count(Node("a", frozen({milli: 2000}))) == device_count(Node("a", frozen({count: 2}))) == 0
