@@ -15,8 +15,10 @@ from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.base.errors import InputError
+from harness.base.errors import ClusterError, InputError
 from harness.cli.cluster import cluster
+from harness.cluster.changes.over_time import unrolled
+from harness.cluster.load import cluster_from
 from harness.cluster.mig import MODELS, PRODUCT, Model, Profile, partition_of, profile_of
 from harness.cluster.model import Node, frozen
 
@@ -242,6 +244,14 @@ def test_manifests_whose_gpus_cannot_hold_their_slices_are_refused() -> None:
     pool["spec"]["template"]["devices"] = {"nvidia.com/gpu": 1}
     pool["spec"]["template"]["allocatable"][SMALL] = 7
     assert "need 1 A100-40GB GPUs, and 0 are there" in refused(pool)
+
+
+def test_a_node_that_comes_later_is_refused_as_well() -> None:
+    """By a replay, also if nothing but nodes changes; the sentence says when."""
+    late = manifest("late", **{SMALL: 15})
+    late["metadata"]["annotations"] = {"harness/from": "10s"}
+    with pytest.raises(ClusterError, match="10s after the origin: Node late: 15 of"):
+        unrolled(cluster_from([manifest(), late], "test"), None)
 
 
 def test_the_check_shows_slices_as_parts_of_their_gpus() -> None:

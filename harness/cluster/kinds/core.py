@@ -44,7 +44,15 @@ def read_node(fields: Fields, draft: Draft) -> None:
         ready,
         _drain(fields.child("metadata")),
     )
+    _check_slices(node, fields)
     draft.nodes.add(node.name, node, fields)
+
+
+def _check_slices(node: Node, fields: Fields) -> None:
+    """Check that the GPUs of a node can be cut into the slices that it offers."""
+    partition = partition_of(node)
+    if partition is not None and partition.fault:
+        fields.fault("", partition.fault)
 
 
 def _drain(metadata: Fields) -> int | None:
@@ -102,6 +110,7 @@ def read_node_pool(fields: Fields, draft: Draft) -> None:
             "count", f"{count:,} and the nodes before are more than {MOST_NODES:,}, the most there can be"
         )
         return
+    _check_slices(Node(pool, allocatable, labels), fields)
     for name in pool_names(pool, count):
         node = Node(name, allocatable, frozen({**labels, HOSTNAME: name}), taints, unschedulable)
         draft.nodes.add(name, node, fields)
@@ -222,16 +231,10 @@ def check_core(draft: Draft) -> None:
     for name in defaults[1:]:
         draft.priority_classes.fields(name).refuse("globalDefault", f"is true of {defaults[0]} already")
     total: dict[str, int] = {}
-    partitioned: set[str] = set()
     for name, node in draft.nodes.items():
-        fields = draft.nodes.fields(name)
-        partition = partition_of(node)
-        if partition is not None and partition.fault and fields.where not in partitioned:
-            partitioned.add(fields.where)  # a pool says it once
-            fields.fault("", partition.fault)
         for resource, amount in node.allocatable.items():
             before = total.get(resource, 0)
             total[resource] = before + amount
             if before <= INT64_MAX < total[resource]:
                 what = f"{resource} of this node and all before it is more than 64 bits can count"
-                fields.fault("", what)
+                draft.nodes.fields(name).fault("", what)
