@@ -119,6 +119,8 @@ def test_the_page_shows_the_figures_of_the_file() -> None:
     assert furthest == ("multigpu40", "fgd")
     assert f"The largest distance is {-points / deviation:.1f} of them" in page
     assert f"allocates {-points:.2f} points less than published" in page
+    below = sum(away[name, "fgd"][0] < 0 for name in PUBLISHED)
+    assert f"FGD is below the published mean on {below} of {len(PUBLISHED)} lists" in " ".join(page.split())
     by_policy = {policy: mean(away[name, policy][0] for name in PUBLISHED) for policy in POLICIES}
     assert min(by_policy, key=by_policy.__getitem__) == "fgd"
     assert max(by_policy, key=by_policy.__getitem__) == "clustering"
