@@ -41,7 +41,7 @@ class Profile(NamedTuple):
     Attributes:
         compute: its compute slices.
         memory: GB.
-        media: whether it has the media extensions of its GPU.
+        media: true if it has the media extensions of its GPU.
     """
 
     compute: int
@@ -72,7 +72,7 @@ class Model(NamedTuple):
         return tuple(Profile(compute, units * self.unit) for compute, units in sizes)
 
     def has(self, profile: Profile) -> bool:
-        """Whether a GPU can have a slice of this profile."""
+        """Returns True if a GPU can have a slice of this profile."""
         most = 2 if self.compute == _A30 else 1
         plain = profile._replace(media=False)
         return plain in self.profiles and not (
@@ -80,7 +80,7 @@ class Model(NamedTuple):
         )
 
     def holds(self, slices: Mapping[Profile, int], gpus: int) -> bool:
-        """Whether so many GPUs can be cut into such slices.
+        """Returns True if so many GPUs can be cut into such slices.
 
         A slice begins only at some eighths of the memory. Slices of two eighths begin at 0, 2 and 4, and at 6
         with one compute slice. Slices of four begin at 0, and at 4 with three compute slices. The last eighth
@@ -152,12 +152,12 @@ class Partition(NamedTuple):
 
     @property
     def fault(self) -> str:
-        """What is wrong if the GPUs of the node cannot have these slices; else empty."""
+        """A sentence if the GPUs of the node cannot have these slices; else empty."""
         if self.model is None or self.gpus is None or self.needs <= self.gpus:
             return ""
         slices = ", ".join(f"{number} of {name}" for name, number in sorted(self.slices.items()))
         return (
-            f"{slices}: such slices need {self.needs} {self.model.name} GPUs, and {self.gpus} are there "
+            f"{slices}: such slices need {self.needs} {self.model.name} GPUs, and the node has {self.gpus} "
             f"for them (label {GPU_COUNT}, without the GPUs that pods have as a whole); correct the amounts "
             "or the label"
         )

@@ -211,7 +211,7 @@ def test_gpus_that_pods_have_as_a_whole_hold_no_slices() -> None:
     found = partition_of(node(A100, "4", gpu=1, g3_20=7))
     assert found is not None
     assert (found.gpus, found.needs) == (3, 4)
-    assert "need 4 A100-40GB GPUs, and 3 are there" in found.fault
+    assert "need 4 A100-40GB GPUs, and the node has 3 for them" in found.fault
     assert partition_of(node(A100, "4", gpu=4)) is None
 
 
@@ -223,7 +223,7 @@ def test_manifests_whose_gpus_cannot_hold_their_slices_are_refused() -> None:
         f"9 of {SMALL}",
         f"3 of {HALF}",
         "need 3 A100-40GB GPUs",
-        "2 are there",
+        "the node has 2 for them",
         "correct the",
     ):
         assert part in error
@@ -243,7 +243,7 @@ def test_manifests_whose_gpus_cannot_hold_their_slices_are_refused() -> None:
     assert refused(pool).count("need 2 A100-40GB GPUs") == 1
     pool["spec"]["template"]["devices"] = {"nvidia.com/gpu": 1}
     pool["spec"]["template"]["allocatable"][SMALL] = 7
-    assert "need 1 A100-40GB GPUs, and 0 are there" in refused(pool)
+    assert "need 1 A100-40GB GPUs, and the node has 0 for them" in refused(pool)
 
 
 def test_a_node_that_comes_later_is_refused_as_well() -> None:
@@ -309,6 +309,14 @@ def test_slices_of_gpus_that_are_not_known_are_only_counted(
     assert "1,000,000,000,000" in result.stdout
 
 
+def test_labels_of_a_real_node_do_not_keep_its_gpus_unknown() -> None:
+    """NVIDIA's feature discovery writes a label for each profile; no sharing in time has 0 or 1 replicas."""
+    labels = {PRODUCT: A100, "nvidia.com/gpu.count": "2", "nvidia.com/mig.strategy": "mixed"}
+    labels |= {"nvidia.com/gpu.replicas": "0", f"{SMALL}.replicas": "1", f"{SMALL}.count": "7"}
+    result = check(manifest(labels=labels, **{"nvidia.com/gpu": "0", SMALL: "7", HALF: "2"}))
+    assert "2 GPUs of model A100-40GB: slices have 13 of 14 compute slices" in result.stdout
+
+
 def test_gpus_of_the_strategy_single_are_slices() -> None:
     """The product's label names the profile; the resource and the label of the count count slices."""
     labels = {
@@ -333,7 +341,7 @@ def test_the_page_shows_what_the_check_says() -> None:
     assert table in CliRunner().invoke(cluster, ["check", str(example)]).stdout
     text = example.read_text(encoding="utf-8")
     more = yaml.safe_load(text.replace("mig-3g.20gb: 3", "mig-3g.20gb: 4"))
-    assert "need 4 A100-40GB GPUs, and 3 are there" in refused(more)
+    assert "need 4 A100-40GB GPUs, and the node has 3 for them" in refused(more)
     shown = yaml.safe_load(page.split("## MIG")[1].split("of its own:\n\n")[1].split("\n\nA pod asks")[0])
     same = yaml.safe_load(text)
     for key in ("nvidia.com/mig-1g.5gb", "nvidia.com/mig-3g.20gb", "nvidia.com/gpu"):

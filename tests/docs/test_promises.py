@@ -101,7 +101,11 @@ PARENT = {"is-parent": "true"}
 @pytest.mark.parametrize(
     ("promise", "manifests", "fault"),
     [
-        ("that the node's GPUs cannot be cut into", [SLICED], "such slices need 2 A30 GPUs, and 1 are there"),
+        (
+            "that the node's GPUs cannot be cut into",
+            [SLICED],
+            "such slices need 2 A30 GPUs, and the node has 1 for them",
+        ),
         ("a value of the wrong type", [{**POOL, "spec": {"count": "x"}}], "spec.count: must be a whole"),
         ("a negative quantity", [FLAVOR, queue(offer("nominalQuota: -1"))], "-1 must not be negative"),
         ("an object that is given twice", [FLAVOR, FLAVOR], "ResourceFlavor f: is given twice"),

@@ -33,7 +33,7 @@ _ANYWHERE = Node("any", frozen({}))
 _COLUMNS = ("time", "job", "pod_number", "action", "node", "detail")
 _OVER = ("finish", "gone")
 _MOST_KNOWN = 200_000
-"""How many states of nodes are remembered."""
+"""The most states of nodes that are remembered."""
 
 _Pods: TypeAlias = Counter[tuple[int, tuple[tuple[str, int], ...]]]
 
@@ -82,7 +82,7 @@ class _Shares:
         self.total = self._usual.total
 
     def has(self, amounts: Mapping[str, int]) -> list[int]:
-        """What a node without pods has."""
+        """Returns the amounts of a node without pods."""
         return [WHOLE] * (thousandths(amounts) // WHOLE)
 
     def takes(self, asked: Mapping[str, int], devices: Sequence[int]) -> dict[int, int]:
@@ -117,7 +117,7 @@ class _Slices:
         self._known: dict[tuple[int, tuple[int, ...]], int] = {}
 
     def has(self, amounts: Mapping[str, int]) -> list[int]:
-        """What a node without pods has."""
+        """Returns the amounts of a node without pods."""
         return [amounts.get(name, 0) for name in self._compute]
 
     def takes(self, asked: Mapping[str, int], devices: Sequence[int]) -> dict[int, int]:
