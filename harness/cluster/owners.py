@@ -28,6 +28,8 @@ _OWNER_LABELS = (
     ("Job", "batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid"),
     ("Job", "job-name", "controller-uid"),
     ("JobSet", "jobset.sigs.k8s.io/jobset-name", "jobset.sigs.k8s.io/jobset-uid"),
+    ("TrainJob", "jobset.sigs.k8s.io/jobset-name", ""),
+    ("SparkApplication", "sparkoperator.k8s.io/app-name", ""),
     ("", "training.kubeflow.org/job-name", ""),
     ("", "ray.io/originated-from-cr-name", ""),
 )

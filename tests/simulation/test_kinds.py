@@ -38,6 +38,26 @@ RAY = {
 }
 JOB = {"parallelism": 2, "completions": 2, "template": template()}
 GROUP = {"size": 3, "workerTemplate": template()}
+SPARK = {
+    "driver": {"gpu": {"name": GPU, "quantity": 1}},
+    "executor": {"instances": 2, "gpu": {"name": GPU, "quantity": 1}},
+}
+TRAINING = {"metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}}}
+RUNTIME: Manifest = {
+    "apiVersion": "trainer.kubeflow.org/v1alpha1",
+    "kind": "ClusterTrainingRuntime",
+    "metadata": {"name": "torch"},
+    "spec": {
+        "mlPolicy": {"numNodes": 2, "torch": {}},
+        "template": {
+            "spec": {
+                "replicatedJobs": [
+                    {"name": "node", "template": {**TRAINING, "spec": {"template": template()}}}
+                ]
+            }
+        },
+    },
+}
 
 JOBS: dict[str, tuple[str, Manifest, int]] = {
     "Job": ("batch/v1", {"spec": JOB}, 2),
@@ -73,6 +93,8 @@ JOBS: dict[str, tuple[str, Manifest, int]] = {
         {"spec": {"components": [{"template": {"kind": "Job", "spec": JOB}}]}},
         2,
     ),
+    "SparkApplication": ("sparkoperator.k8s.io/v1beta2", {"spec": SPARK}, 3),
+    "TrainJob": ("trainer.kubeflow.org/v1alpha1", {"spec": {"runtimeRef": {"name": "torch"}}}, 2),
 }
 """Kind -> its version, its manifest without metadata, and how many pods it has."""
 
@@ -85,8 +107,14 @@ def manifest(kind: str, **spec: Any) -> Manifest:
 
 
 def dump(gpus: int = 16) -> list[Manifest]:
-    """Two nodes and a queue."""
-    return [node("n0"), node("n1"), *queue(gpus=gpus)]
+    """Two nodes, a queue, and the runtime of a TrainJob."""
+    quotas = [{"name": GPU, "nominalQuota": gpus}, {"name": "memory", "nominalQuota": "64Gi"}]
+    flavors = [{"name": "f", "resources": quotas}]
+    groups = [{"coveredResources": [GPU, "memory"], "flavors": flavors}]
+    nodes = [node("n0"), node("n1")]
+    for each in nodes:
+        each["status"]["allocatable"]["memory"] = "64Gi"
+    return [*nodes, *queue(resourceGroups=groups), RUNTIME]
 
 
 def asked(job: Manifest, gpus: int = 16) -> Answer:
@@ -164,7 +192,7 @@ def test_pod_sets_of_an_app_wrapper_are_where_its_paths_say() -> None:
         (manifest("Deployment", spec={"replicas": 0, "template": template()}), "it has no pods"),
         (manifest("Deployment", spec={"replicas": 10**6, "template": template()}), "is out of range"),
         (manifest("LeaderWorkerSet", spec={"leaderWorkerTemplate": {}}), "there are none"),
-        ({**manifest("Job"), "kind": "TrainJob"}, "kind 'TrainJob' is not one of"),
+        ({**manifest("Job"), "kind": "CronJob"}, "kind 'CronJob' is not one of"),
     ],
 )  # fmt: skip
 def test_a_faulty_job_is_refused(

@@ -39,6 +39,7 @@ _KEYS: Mapping[str, str] = {
     "ports": "containerPort",
     "profiles": "schedulerName",
     "reclaimablePods": "name",
+    "replicatedJobs": "name",
     "resourceClaims": "name",
     "resources": "name",
     "schedulingGates": "name",

@@ -25,5 +25,9 @@ NOT_READ = {
         "ConfigMap kueue-manager-config that the operator makes of it"
     ),
     ("scheduling.k8s.io", "CompositePodGroup"): "every pod group stands alone",
+    **{
+        ("trainer.kubeflow.org", kind): "only a submitted TrainJob reads the one that it names"
+        for kind in ("ClusterTrainingRuntime", "TrainingRuntime")
+    },
 }
 """API group and kind -> the assumption made instead."""

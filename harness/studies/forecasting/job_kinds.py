@@ -10,9 +10,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from harness.cluster.yaml.fields import Fields
+from harness.studies.forecasting.spark_applications import spark_pod_sets
+from harness.studies.forecasting.train_jobs import GROUP as TRAINER
 
 PodSet = dict[str, Any]
 """One of a Workload's `spec.podSets`."""
+
+SPARK = "SparkApplication"
+"""The kind of jobs whose pods are not those of their Workloads: Spark makes them."""
+
+TRAIN_JOB = "TrainJob"
+"""The kind of jobs that name a runtime, and become JobSets; see `train_jobs`."""
 
 LEAST = "kueue.x-k8s.io/job-min-parallelism"
 """The annotation of a Job with the number of pods that it may begin with if not all fit."""
@@ -147,7 +155,7 @@ def _of_app_wrapper(job: Fields) -> Iterator[PodSet]:
         inner = component.child("template")
         named = component.items("podSets")
         kind = inner.string("kind")
-        if not named and kind in _OF_KIND and kind != "AppWrapper":
+        if not named and kind in _OF_KIND and kind not in _WITHOUT_PODS:
             copies = copies_of(inner)
             found += [{**each, "count": each["count"] * copies} for each in _OF_KIND[kind][1](inner)]
         for each in named:
@@ -211,11 +219,15 @@ _OF_KIND: Mapping[str, tuple[str, Callable[[Fields], Iterator[PodSet]]]] = {
     "StatefulSet": ("apps", _of_stateful_set),
     "LeaderWorkerSet": ("leaderworkerset.x-k8s.io", _of_leader_worker_set),
     "AppWrapper": ("workload.codeflare.dev", _of_app_wrapper),
+    SPARK: ("sparkoperator.k8s.io", spark_pod_sets),
 }
 """Kind -> its API group, and the function that lists its pod sets."""
 
 _A_WORKLOAD_EACH = ("Deployment", "LeaderWorkerSet")
 """Kinds that get a Workload from Kueue for each replica: a pod, or a group of pods."""
+
+_WITHOUT_PODS = ("AppWrapper", SPARK)
+"""Kinds whose pods an AppWrapper knows only by its paths."""
 
 _MOST_COPIES = 10_000
 
@@ -225,6 +237,7 @@ _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
 WORKLOAD = "Workload"
 KINDS: Mapping[str, str] = {
     **{kind: group for kind, (group, _) in _OF_KIND.items()},
+    TRAIN_JOB: TRAINER,
     WORKLOAD: "kueue.x-k8s.io",
 }
 """The kinds of jobs that can be submitted -> their API groups."""

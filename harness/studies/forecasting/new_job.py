@@ -17,6 +17,8 @@ from harness.cluster.yaml.sources import text_of
 from harness.studies.forecasting.job_kinds import (
     KINDS,
     NO_POD,
+    SPARK,
+    TRAIN_JOB,
     WORKLOAD,
     PodSet,
     check_containers,
@@ -24,6 +26,7 @@ from harness.studies.forecasting.job_kinds import (
     pod_sets_of,
     priority_class_of,
 )
+from harness.studies.forecasting.train_jobs import RUNTIMES, as_job_set, lacking_runtime
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
@@ -57,19 +60,31 @@ def read_job(path: Path) -> Job:
 def read_jobs(path: Path) -> list[Job]:
     """Reads the manifests of jobs in a file, in their order.
 
+    Runtimes of TrainJobs may be in the file, too.
+
     Raises:
         ClusterError: the file cannot be read, has no manifest, or has an object that is no job.
     """
     faults: list[Fault] = []
     documents, _ = read_documents(text_of(path), faults)
-    found = [each for document in documents for each in unpacked(document, faults)]
+    objects = [each for document in documents for each in unpacked(document, faults)]
+    runtimes = [each.content for each in objects if each.content.get("kind") in RUNTIMES]
+    found = [each for each in objects if each.content.get("kind") not in RUNTIMES]
     if not found and not faults:
-        faults.append(Fault("", f"holds no object; {', '.join(KINDS)} are jobs"))
+        faults.append(Fault("", f"holds no job; {', '.join(KINDS)} are jobs"))
     for each in found:
         _check_kind(each, faults)
     if faults:
         raise ClusterError(str(path), faults)
-    return [each.content for each in found]
+    jobs = [
+        as_job_set(each.content, runtimes, faults, each.where)
+        if each.content["kind"] == TRAIN_JOB
+        else each.content
+        for each in found
+    ]
+    if faults:
+        raise ClusterError(str(path), faults)
+    return jobs
 
 
 def names_queue(job: Job) -> bool:
@@ -109,6 +124,12 @@ def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -
     _check_kind(Document("", job), faults)
     if faults:
         raise ClusterError(source, faults)
+    if job["kind"] == TRAIN_JOB:
+        job = as_job_set(job, cluster.manifests, faults)
+    if job["kind"] == TRAIN_JOB and not faults:
+        faults.append(lacking_runtime(job))
+    if faults:
+        raise ClusterError(source, faults)
     fields = Fields(job, "", faults)
     pod_sets: list[PodSet] = []
     copies = 1
@@ -137,6 +158,9 @@ def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -
         documents = [{**job, "metadata": {**metadata, **each}, "status": {}} for each in named]
     elif queued and labels.get(QUEUE):
         documents = [_workload_of(cluster, fields, pod_sets, {**metadata, **each}, labels) for each in named]
+    elif job["kind"] == SPARK:
+        rule = f"Spark makes its pods, and only Kueue's Workload of it is modelled; name a queue ({QUEUE})"
+        raise ClusterError(source, [Fault("metadata.labels", rule)])
     else:
         whole = {**named[0], "name": _name(cluster, metadata, namespace)}
         return _with_pods(cluster, pod_sets * copies, whole, labels, source)
