@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli_environment import called
 from live_dumps import GPU, node, queue
 
 from harness import ClusterError
 from harness.cluster.load import cluster_from
-from harness.studies.forecasting.new_job import read_jobs, submitted
+from harness.studies.forecasting.new_job import submitted, with_runtimes
 
 Manifest = dict[str, Any]
 Made = dict[str, tuple[int, dict[str, int]]]
@@ -142,19 +143,30 @@ def test_fields_outweigh_the_configuration_of_spark() -> None:
 
 @pytest.mark.parametrize("kind", ["ClusterTrainingRuntime", "TrainingRuntime"])
 @pytest.mark.parametrize("beside", [True, False])
-def test_the_runtime_of_a_train_job_is_in_the_dump_or_beside_it(
-    kind: str, beside: bool, tmp_path: Path
-) -> None:
-    """A TrainingRuntime is one of the job's namespace; the file comes first."""
+def test_the_runtime_of_a_train_job_is_in_the_dump_or_beside_it(kind: str, beside: bool) -> None:
+    """A TrainingRuntime is one of the job's namespace; the one beside it comes first."""
     own, other = runtime(step("node", "trainer"), kind=kind), runtime(kind=kind)
-    path = tmp_path / "job.json"
-    items = [train(runtimeRef={"name": "r", "kind": kind}), *([own] if beside else [])]
-    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
-    (found,) = read_jobs(path)
+    job = train(runtimeRef={"name": "r", "kind": kind})
+    ((found, _),) = with_runtimes([(each, "jobs") for each in (job, own)] if beside else [(job, "jobs")])
     assert made(found, other if beside else own) == {"node": (3, {GPU: 1, "cpu": 1000})}
     elsewhere = {**own, "metadata": {"name": "r", "namespace": "e"}}
     if kind == "TrainingRuntime":
-        assert "there is no TrainingRuntime 'r'" in faults(items[0], elsewhere)
+        assert "there is no TrainingRuntime 'r'" in faults(job, elsewhere)
+
+
+def test_a_runtime_may_be_in_another_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of all files on the command line; a runtime alone is no job."""
+    jobs, runtimes, dump = (tmp_path / f"{name}.json" for name in ("jobs", "runtimes", "dump"))
+    jobs.write_text(json.dumps(train()))
+    runtimes.write_text(json.dumps(runtime(step("node", "trainer", container="c"))))
+    items = [node("n0"), *queue(gpus=2)]
+    dump.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    args = ["simulate", "--cluster", str(dump), "--json", "--no-changes"]
+    assert called([*args, str(jobs), str(runtimes)]) == 4
+    (answer,) = json.loads(capsys.readouterr().out)["answers"]
+    assert (answer["name"], answer["pods"]) == ("d/mine", 3)
+    assert called([*args, str(runtimes)]) == 2
+    assert "holds no job; Job, Pod, JobSet" in capsys.readouterr().err
 
 
 def test_nodes_and_their_resources_are_those_of_the_trainer() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,40 +51,53 @@ def read_job(path: Path) -> Job:
     Raises:
         ClusterError: the file cannot be read, or is not one such object.
     """
-    found = read_jobs(path)
+    found = with_runtimes([(each, str(path)) for each in read_jobs(path)])
     if len(found) != 1:
-        raise ClusterError(str(path), [Fault("", f"holds {len(found)} objects; one job is asked for")])
-    return found[0]
+        raise ClusterError(str(path), [Fault("", f"holds {len(found)} jobs; one job is asked for")])
+    return found[0][0]
 
 
 def read_jobs(path: Path) -> list[Job]:
-    """Reads the manifests of jobs in a file, in their order.
-
-    Runtimes of TrainJobs may be in the file, too.
+    """Reads the manifests of jobs, and of runtimes of TrainJobs, in a file, in their order.
 
     Raises:
-        ClusterError: the file cannot be read, has no manifest, or has an object that is no job.
+        ClusterError: the file cannot be read, has no manifest, or has an object that is neither.
     """
     faults: list[Fault] = []
     documents, _ = read_documents(text_of(path), faults)
-    objects = [each for document in documents for each in unpacked(document, faults)]
-    runtimes = [each.content for each in objects if each.content.get("kind") in RUNTIMES]
-    found = [each for each in objects if each.content.get("kind") not in RUNTIMES]
+    found = [each for document in documents for each in unpacked(document, faults)]
     if not found and not faults:
-        faults.append(Fault("", f"holds no job; {', '.join(KINDS)} are jobs"))
+        faults.append(Fault("", f"holds no object; {', '.join(KINDS)} are jobs"))
     for each in found:
-        _check_kind(each, faults)
+        if each.content.get("kind") not in RUNTIMES:
+            _check_kind(each, faults)
     if faults:
         raise ClusterError(str(path), faults)
-    jobs = [
-        as_job_set(each.content, runtimes, faults, each.where)
-        if each.content["kind"] == TRAIN_JOB
-        else each.content
-        for each in found
-    ]
-    if faults:
-        raise ClusterError(str(path), faults)
-    return jobs
+    return [each.content for each in found]
+
+
+def with_runtimes(objects: Sequence[tuple[Job, str]]) -> list[tuple[Job, str]]:
+    """The jobs among objects; a TrainJob becomes its JobSet if its runtime is there, too.
+
+    Args:
+        objects: manifests of jobs and runtimes, and their origins, for messages.
+
+    Raises:
+        ClusterError: a runtime or its job is faulty, or there are only runtimes.
+    """
+    runtimes = [job for job, _ in objects if job.get("kind") in RUNTIMES]
+    found: list[tuple[Job, str]] = []
+    for job, source in objects:
+        faults: list[Fault] = []
+        if job.get("kind") == TRAIN_JOB:
+            job = as_job_set(job, runtimes, faults)
+        if faults:
+            raise ClusterError(source, faults)
+        if job.get("kind") not in RUNTIMES:
+            found.append((job, source))
+    if runtimes and not found:
+        raise ClusterError(objects[0][1], [Fault("", f"holds no job; {', '.join(KINDS)} are jobs")])
+    return found
 
 
 def names_queue(job: Job) -> bool:

@@ -45,7 +45,7 @@ _PATCHED: Mapping[str, Any] = {"replicatedJobs": _JOBS}
 
 
 def as_job_set(
-    job: Mapping[str, Any], beside: Iterable[Mapping[str, Any]], faults: list[Fault], where: str = ""
+    job: Mapping[str, Any], beside: Iterable[Mapping[str, Any]], faults: list[Fault]
 ) -> Mapping[str, Any]:
     """The JobSet of a TrainJob; the TrainJob itself if its runtime is not there.
 
@@ -53,9 +53,8 @@ def as_job_set(
         job: the TrainJob.
         beside: objects that may be its runtime.
         faults: faults are added here.
-        where: names the job in messages.
     """
-    fields = Fields(job, where, faults)
+    fields = Fields(job, "", faults)
     spec = fields.child("spec")
     reference = spec.child("runtimeRef")
     kind, name = _reference(reference)

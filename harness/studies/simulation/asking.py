@@ -20,7 +20,7 @@ from harness.runs.inputs import cluster_for, default_plugin, read_trace
 from harness.runs.questions import assumptions
 from harness.runs.request import Request
 from harness.studies.forecasting.from_files import require_queues, scheduler_of
-from harness.studies.forecasting.new_job import read_jobs
+from harness.studies.forecasting.new_job import read_jobs, with_runtimes
 from harness.studies.simulation.answer import STARTS, Answer, Simulation
 from harness.studies.simulation.changes import changes_for
 from harness.studies.simulation.instant import Instant, Scheduler
@@ -67,7 +67,7 @@ class Question:
             PolicyError: the scheduler's plugin failed.
         """
         moment = self.moment
-        asked = [one for given in jobs for one in asked_of(given)]
+        asked = asked_of(jobs)
         looks = bool(asked) and self.trace is None if changes is None else changes
         answers: list[Answer] = []
         notes: list[str] = []
@@ -187,15 +187,19 @@ class Question:
             yield from not_as_it_was([cluster], instant.lives, policy.name, by_queues=by_queues)
 
 
-def asked_of(given: Submitted) -> list[Asked]:
-    """The jobs of a file, or the one of a manifest.
+def asked_of(given: Sequence[Submitted]) -> list[Asked]:
+    """The jobs of files and manifests.
 
     Raises:
         InputError: they cannot be read.
     """
-    if isinstance(given, Mapping):
-        return [Asked(given, "the job")]
-    return [Asked(job, str(given)) for job in read_jobs(Path(given))]
+    objects: list[tuple[Mapping[str, Any], str]] = []
+    for each in given:
+        if isinstance(each, Mapping):
+            objects.append((each, "the job"))
+        else:
+            objects += ((job, str(each)) for job in read_jobs(Path(each)))
+    return [Asked(job, source) for job, source in with_runtimes(objects)]
 
 
 def _with_changes(moment: Moment, answer: Answer) -> Answer:
