@@ -24,6 +24,7 @@ from harness.base.errors import OptionError
 from harness.cluster.load import cluster_from
 from harness.plugins import load
 from harness.studies.simulation.answer import Answer
+from harness.studies.simulation.text import text
 
 LIBRARY = load(block=["metrics"])
 LABEL = "kueue.x-k8s.io/queue-name"
@@ -135,7 +136,8 @@ def test_a_job_waits_for_its_turn_behind_a_strict_queue() -> None:
     items = dump(workload("run", 8, held=1), workload("big", 8, pods=2), queueingStrategy="StrictFIFO")
     (found,) = asked(items, job(1))
     assert outcome(found) == ("waits", "turn")
-    assert "job d/job-big-1a2b3 of the same queue" in found.why
+    tried = "job d/job-big-1a2b3 of the same queue, which was tried before it, waits"
+    assert found.why.startswith(f"it was not tried in this instant; {tried}")
     texts = [each.text for each in found.changes or () if each.kind == "policy"]
     assert texts == ["queueingStrategy: BestEffortFIFO instead of StrictFIFO in ClusterQueue q"]
 
@@ -166,6 +168,14 @@ def test_without_a_job_all_that_wait_are_told_of() -> None:
         ("d/job-second-1a2b3", "waits"),
     ]
     assert all(each.changes is None for each in found)
+
+
+def test_without_a_job_the_text_has_the_reason_of_each() -> None:
+    """After the names of the jobs that it keeps out."""
+    items = dump(workload("run", 16, held=1), workload("first", 8, created=5), gpus=16)
+    said = text(harness.simulate(cluster_from(items, "dump"), plugins=LIBRARY), None)
+    assert "0 of 1 waiting job would start now" in said
+    assert "\nd/job-first-1a2b3: waits (PreemptionNoCandidates); short of 8" in said
 
 
 def test_others_that_move_in_the_same_cycles_are_told_of() -> None:

@@ -155,7 +155,7 @@ class Judge:
         The scheduler tries one of several jobs with equal requests. What keeps that one out keeps out the
         others.
         """
-        said = "no reason is recorded for this job's own wait"
+        said = "it was not tried in this instant"
         door = life.job.namespace, life.job.queue
         alike = self._tried.get((*door, _asks(life.job)), ())
         for other in (*alike, *self._tried.get((*door, ""), ())):
@@ -166,10 +166,11 @@ class Judge:
             if refusal is not None and same:
                 tried = f"the scheduler tried {whose} instead, which requests the same"
                 return self._waits_for(refusal[0], other), f"{refusal[1]}; {tried}"
+            first = f"{said}; {whose}, which was tried before it,"
             if refusal is not None:
-                return TURN, f"{said}; {whose} {refusal[1]}"
+                return TURN, f"{first} {refusal[1]}"
             if made:
-                return TURN, f"{said}; {whose} waits for victims: {self._words.preempts(other.job, made)}"
+                return TURN, f"{first} waits for victims: {self._words.preempts(other.job, made)}"
         return TURN, said
 
     @cached_property

@@ -119,7 +119,7 @@ def _reasons(answers: Iterable[Answer], width: int | None, rows: int | None) -> 
         if number == rows:
             yield f"… and {len(reasons) - number:,} more reasons (--all shows them)"
             break
-        yield from folded([f"{_some(names)} {why}"], width)
+        yield from folded([f"{_some(names)}: {why}"], width)
     if reasons:
         yield ""
 
