@@ -435,26 +435,58 @@ def test_a_job_without_a_queue_is_its_pods() -> None:
     assert found.name == "d/mine"
 
 
-def test_an_elastic_quota_says_how_much_more_of_it_would_help() -> None:
-    """Of the pod's own quota, as that of the tree is large enough."""
-    quota = {"nvidia.com/gpu": 2, "cpu": "100", "memory": "1Ti"}
-    tree = {
+def tree(whole: int, own: int) -> Manifest:
+    """An ElasticQuotaTree with GPUs for all, and for the quota `team`."""
+    quota = {"cpu": "100", "memory": "1Ti"}
+    top, leaf = {**quota, GPU: whole}, {**quota, GPU: own}
+    root = {
+        "name": "root",
+        "min": top,
+        "max": top,
+        "children": [{"name": "team", "namespaces": ["d"], "min": leaf, "max": leaf}],
+    }
+    return {
         "apiVersion": "scheduling.sigs.k8s.io/v1beta1",
         "kind": "ElasticQuotaTree",
         "metadata": {"name": "tree", "namespace": "kube-system"},
-        "spec": {
-            "root": {
-                "name": "root",
-                "min": {**quota, "nvidia.com/gpu": 16},
-                "max": {**quota, "nvidia.com/gpu": 16},
-                "children": [{"name": "team", "namespaces": ["d"], "min": quota, "max": quota}],
-            }
-        },
+        "spec": {"root": root},
     }
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "d"}, **template(4)}
-    (found,) = asked([node("n0"), node("n1"), tree], pod, plugin="elasticquota")
+
+
+POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "d"}, **template(4)}
+
+
+def test_an_elastic_quota_says_how_much_more_of_it_would_help() -> None:
+    """Of the pod's own quota, as that of the tree is large enough; the patch is that change."""
+    items = [node("n0"), node("n1"), tree(16, 2)]
+    (found,) = asked(items, POD, plugin="elasticquota")
     assert outcome(found) == ("never", "") or outcome(found) == ("waits", "quota")
-    assert [each.text for each in found.changes or ()] == [f"2 {GPU} more max of elastic quota team"]
+    (change,) = found.changes or ()
+    assert change.text == f"2 {GPU} more max of elastic quota team"
+    patched = cluster_from(items, "dump").patched(change.patch)
+    (after,) = harness.simulate(patched, [POD], plugin="elasticquota", plugins=LIBRARY).answers
+    assert outcome(after) == ("starts", "")
+
+
+def flat(space: str, least: int, most: int) -> Manifest:
+    """The ElasticQuota of a namespace."""
+    core = {"cpu": "100", "memory": "1Ti"}
+    return {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "ElasticQuota",
+        "metadata": {"name": "own", "namespace": space},
+        "spec": {"min": {**core, GPU: least}, "max": {**core, GPU: most}},
+    }
+
+
+@pytest.mark.parametrize(("most", "changes"), [(6, [f"4 {GPU} more min of elastic quota d"]), (4, [])])
+def test_a_change_of_an_elastic_quota_keeps_the_rules_of_quotas(most: int, changes: list[str]) -> None:
+    """All quotas together use no more than their `min`; no `min` exceeds its `max`."""
+    other = {"metadata": {"name": "x", "namespace": "e"}, "status": {"phase": "Running", "startTime": ago(3)}}
+    held = {**POD, **other, "spec": {**template(4)["spec"], "nodeName": "n0", "priority": 100}}
+    items = [node("n0"), node("n1"), flat("d", 2, most), flat("e", 2, 4), held]
+    (found,) = asked(items, POD, plugin="elasticquota")
+    assert [each.text for each in found.changes or ()] == changes
 
 
 def test_asking_in_python_refuses_what_is_no_argument() -> None:

@@ -16,6 +16,7 @@ from harness.cluster.kinds.elastic import QUOTA_NAME_LABEL, QuotaLeaves
 from harness.cluster.model import ClusterQueue, ResourceGroup
 from harness.studies.simulation.answer import VICTIMS, Answer, Change
 from harness.studies.simulation.differences import (
+    elastic_patch,
     for_flavor,
     more,
     queue_patch,
@@ -291,9 +292,13 @@ def _more_elastic(trials: Trials) -> Iterator[Change]:
                     return partial(with_elastic, name=name, field=field, resource=of, amount=amount)
 
                 least = trials.least(total, by)
-                if least is not None:
+                if least is None:
+                    continue
+                patch = elastic_patch(cluster, quota.name, field, resource, least)
+                if patch is not None:
                     amount = f"{format_amount(resource, least)} {resource}"
-                    yield Change("quota", f"{amount} more {field} of elastic quota {quota.name}", NOW)
+                    text = f"{amount} more {field} of elastic quota {quota.name}"
+                    yield Change("quota", text, NOW, patch=patch)
         quota = cluster.elastic_quotas.get(quota.parent) if quota.parent else None
 
 

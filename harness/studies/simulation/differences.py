@@ -7,7 +7,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from harness.base.errors import InputError
 from harness.base.units import format_amount
+from harness.cluster.changes.difference_patch import difference_patch
 from harness.cluster.model import UNLIMITED, ClusterQueue, ResourceFlavor, ResourceQuota, frozen
 
 if TYPE_CHECKING:
@@ -156,3 +158,22 @@ def with_elastic(cluster: Cluster, name: str, field: str, resource: str, amount:
     raised = frozen({**table, resource: min(UNLIMITED, table[resource] + amount)})
     changed = replace(quota, min=raised) if field == "min" else replace(quota, max=raised)
     return replace(cluster, elastic_quotas=frozen({**cluster.elastic_quotas, name: changed}))
+
+
+def elastic_patch(
+    cluster: Cluster, name: str, field: str, resource: str, amount: int
+) -> tuple[Mapping[str, Any], ...] | None:
+    """A larger `min` or `max` of an elastic quota, as a patch; None if a rule of quotas forbids it.
+
+    A quota may, for example, not guarantee more than the one above it. There are no documents if quotas
+    change over time.
+    """
+    if cluster.timed:
+        return ()
+    now = getattr(cluster.elastic_quotas[name], field)[resource]
+    path = f"ElasticQuota/{name}.{field}[{resource}]"
+    try:
+        raised = cluster.with_values({path: format_amount(resource, now + amount)})
+    except InputError:
+        return None
+    return tuple(difference_patch(cluster, raised))
