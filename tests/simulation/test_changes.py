@@ -7,6 +7,7 @@ seeds, by default 60.
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
@@ -18,25 +19,35 @@ from dumps.worlds import DumpWorld, dump_world
 
 from harness.base.units import format_amount, parse_quantity, round_up
 from harness.cluster.load import cluster_from
+from harness.cluster.model import Cluster
 from harness.plugins import load
 from harness.studies.simulation.answer import STARTS, Answer, Change
 from harness.studies.simulation.asking import Question
+from harness.studies.simulation.differences import elastic_patch
 
-PLUGINS = ("kueue-classic", "fairsharing")
+PLUGINS = ("kueue-classic", "fairsharing", "elasticquota")
 LIBRARY = load(block=["metrics"])
 LOOP = Loop(LIBRARY)
 FIRST, END = (int(seed) for seed in os.environ.get("CHANGED", "0:60").split(":"))
+
+GANG = "scheduling.x-k8s.io/pod-group"
+ORDERS = {
+    "withinClusterQueue": ("Never", "LowerPriority", "LowerOrNewerEqualPriority"),
+    "reclaimWithinCohort": ("Never", "LowerPriority", "Any"),
+    "borrowWithinCohort": ("Never", "LowerPriority"),
+}
+"""Field of `preemption` -> its values, the mildest first."""
 
 Manifest = dict[str, Any]
 
 
 class Trial:
-    """One Workload of a dump, taken out of it and submitted.
+    """One Workload or Pod of a dump, taken out of it and submitted.
 
     Args:
         world: the dump's.
         items: its manifests.
-        job: the Workload.
+        job: the Workload or the Pod.
     """
 
     def __init__(self, world: DumpWorld, items: Sequence[Manifest], job: Manifest) -> None:
@@ -44,24 +55,37 @@ class Trial:
         self._items = [each for each in items if each is not job]
         self.job = {**job, "status": {}}
 
+    @property
+    def _cluster(self) -> Cluster:
+        return cluster_from(self._items, f"world {self._world.seed}")
+
     def answer(
         self, *, job: Manifest | None = None, patch: Sequence[Mapping[str, Any]] = (), changes: bool = False
     ) -> Answer:
-        """What is answered of the Workload, or of a changed one, on the cluster or a patched one."""
-        cluster = cluster_from(self._items, f"world {self._world.seed}")
-        if patch:
-            cluster = cluster.patched(patch)
+        """What is answered of the job, or of a changed one, on the cluster or a patched one."""
+        cluster = self._cluster.patched(patch) if patch else self._cluster
         world = self._world
         question = Question(LIBRARY, cluster, world.plugin, world.options, world.losses)
         return question.answered([job or self.job], changes=changes).answers[0]
 
     def helps(self, change: Change) -> bool:
         """Whether a change does what it says."""
-        job = None if change.patch else self._changed(change)
-        found = self.answer(job=job, patch=change.patch)
+        found = self._after(change)
         if change.after == "now":
             return found.verdict == STARTS
         return tuple(each.name for each in found.victims) == change.victims
+
+    def helps_at_all(self, change: Change, before: Answer) -> bool:
+        """Whether the job starts with a change, or preempts others and did not before.
+
+        Only a priority or a field of a policy may be of use by preemption.
+        """
+        found = self._after(change)
+        preempts = change.kind in ("priority", "policy") and bool(found.victims and not before.victims)
+        return found.verdict == STARTS or preempts
+
+    def _after(self, change: Change) -> Answer:
+        return self.answer(job=None if change.patch else self._changed(change), patch=change.patch)
 
     def _changed(self, change: Change) -> Manifest:
         job = deepcopy(self.job)
@@ -82,8 +106,38 @@ class Trial:
             (now,) = (each["count"] for each in self.job["spec"]["podSets"] if each["name"] == own["name"])
             for count in range(own["count"] + 1, now):
                 yield change._replace(job={"podSets": [{**own, "count": count}]})
+        elif change.kind == "priority":
+            lower = change.job["priority"] - 1
+            if lower > self.job["spec"].get("priority", 0):
+                yield change._replace(job={"priority": lower})
+        elif change.kind == "policy":
+            yield from self._milder(change)
+        elif "elastic quota" in change.text:
+            yield from self._less_elastic(change)
         elif change.kind == "quota":
             yield from self._less_quota(change)
+
+    def _milder(self, change: Change) -> Iterator[Change]:
+        """The values between the old one and that of a change, of a field of `preemption`."""
+        (patch,) = change.patch
+        for field, value in patch["spec"].get("preemption", {}).items():
+            order = ORDERS[field]
+            (before,) = re.findall(r"instead of (\w+)", change.text)
+            new = value["policy"] if isinstance(value, Mapping) else value
+            for each in order[order.index(before) + 1 : order.index(new)]:
+                milder = {"policy": each} if isinstance(value, Mapping) else each
+                yield change._replace(patch=({**patch, "spec": {"preemption": {field: milder}}},))
+
+    def _less_elastic(self, change: Change) -> Iterator[Change]:
+        """Less by one unit, and by halves."""
+        ((amount, of, field, name),) = re.findall(
+            r"(\S+) (\S+) more (m\w+) of elastic quota (.*)", change.text
+        )
+        most = round_up(of, parse_quantity(amount))
+        for less in sorted({most - 1, most // 2, most // 4} - {0}):
+            patch = elastic_patch(self._cluster, name, field, of, less)
+            if patch is not None:
+                yield change._replace(patch=patch)
 
     def _less_quota(self, change: Change) -> Iterator[Change]:
         """Less by one unit, and by halves, of each resource that gets more."""
@@ -119,8 +173,15 @@ def trials(plugin: str, seeds: range) -> Iterator[Trial]:
         _, objects = LOOP.restarted(world)
         items = [*world.manifests, *objects]
         waiting = [each for each in items if each["kind"] == "Workload" and "admission" not in each["status"]]
+        if plugin == "elasticquota":
+            waiting = [each for each in items if each["kind"] == "Pod" and stands_alone(each)]
         if waiting:
             yield Trial(world, items, waiting[seed % len(waiting)])
+
+
+def stands_alone(pod: Manifest) -> bool:
+    """Whether a Pod waits, and is of no gang."""
+    return "nodeName" not in pod["spec"] and GANG not in pod["metadata"].get("labels", {})
 
 
 def wrong_of(plugin: str, seeds: range, kinds: Counter[str]) -> list[str]:
@@ -135,7 +196,7 @@ def wrong_of(plugin: str, seeds: range, kinds: Counter[str]) -> list[str]:
             found += [
                 f"{plugin} {answer.name}: {change.text}, and a smaller one helps: {less.patch or less.job}"
                 for less in trial.smaller(change)
-                if trial.helps(less)
+                if trial.helps_at_all(less, answer)
             ]
     return found
 
