@@ -108,7 +108,7 @@ class Trial:
                 yield change._replace(job={"podSets": [{**own, "count": count}]})
         elif change.kind == "priority":
             lower = change.job["priority"] - 1
-            if lower > self.job["spec"].get("priority", 0):
+            if lower > self.job["spec"].get("priority", 0) and "priorityClassName" not in change.job:
                 yield change._replace(job={"priority": lower})
         elif change.kind == "policy":
             yield from self._milder(change)
@@ -148,22 +148,24 @@ class Trial:
             if each["kind"] == "ClusterQueue" and each["metadata"]["name"] == name
         )
         before = {
-            (each["name"], one["name"]): one["nominalQuota"]
+            (each["name"], one["name"], field): one[field]
             for group in queue["spec"]["resourceGroups"]
             for each in group["flavors"]
             for one in each["resources"]
+            for field in one.keys() & {"nominalQuota", "borrowingLimit"}
         }
         patch = deepcopy(change.patch[0])
         for group in patch["spec"]["resourceGroups"]:
             for flavor in group["flavors"]:
                 for one in flavor["resources"]:
-                    name, now = one["name"], one["nominalQuota"]
-                    was = round_up(name, parse_quantity(before[flavor["name"], name]))
+                    (field,) = one.keys() - {"name"}
+                    name, now = one["name"], one[field]
+                    was = round_up(name, parse_quantity(before[flavor["name"], name, field]))
                     most = round_up(name, parse_quantity(now)) - was
                     for less in sorted({most - 1, most // 2, most // 4}):
-                        one["nominalQuota"] = format_amount(name, was + less)
+                        one[field] = format_amount(name, was + less)
                         yield change._replace(patch=(deepcopy(patch),))
-                    one["nominalQuota"] = now
+                    one[field] = now
 
 
 def trials(plugin: str, seeds: range) -> Iterator[Trial]:

@@ -435,6 +435,21 @@ def test_a_job_without_a_queue_is_its_pods() -> None:
     assert found.name == "d/mine"
 
 
+def test_a_borrowing_limit_says_how_much_more_of_it_would_help() -> None:
+    """Or as much more nominal quota; the patch is that change."""
+    limited = [{"name": GPU, "nominalQuota": 4, "borrowingLimit": 1}]
+    groups = [{"coveredResources": [GPU], "flavors": [{"name": "f", "resources": limited}]}]
+    lending = queue("r", gpus=8, cohort="c")[1:]
+    items = dump(*lending, cohort="c", resourceGroups=groups)
+    (found,) = asked(items, job(8))
+    changes = {each.text: each for each in found.changes or () if each.kind == "quota"}
+    more = f"3 {GPU} more borrowingLimit of flavor f in ClusterQueue q"
+    assert list(changes) == [f"3 {GPU} more nominalQuota of flavor f in ClusterQueue q", more]
+    patched = cluster_from(items, "dump").patched(changes[more].patch)
+    (after,) = harness.simulate(patched, [job(8)], plugins=LIBRARY).answers
+    assert outcome(after) == ("starts", "")
+
+
 def tree(whole: int, own: int) -> Manifest:
     """An ElasticQuotaTree with GPUs for all, and for the quota `team`."""
     quota = {"cpu": "100", "memory": "1Ti"}

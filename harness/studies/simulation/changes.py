@@ -8,12 +8,12 @@ from functools import partial
 from itertools import groupby
 from math import gcd
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from harness.base.text import counted
 from harness.base.units import format_amount
 from harness.cluster.kinds.elastic import QUOTA_NAME_LABEL, QuotaLeaves
-from harness.cluster.model import ClusterQueue, ResourceGroup
+from harness.cluster.model import ClusterQueue
 from harness.studies.simulation.answer import VICTIMS, Answer, Change
 from harness.studies.simulation.differences import (
     elastic_patch,
@@ -214,24 +214,36 @@ def _above(cluster: Cluster, priority: int, *, of_kueue: bool) -> list[tuple[int
 
 
 def _more_quota(trials: Trials) -> Iterator[Change]:
-    """For each flavor, the additional nominal quota that the job's ClusterQueue needs."""
+    """For each flavor, the additional nominal quota or borrowing limit that the job's ClusterQueue needs."""
     queue, workload = _queue_of(trials), workload_of(trials.moment.cluster, trials.answer.ids[0])
     if queue is None or workload is None:
         return
     total = _total(workload.pod_sets, len(trials.answer.ids))
     for group in queue.resource_groups:
-        asked = {name: total[name] for name in group.covered_resources if total.get(name)}
-        for each in group.flavors if asked else ():
-            needed = _least_amounts(trials, queue, each.flavor, asked, group)
-            if needed:
-                changed = with_quotas(queue, each.flavor, more(needed))
-                amounts = ", ".join(f"{format_amount(*item)} {item[0]}" for item in needed.items())
-                text = f"{amounts} more nominalQuota of flavor {each.flavor} in ClusterQueue {queue.name}"
-                yield Change("quota", text, NOW, patch=(quota_patch(queue, changed),))
+        for quotas in group.flavors:
+            asked = {name: total[name] for name in group.covered_resources if total.get(name)}
+            yield from _more_of(trials, queue, quotas.flavor, asked, "nominal")
+            if queue.cohort:
+                limits = {name: quota.borrowing_limit for name, quota in quotas.resources.items()}
+                limited = {name: amount for name, amount in asked.items() if limits.get(name) is not None}
+                yield from _more_of(trials, queue, quotas.flavor, limited, "borrowing_limit")
+
+
+def _more_of(
+    trials: Trials, queue: ClusterQueue, flavor: str, asked: Mapping[str, int], field: str
+) -> Iterator[Change]:
+    """The change of one field of a flavor's quotas, if it helps."""
+    needed = _least_amounts(trials, queue, flavor, asked, field)
+    if needed:
+        changed = with_quotas(queue, flavor, more(needed, field))
+        amounts = ", ".join(f"{format_amount(*item)} {item[0]}" for item in needed.items())
+        name = "nominalQuota" if field == "nominal" else "borrowingLimit"
+        text = f"{amounts} more {name} of flavor {flavor} in ClusterQueue {queue.name}"
+        yield Change("quota", text, NOW, patch=(quota_patch(queue, changed),))
 
 
 def _least_amounts(
-    trials: Trials, queue: ClusterQueue, flavor: str, asked: Mapping[str, int], group: ResourceGroup
+    trials: Trials, queue: ClusterQueue, flavor: str, asked: Mapping[str, int], field: str
 ) -> dict[str, int]:
     """The additional amount of each resource of a flavor that is needed; empty if requests do not help.
 
@@ -242,9 +254,9 @@ def _least_amounts(
     needed = {name: -(-amount // steps[name]) * steps[name] for name, amount in asked.items()}
 
     def given(amounts: Mapping[str, int]) -> Difference:
-        return partial(with_queue, queue=with_quotas(queue, flavor, more(amounts)))
+        return partial(with_queue, queue=with_quotas(queue, flavor, more(amounts, field)))
 
-    if not trials.starts(given(needed)):
+    if not needed or not trials.starts(given(needed)):
         return {}
     for name, amount in list(needed.items()):
         without = {**needed, name: 0}
@@ -326,7 +338,7 @@ def _policy_fields(trials: Trials) -> Iterator[Change]:
             if found.rank < trials.rank:
                 text = f"{change.field}: {change.value} instead of {change.before}"
                 text += f" in ClusterQueue {change.queue.name}"
-                patch: Mapping[str, Any] = change.patch or queue_patch(change.queue.name, change.spec)
+                patch = queue_patch(change.queue.name, change.spec)
                 yield Change("policy", text, _after(found), found.victims, patch=(patch,))
                 break
 

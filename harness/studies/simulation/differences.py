@@ -107,11 +107,13 @@ def with_quotas(
     return replace(queue, resource_groups=tuple(groups))
 
 
-def more(amounts: Amounts) -> Callable[[str, ResourceQuota], ResourceQuota]:
-    """Raises nominal quotas by amounts."""
+def more(amounts: Amounts, field: str = "nominal") -> Callable[[str, ResourceQuota], ResourceQuota]:
+    """Raises nominal quotas by amounts, or with `borrowing_limit` those borrowing limits that there are."""
 
     def raised(name: str, quota: ResourceQuota) -> ResourceQuota:
-        return replace(quota, nominal=min(UNLIMITED, quota.nominal + amounts.get(name, 0)))
+        now = getattr(quota, field)
+        changed = {} if now is None else {field: min(UNLIMITED, now + amounts.get(name, 0))}
+        return replace(quota, **changed)
 
     return raised
 

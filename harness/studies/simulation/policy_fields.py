@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from itertools import compress
 from typing import Any, NamedTuple
 
-from harness.cluster.model import ClusterQueue, ResourceQuota
-from harness.studies.simulation.differences import quota_patch, with_quotas
+from harness.cluster.model import ClusterQueue
 
 _LOWER, _EQUAL, _ANY, _NEVER = "LowerPriority", "LowerOrNewerEqualPriority", "Any", "Never"
 
@@ -22,7 +20,6 @@ class FieldChange(NamedTuple):
         value, before: its new and its old value.
         queue: the ClusterQueue with it.
         spec: the field in the `spec` of a manifest.
-        patch: the document of the change, if it is more than this field.
     """
 
     field: str
@@ -30,7 +27,6 @@ class FieldChange(NamedTuple):
     before: str
     queue: ClusterQueue
     spec: Mapping[str, Any]
-    patch: Mapping[str, Any] | None = None
 
 
 class Below(NamedTuple):
@@ -69,7 +65,6 @@ def field_changes(queue: ClusterQueue, below: Below = ANYBODY) -> Iterator[Field
         yield FieldChange(field, value, queue.queueing_strategy, changed, {field: value})
     yield from _of_preemption(queue, below)
     yield from _of_fungibility(queue)
-    yield from _of_limits(queue)
 
 
 def _of_preemption(queue: ClusterQueue, below: Below) -> Iterator[FieldChange]:
@@ -111,18 +106,3 @@ def _of_fungibility(queue: ClusterQueue) -> Iterator[FieldChange]:
             f"flavorFungibility.{field}", value, before, replace(queue, fungibility=changed),
             {"flavorFungibility": {field: value}},
         )  # fmt: skip
-
-
-def _of_limits(queue: ClusterQueue) -> Iterator[FieldChange]:
-    """Each borrowing limit, taken away."""
-    for quotas in (each for group in queue.resource_groups for each in group.flavors):
-        for resource, quota in quotas.resources.items():
-            if quota.borrowing_limit is None:
-                continue
-            changed = with_quotas(queue, quotas.flavor, partial(_without_limit, resource))
-            field = f"borrowingLimit of {resource} of flavor {quotas.flavor}"
-            yield FieldChange(field, "none", "a limit", changed, {}, quota_patch(queue, changed))
-
-
-def _without_limit(resource: str, name: str, quota: ResourceQuota) -> ResourceQuota:
-    return replace(quota, borrowing_limit=None) if name == resource else quota
