@@ -150,6 +150,22 @@ def test_a_job_that_can_never_start_says_why_and_what_would_help() -> None:
     assert {each.kind for each in found.changes or ()} == {"pods", "quota"}
 
 
+def test_a_submitted_job_is_younger_than_one_that_was_evicted() -> None:
+    """Kueue queues a job whose pods were not ready in time by its eviction, which is before the dump."""
+    evicted = workload("old", 8, created=10)
+    condition = {
+        "type": "Evicted",
+        "status": "True",
+        "reason": "PodsReadyTimeout",
+        "lastTransitionTime": ago(1),
+    }
+    evicted["status"] = {"conditions": [condition]}
+    items = dump(workload("run", 8, held=0.5), evicted, gpus=16, queueingStrategy="StrictFIFO")
+    (found,) = asked(items, job(8))
+    assert outcome(found) == ("waits", "quota")
+    assert [(each.name, each.what) for each in found.moves] == [("d/job-old-1a2b3", "starts")]
+
+
 def test_jobs_are_asked_in_order_or_each_alone() -> None:
     """The second of two finds the first; alone it finds an empty cluster."""
     two = job(8, 2), job(8, 2, "other")

@@ -189,7 +189,7 @@ def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -
             f"{source}: there is no LocalQueue {queue!r} in namespace {namespace}",
             hint=did_you_mean(queue, known),
         )
-    latest = 1 + max((each.created or 0 for each in cluster.workloads), default=0)
+    latest = max(1 + max((each.created or 0 for each in cluster.workloads), default=0), cluster.as_of or 0)
     youngest = (replace(each, created=latest) for each in workloads)
     return replace(cluster, workloads=(*cluster.workloads, *youngest))
 
