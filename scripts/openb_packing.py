@@ -9,7 +9,6 @@ that file first. It takes 50 CPU-minutes and needs the lists in `../shared/trace
 from __future__ import annotations
 
 import sys
-import tempfile
 from pathlib import Path
 
 import click
@@ -20,7 +19,9 @@ BEGINS, ENDS = "<!-- made by scripts/openb_packing.py -->", "<!-- end -->"
 
 sys.path.insert(0, str(ROOT / "tests"))
 
-from test_published_devices import CASES, LISTS, OURS, SEEDS, allocated, table  # noqa: E402 the path comes first
+from test_published_devices import CASES, LISTS, OURS, list_of, table  # noqa: E402 the path comes first
+
+from harness.studies.reproduced.openb import SEEDS, SOURCES, allocated, nodes_of  # noqa: E402 the same
 
 
 @click.command()
@@ -30,10 +31,10 @@ def main(*, run: bool) -> None:
     if run:
         if not LISTS.is_dir():
             raise click.ClickException(f"{LISTS} is not there: put openb's lists there, or leave --run out")
+        nodes = nodes_of(SOURCES[0].among([LISTS]))
         rows = [",".join(("list", "policy", *map(str, SEEDS)))]
         for name, policy in CASES:
-            with tempfile.TemporaryDirectory() as folder:
-                found = [allocated(name, policy, seed, Path(folder) / str(seed)) for seed in SEEDS]
+            found = [allocated(nodes, list_of(name), policy, seed) for seed in SEEDS]
             rows.append(",".join((name, policy, *(f"{share:.2f}" for share in found))))
             click.echo(rows[-1])
         OURS.write_text("\n".join(rows) + "\n", encoding="utf-8")

@@ -56,7 +56,7 @@ def test_a_missing_file_says_where_it_is_had(harness: Callable) -> None:
     """By its name; `--all` leaves the result out and goes on."""
     ended = harness("reproduce", "easy-ctc")
     assert ended.code == 2
-    assert "CTC-SP2-1996-3.1-cln.swf.gz is needed" in ended.err
+    assert "CTC-SP2-1996-3.1-cln.swf is needed" in ended.err
     assert "https://" in ended.err
 
 
@@ -79,9 +79,10 @@ def test_one_thing_is_asked_for(line: list[str], harness: Callable) -> None:
 
 
 def test_a_difference_is_relative_or_named() -> None:
-    """Numbers differ in percent; texts are other; without a published value there is none."""
+    """Numbers and means differ in percent; texts are other; without a published value there is none."""
     rows = [Row("f", "2,000", "2,001.00"), Row("f", "a", "b"), Row("f", "", "1"), Row("f", "a", "a")]
     assert [row.difference for row in rows] == ["+0.05 %", "other", "-", "none"]
+    assert Row("f", "95.00 ± 0.10", "95.95 ± 0.20").difference == "+1.00 %"
     assert json.loads(table.to_json({"x": rows}))["results"]["x"][0]["difference"] == "+0.05 %"
     assert table.text({"x": rows[3:]}) == aligned(
         [["x", "theirs", "ours", "difference"], ["f", "a", "a", "none"]], left=(0,)

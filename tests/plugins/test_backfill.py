@@ -114,6 +114,8 @@ def test_the_last_two_run_times_of_a_user_are_what_the_next_is_expected_to_run()
         expected.ended(job, ran * SECOND)
         seen.append(expected.of(job) // SECOND)
     assert seen == [100, 15, 30]
+    expected.ended(job, 45 * SECOND)
+    assert expected.of(job) == 42 * SECOND  # of 42.5
     expected.ended(job, 1000 * SECOND)
     assert expected.of(job) == 100 * SECOND
     assert expected.of(stranger) == 100 * SECOND
@@ -132,6 +134,23 @@ def test_a_prediction_that_was_too_short_grows_to_the_request_and_then_beyond() 
     assert seen == [70, 200, 200 + 15 * 60, 200 + 45 * 60]
     assert STEPS[0] == MINUTE
     assert STEPS[-1] == 100 * HOUR
+
+
+@pytest.mark.parametrize(
+    ("correction", "minutes"),
+    [("steps", [1, 6, 21, 51, 100]), ("from-first", [1, 5, 15, 30, 60]), ("requested", [100, 105, 120])],
+)
+def test_steps_add_up_or_count_from_the_first_prediction_or_are_none(
+    correction: str, minutes: list[int]
+) -> None:
+    """A job that asks for 100 minutes and is expected to be over at once."""
+    expected = Expected(resolve(OPTIONS, {"correction": correction}, owner="backfill"))
+    ((job, *_),) = next(iter(Batch().asks("a", cpu=1, requested=6000).chunks()))
+    whole, step, seen = 0, 0, []
+    for _ in minutes:
+        whole, step = expected.prolonged(job, whole, whole, step)
+        seen.append(whole // MINUTE)
+    assert seen == minutes
 
 
 def test_what_asks_for_no_time_is_expected_never_to_end_unless_something_else_is_said() -> None:
@@ -163,6 +182,23 @@ def test_ties_at_one_instant_are_played_in_the_order_asked_for() -> None:
     }
     assert starts["ends-first"] == starts["together"] == {"first": 0, "wide": 10, "new": 20}
     assert starts["submissions-first"] == {"first": 0, "wide": 25, "new": 10}
+
+
+def test_submissions_first_knows_of_ends_that_were_expected() -> None:
+    """At 10 `first` ends as `new` arrives: `wide` gets its processors, and not `new`."""
+    jobs = Batch().asks("first", cpu=3, seconds=10, requested=10).asks("wide", at=1, cpu=5, seconds=10)
+    jobs.asks("new", at=10, cpu=2, seconds=15)
+    starts = replay(jobs, pool(cpu=5), ties="submissions-first").starts()
+    assert starts == {"first": 0, "wide": 10, "new": 20}
+
+
+def test_with_submissions_first_a_newcomer_without_room_leads_to_no_decision() -> None:
+    """`over` is expected to run on at 11, so that `long` could pass `head`: it may when somebody has room."""
+    jobs = Batch().asks("over", cpu=3, seconds=100, requested=10).asks("head", at=1, cpu=5, seconds=5)
+    jobs.asks("long", at=2, cpu=1, seconds=30, requested=30).asks("large", at=11, cpu=4, seconds=1)
+    jobs.asks("small", at=12, cpu=1, seconds=100, requested=1000)
+    assert replay(jobs, pool(cpu=5), ties="ends-first").starts()["long"] == 11
+    assert replay(jobs, pool(cpu=5), ties="submissions-first").starts()["long"] == 12
 
 
 def test_a_decision_after_each_end_is_not_one_after_all_of_them() -> None:

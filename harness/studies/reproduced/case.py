@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness.base.errors import InputError
+from harness.readers.source import contents
 
 
 class Row(NamedTuple):
@@ -28,13 +29,15 @@ class Row(NamedTuple):
 
     @property
     def difference(self) -> str:
-        """`none`, the relative difference of two numbers, `other`, or `-` if there is nothing to compare."""
+        """`none`, the relative difference of numbers or means, `other`, or `-` without a published value."""
         if not self.theirs:
             return "-"
         if self.theirs == self.ours:
             return "none"
         try:
-            theirs, ours = (float(each.replace(",", "")) for each in (self.theirs, self.ours))
+            theirs, ours = (
+                float(each.partition(" ± ")[0].replace(",", "")) for each in (self.theirs, self.ours)
+            )
         except ValueError:
             return "other"
         return f"{(ours / theirs - 1) * 100:+.2f} %"
@@ -44,8 +47,8 @@ class Source(NamedTuple):
     """A file that does not come with harness.
 
     Attributes:
-        name: its usual name.
-        sum: the SHA-256 of its content.
+        name: its usual name; packed by gzip it ends with `.gz`.
+        sum: the SHA-256 of its unpacked content.
         origin: the place that has it.
     """
 
@@ -57,17 +60,15 @@ class Source(NamedTuple):
         """The file among some files and folders.
 
         Raises:
-            InputError: it is not there, or its content is another.
+            InputError: it is not there, cannot be read, or its content is another.
         """
+        names = (self.name, f"{self.name}.gz")
         found = []
         for place in places:
-            found += sorted(place.rglob(self.name)) if place.is_dir() else [place] * (place.name == self.name)
+            files = sorted(place.rglob("*")) if place.is_dir() else [place]
+            found += [path for path in files if path.name in names]
         for path in found:
-            try:
-                content = path.read_bytes()
-            except OSError as error:
-                raise InputError(f"{path} cannot be read: {error.strerror}") from error
-            if sha256(content).hexdigest() == self.sum:
+            if sha256(contents(path)).hexdigest() == self.sum:
                 return path
         hint = f"get it from {self.origin}, and give its path with --data"
         if found:

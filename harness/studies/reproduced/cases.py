@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from harness.base.errors import OptionError
 from harness.base.options import did_you_mean
-from harness.studies.reproduced import accasim, fair_sharing, logs, preemption_design
+from harness.studies.reproduced import accasim, fair_sharing, logs, openb, preemption_design
 from harness.studies.reproduced.case import Case
 
+_PREDICTSIM = "jad-darrous/predictsim 174c453, experiments/data"
 _TSAFRIR = "Tsafrir, Etsion and Feitelson, IEEE TPDS 18 (2007)"
+_SHAKING = "Tsafrir, Ouaknine and Feitelson, MASCOTS (2007)"
 
 CASES: Mapping[str, Case] = {
     case.name: case
@@ -33,28 +36,28 @@ CASES: Mapping[str, Case] = {
             fair_sharing.rows,
         ),
         Case(
-            "easy-ctc",
-            "EASY on CTC SP2, 338 processors",
-            "mean flow time and slowdown of 77,199 jobs",
-            logs.ctc,
-            (logs.CTC,),
+            "fgd-openb",
+            "FGD packs the 17 pod lists of openb, ten seeds each",
+            "hkust-adsl/kubernetes-scheduler-simulator 8f3d641, expected_results",
+            openb.fgd,
+            openb.SOURCES,
         ),
-        Case(
-            "easy-blue",
-            "EASY on SDSC Blue Horizon, 1,152 processors",
-            "nowhere with its conventions",
-            logs.blue,
-            (logs.BLUE,),
-        ),
-        Case(
-            "last-two-ctc", "users' last two run times on CTC SP2", _TSAFRIR, logs.last_two_ctc, (logs.CTC,)
-        ),
-        Case(
-            "last-two-blue",
-            "users' last two run times on SDSC Blue Horizon",
-            _TSAFRIR,
-            logs.last_two_blue,
-            (logs.BLUE,),
+        *(
+            Case(f"{kind}-{name}", f"{about} on {machine}", published, partial(replay, log=log), (log,))
+            for kind, about, published, replay in (
+                ("easy", "EASY by requested times", _PREDICTSIM, logs.by_requests),
+                (
+                    "last-two",
+                    "EASY by users' last two run times",
+                    f"{_PREDICTSIM}; {_TSAFRIR}",
+                    logs.by_predictions,
+                ),
+                ("shaken", "EASY on ten shaken twins", _SHAKING, logs.shaken),
+            )
+            for name, machine, log in (
+                ("ctc", "CTC SP2, 338 processors", logs.CTC),
+                ("blue", "SDSC Blue Horizon, 1,152 processors", logs.BLUE),
+            )
         ),
     )
 }

@@ -1,8 +1,9 @@
 """Kueue's documented examples of fair sharing, one by one.
 
 The stories are those of KEP-1714 (keps/1714-fair-sharing), the weights those of the page on cohorts, and the
-two strategies those of the page on preemption (site/content/en/docs/concepts), all of Kueue ff69552e79. The
-documents give proportions; the numbers of jobs here are our own.
+two strategies those of the page on preemption (site/content/en/docs/concepts), all of Kueue ff69552e79.
+Admission fair sharing has the scenarios of KEP-4136 within a ClusterQueue, and the weight of its page. The
+documents give proportions and orders; the numbers of jobs here are our own.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from harness.testing.scripts import Decisions, Script, replayed
 
 _LONG = 100_000.0
 _CORE = 1000
+_CONFIGURATION = "config.kueue.x-k8s.io/v1beta2"
 _BOTH = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
 Manifest = dict[str, Any]
 
@@ -39,6 +41,17 @@ def rows(_files: Mapping[str, Path] | None = None) -> list[Row]:
         Row("cohorts of weight 0.75 and 0.25, of 12", "important 9, regular 3", _says(weighted())),
         Row(f"{_BOTH[0]} preempts", "the smaller workload", final),
         Row(f"{_BOTH[1]} preempts", "the workload of least priority", initial),
+        Row(
+            "admission scenario 1, StrictFIFO: least usage first, the others wait",
+            "10, 20, 30",
+            by_usage("StrictFIFO"),
+        ),
+        Row(
+            "admission scenario 2, BestEffortFIFO: who fits may go before",
+            "20, 30, 10",
+            by_usage("BestEffortFIFO"),
+        ),
+        Row("a LocalQueue of weight 2 counts half of its usage", "30, 20", weighted_usage()),
     ]
 
 
@@ -95,6 +108,42 @@ def strategy_targets(strategy: str) -> str:
         row.job for row in preempted if row.by == "new"
     ]  # what "small" does when it is back is no part
     return ", ".join(said[name] for name in targets)
+
+
+def by_usage(strategy: str) -> str:
+    """The order of admission of LocalQueues that used 30, 10 and 20 cores: only the second asks for much."""
+    jobs = Script().job("running", queue="20", cpu=2 * _CORE, seconds=100)
+    jobs.job("a", queue="30", cpu=_CORE, seconds=200, at=10, priority=100)
+    jobs.job("b", queue="10", cpu=4 * _CORE, seconds=300, at=10)
+    jobs.job("c", queue="20", cpu=_CORE, seconds=200, at=10)
+    return _admitted(jobs, strategy, {"30": "1", "10": "1", "20": "1"})
+
+
+def weighted_usage() -> str:
+    """The order of admission of LocalQueues that used 20 and 30 cores, the latter of weight 2."""
+    jobs = Script().job("running", queue="20", cpu=4 * _CORE, seconds=100)
+    for name in ("20", "30"):
+        jobs.job(name, queue=name, cpu=4 * _CORE, seconds=100, at=10)
+    return _admitted(jobs, "BestEffortFIFO", {"20": "1", "30": "2"})
+
+
+def _admitted(jobs: Script, strategy: str, weights: Mapping[str, str]) -> str:
+    """The LocalQueues of the jobs that are admitted after the first; they are named after what they used."""
+    usage = {"usageHalfLifeTime": "168h", "usageSamplingInterval": "5m"}
+    shared = _queue("shared", "", 4)
+    shared["spec"] |= {
+        "queueingStrategy": strategy,
+        "admissionScope": {"admissionMode": "UsageBasedAdmissionFairSharing"},
+    }
+    made: list[Manifest] = [
+        {"apiVersion": _CONFIGURATION, "kind": "Configuration", "admissionFairSharing": usage}
+    ]
+    for name, weight in weights.items():
+        door = _manifest("LocalQueue", name, {"clusterQueue": "shared", "fairSharing": {"weight": weight}})
+        used = {"admissionFairSharingStatus": {"consumedResources": {"cpu": name}}}
+        made.append({**door, "status": {"fairSharing": used}})
+    admitted = _decided(jobs, [shared, *made], _BOTH, until=1_000).of("admit")[1:]
+    return ", ".join(jobs[row.job].queue for row in admitted)
 
 
 def _backlogs(of: Mapping[str, tuple[int, float]]) -> Script:

@@ -1,21 +1,25 @@
 """EASY backfilling on logs of the Parallel Workloads Archive, by requested times and by predictions.
 
-Jobs that ran and asked for a time are replayed, cut at it, all in one queue.
+Jobs that ran and asked for a time are replayed, cut at it, all in one queue. The figures of others are those
+of predictsim, a variant of pyss (jad-darrous/predictsim 174c453, `experiments/data/*/sim_analysis/metrics`).
 """
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Mapping
+from math import sqrt
 from pathlib import Path
+from statistics import mean, stdev
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from harness.base.units import SECOND
 from harness.plugins import load
+from harness.readers.source import contents
 from harness.runs.request import Request
 from harness.studies.reproduced.case import Row, Source
 from harness.testing.scripts import pool
+from harness.trace.shake import Shake, Twin
 from harness.trace.trace import open_trace
 
 _ARCHIVE = "https://www.cs.huji.ac.il/labs/parallel/workload/"
@@ -23,18 +27,23 @@ _ASKED = 8
 """The column of a job's requested time."""
 
 CTC = Source(
-    "CTC-SP2-1996-3.1-cln.swf.gz",
-    "9fa28ac16c4386fb81b72a91d8bd8888281df2948a9d912769d387c5ee285bb4",
+    "CTC-SP2-1996-3.1-cln.swf",
+    "8e33a9b597e1ddda2d2164347bac08c9444e1a2620a7947df52f0a1622ec4cde",
     f"{_ARCHIVE}l_ctc_sp2/",
 )
 BLUE = Source(
-    "SDSC-BLUE-2000-4.2-cln.swf.gz",
-    "9aab21f3cfa108f3ecefa52391b384d996dcf4216f920186f47a734646b2c658",
+    "SDSC-BLUE-2000-4.2-cln.swf",
+    "13892839f430583231a14bb811fd50a31b5b529eb37faacdbbefb71e73390e3e",
     f"{_ARCHIVE}l_sdsc_blue/",
 )
-_TIES = "the published order of events of one second is not known event by event"
-_NO_FIGURE = "no published figure that states its conventions was at hand"
-_NO_TABLE = "the tables of Tsafrir et al. 2007 were not at hand, only their rule"
+_PROCESSORS = {CTC: 338, BLUE: 1_152}
+_PYSS = "submissions-first"
+_TIES = "their simulator plays submissions before ends"
+_SIX = "their log of 232,542 jobs has six more"
+_NO_MEAN = "their table has no mean of flows that add up to 2^31 seconds or more"
+_NO_TABLE = "the tables of Tsafrir et al. 2007 cannot be had, only their rule"
+_NO_SHAKING = "the figures of Tsafrir et al. 2007 cannot be had, only their method"
+_TWINS = 10
 
 
 class Result(NamedTuple):
@@ -43,78 +52,113 @@ class Result(NamedTuple):
     Attributes:
         jobs: how many were replayed.
         flow: the mean from submission to end, seconds.
+        root: the root of the mean square of it, seconds.
         slowdown: the mean slowdown, bounded by ten seconds.
     """
 
     jobs: int
     flow: float
+    root: float
     slowdown: float
 
 
-def ctc(files: Mapping[str, Path]) -> list[Row]:
-    """EASY on CTC SP2 in both orders of ties, and with users' last two run times."""
-    found: list[Row] = []
-    for ties in ("submissions-first", "ends-first"):
-        result = easy(files[CTC.name], 338, ties=ties)
-        found += [
-            Row(f"mean flow time, {ties}, s", "25,526.80", f"{result.flow:,.2f}", _TIES),
-            Row(f"mean bounded slowdown, {ties}", "49.571", f"{result.slowdown:.3f}", _TIES),
-        ]
+_Published = tuple[str, str, str]
+"""The figures of `Result` as others have them; "" for none."""
+
+_REQUESTED: Mapping[Source, _Published] = {
+    CTC: ("25,526.80", "43,157.10", "49.571"),
+    BLUE: ("", "29,563.83", "36.523"),
+}
+_PREDICTED: Mapping[Source, Mapping[str, _Published]] = {
+    CTC: {
+        "from-first": ("", "95,695.72", "64.647"),
+        "requested": ("22,875.46", "53,925.09", "35.324"),
+    },
+    BLUE: {
+        "from-first": ("", "45,223.38", "33.548"),
+        "requested": ("", "33,668.11", "26.584"),
+    },
+}
+"""How predictions are corrected -> the figures of predictions by users' last two run times."""
+
+
+def by_requests(files: Mapping[str, Path], log: Source) -> list[Row]:
+    """EASY by requested times, in both orders of ties."""
+    found = []
+    for ties in (_PYSS, "ends-first"):
+        result = easy(files[log.name], log, ties=ties)
+        found += _rows(
+            ties, _REQUESTED[log], result, (_SIX if log is BLUE else "") if ties == _PYSS else _TIES
+        )
     return found
 
 
-def blue(files: Mapping[str, Path]) -> list[Row]:
-    """EASY on SDSC Blue Horizon in both orders of ties."""
-    found: list[Row] = []
-    for ties in ("submissions-first", "ends-first"):
-        found += _unpublished(ties, easy(files[BLUE.name], 1_152, ties=ties), _NO_FIGURE)
+def by_predictions(files: Mapping[str, Path], log: Source) -> list[Row]:
+    """EASY by users' last two run times, corrected in three ways."""
+    found = []
+    for correction in ("steps", "from-first", "requested"):
+        result = easy(files[log.name], log, estimate="last-two", correction=correction)
+        theirs = _PREDICTED[log].get(correction)
+        reason = _NO_TABLE if theirs is None else _SIX if log is BLUE else ""
+        found += _rows(f"correction={correction}", theirs or ("", "", ""), result, reason)
     return found
 
 
-def last_two_ctc(files: Mapping[str, Path]) -> list[Row]:
-    """Users' last two run times as predictions on CTC SP2."""
-    return _unpublished("last-two", easy(files[CTC.name], 338, estimate="last-two"), _NO_TABLE)
-
-
-def last_two_blue(files: Mapping[str, Path]) -> list[Row]:
-    """Users' last two run times as predictions on SDSC Blue Horizon."""
-    return _unpublished("last-two", easy(files[BLUE.name], 1_152, estimate="last-two"), _NO_TABLE)
-
-
-def _unpublished(what: str, result: Result, reason: str) -> list[Row]:
+def shaken(files: Mapping[str, Path], log: Source) -> list[Row]:
+    """EASY by requested times on ten twins of a log, whose arrivals differ by at most 30 seconds."""
+    twins = [easy(files[log.name], log, twin=twin) for twin in Shake(_TWINS).twins]
+    figures = {
+        f"mean flow time of {_TWINS} twins, s": [each.flow for each in twins],
+        f"mean bounded slowdown of {_TWINS} twins": [each.slowdown for each in twins],
+    }
     return [
-        Row(f"mean flow time, {what}, s", "", f"{result.flow:,.2f}", reason),
-        Row(f"mean bounded slowdown, {what}", "", f"{result.slowdown:.3f}", reason),
+        Row(name, "", f"{mean(each):,.2f} ± {stdev(each):,.2f}", _NO_SHAKING)
+        for name, each in figures.items()
     ]
 
 
-def easy(
-    path: Path, processors: int, *, ties: str = "submissions-first", estimate: str = "requested"
-) -> Result:
+def _rows(what: str, theirs: _Published, ours: Result, reason: str) -> list[Row]:
+    flow, root, slowdown = theirs
+    none = reason if not any(theirs) else _NO_MEAN
+    return [
+        Row(f"{what}: mean flow time, s", flow, f"{ours.flow:,.2f}", reason if flow else none),
+        Row(f"{what}: root mean square flow time, s", root, f"{ours.root:,.2f}", reason),
+        Row(f"{what}: mean bounded slowdown", slowdown, f"{ours.slowdown:.3f}", reason),
+    ]
+
+
+def easy(path: Path, log: Source, *, twin: Twin | None = None, ties: str = _PYSS, **options: str) -> Result:
     """Replay a log with EASY.
 
     Args:
-        path: the log, packed.
-        processors: of the machine.
+        path: the log.
+        log: which log it is.
+        twin: the twin to replay instead of the log.
         ties: the order of events of one second.
-        estimate: the run times that the scheduler expects.
+        options: more options of `backfill`.
     """
-    lines = gzip.decompress(path.read_bytes()).decode().splitlines()
+    lines = contents(path).decode().splitlines()
     asked = [line for line in lines if line.startswith(";") or int(line.split()[_ASKED]) > 0]
     plugins = load(block=["metrics"])
+    reading = {
+        "cut_at_request": True,
+        "zero_length": "drop",
+        "tenant": "partition",
+        "processors": "requested",
+    }
     with TemporaryDirectory(prefix="harness-") as folder:
-        log = Path(folder, "log.swf")
-        log.write_text("\n".join(asked) + "\n")
+        shortened = Path(folder, "log.swf")
+        shortened.write_text("\n".join(asked) + "\n")
         run = Request(
-            open_trace(
-                log, plugins, options={"cut_at_request": True, "zero_length": "drop", "tenant": "partition"}
-            ),
+            open_trace(shortened, plugins, options=reading),
             plugin="backfill",
-            cluster=pool(cpu=processors * 1000),
-            options={"ties": ties, "estimate": estimate},
+            cluster=pool(cpu=_PROCESSORS[log] * 1000),
+            options={"ties": ties, **options},
+            twin=twin,
             output=Path(folder, "results"),
         ).run(plugins=plugins)
         jobs = run.micros("jobs").select("submit_time", "start_time", "finish_time").collect().rows()
-    flow = sum(finish - submit for submit, _, finish in jobs) / len(jobs) / SECOND
+    flows = [(finish - submit) / SECOND for submit, _, finish in jobs]
     bounded = [max(1, (finish - submit) / max(finish - start, 10 * SECOND)) for submit, start, finish in jobs]
-    return Result(len(jobs), round(flow, 2), round(sum(bounded) / len(jobs), 3))
+    root = sqrt(sum(flow * flow for flow in flows) / len(jobs))
+    return Result(len(jobs), round(mean(flows), 2), round(root, 2), round(mean(bounded), 3))

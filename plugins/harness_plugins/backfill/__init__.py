@@ -4,6 +4,7 @@ Sources of the rules: D. Lifka, The ANL/IBM SP scheduling system (1995), for EAS
 D. Feitelson, Utilization, predictability, workloads, and user runtime estimates in scheduling the IBM SP2
 with backfilling (2001), for both algorithms; D. Tsafrir, Y. Etsion and D. Feitelson, Backfilling using
 system-generated predictions rather than user runtime estimates (2007), for `estimate=last-two`.
+Predictions whose corrections count from the first one are those of jad-darrous/predictsim 174c453.
 """
 
 from __future__ import annotations
@@ -40,6 +41,12 @@ OPTIONS = (
         "requested",
         "the expected run time of jobs: requested, actual, or the mean of their user's last two",
         choices=("requested", "actual", "last-two"),
+    ),
+    Option(
+        "correction",
+        "steps",
+        "how a prediction that was too short grows: by steps, by steps from the first one, or to the request",
+        choices=("steps", "from-first", "requested"),
     ),
     Option(
         "order",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 from harness import Job
-from harness.base.units import HOUR, MINUTE
+from harness.base.units import HOUR, MINUTE, SECOND
 from harness.policy import ENDLESS
 
 STEPS = tuple(MINUTE * each for each in (1, 5, 15, 30)) + tuple(
@@ -17,6 +18,9 @@ STEPS = tuple(MINUTE * each for each in (1, 5, 15, 30)) + tuple(
 Source: Tsafrir et al. 2007, section 4. The last step is repeated.
 """
 
+FROM_FIRST = (STEPS[0], *(step - before for before, step in pairwise(STEPS)))
+"""The additions if each of the steps counts from the first prediction, as predictsim corrects."""
+
 
 class Expected:
     """Expected run times, learned from jobs that ended if `estimate` is `last-two`."""
@@ -25,6 +29,8 @@ class Expected:
         self._estimate = options["estimate"]
         unstated = options["unstated"]
         self._unstated = ENDLESS if unstated is None else unstated
+        self._to_request = options["correction"] == "requested"
+        self._additions = FROM_FIRST if options["correction"] == "from-first" else STEPS
         self._last: dict[str, tuple[int, ...]] = {}
 
     def requested(self, job: Job) -> int:
@@ -34,9 +40,9 @@ class Expected:
     def of(self, job: Job) -> int:
         """Returns the expected run time of a job that arrives, microseconds.
 
-        With `last-two`, it is the mean of the last two run times of its user's jobs that have ended. It is at
-        most the requested time. With fewer than two ended jobs, it is the requested time (Tsafrir et al.
-        2007, section 3).
+        With `last-two`, it is the mean of the last two run times of its user's jobs that have ended, in whole
+        seconds. It is at most the requested time. With fewer than two ended jobs, it is the requested time
+        (Tsafrir et al. 2007, section 3).
         """
         if self._estimate == "actual":
             return ENDLESS if job.duration is None else job.duration
@@ -44,7 +50,7 @@ class Expected:
         if self._estimate == "last-two":
             last = self._last.get(job.user, ())
             if len(last) == 2:
-                return min(requested, sum(last) // 2)
+                return min(requested, sum(last) // (2 * SECOND) * SECOND)
         return requested
 
     def ended(self, job: Job, ran: int) -> None:
@@ -55,8 +61,8 @@ class Expected:
     def prolonged(self, job: Job, expected: int, ran: int, step: int) -> tuple[int, int]:
         """Returns the new expected run time of a job that has outlived its old one, and its next step.
 
-        A prediction is raised step by step to at most the requested time. Beyond that it has no bound,
-        because nothing ends a job that runs longer.
+        A prediction is raised to at most the requested time, step by step or at once. Beyond that it has no
+        bound, because nothing ends a job that runs longer.
 
         Args:
             job: the job, which runs.
@@ -66,7 +72,8 @@ class Expected:
         """
         requested = self.requested(job)
         while expected <= ran:
-            longer = expected + STEPS[min(step, len(STEPS) - 1)]
-            expected = requested if expected < requested < longer else longer
+            longer = expected + self._additions[min(step, len(self._additions) - 1)]
+            capped = expected < requested and (self._to_request or requested < longer)
+            expected = requested if capped else longer
             step += 1
         return expected, step

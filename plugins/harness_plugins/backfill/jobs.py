@@ -63,6 +63,14 @@ class Running(Generic[A]):
         whole, self.step = expected.prolonged(self.job, self.end - self.began, now - self.began, self.step)
         self.end = min(self.began + whole, ENDLESS)
 
+    def is_due(self, expected: Expected, now: int) -> bool:
+        """Returns True if it is expected to end at this very instant."""
+        if self.end >= now:
+            return self.end == now
+        before = now - self.began - 1
+        whole, _ = expected.prolonged(self.job, self.end - self.began, before, self.step)
+        return self.began + whole == now
+
     @property
     def place(self) -> tuple[int, int]:
         """The sort key of running jobs: their expected ends."""

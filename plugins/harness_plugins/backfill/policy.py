@@ -159,15 +159,37 @@ class Backfill:
                 yield from self._decide(home, now)
             return
         if self._ties == "submissions-first":
-            for job in arrived:
-                yield from self._decide(self._arrive(job), now)
-        for each in ended:
-            yield from self._decide(self._end(each, now), now)
+            yield from self._submissions_first(arrived, ended, now)
+        else:
+            for each in ended:
+                yield from self._decide(self._end(each, now), now)
         for home in self._changed_homes():
             yield from self._decide(home, now)
         if self._ties == "ends-first":
             for job in arrived:
                 yield from self._decide(self._arrive(job), now)
+
+    def _submissions_first(
+        self, arrived: list[Job], ended: list[Running[Any]], now: int
+    ) -> Iterator[Decision]:
+        """Plays submissions, then ends in the order of their starts, as pyss does.
+
+        What ends as it was expected to has given back its processors before the submissions. Only a newcomer
+        that may find room leads to a decision. pyss: dinesh121991/pyss 44a2423, `src/base/prototype.py`.
+        """
+        ended.sort(key=_start)
+        due = [each for each in ended if each.is_due(self._expected, now)]
+        for each in due:
+            self._trees[each.assignment.home].end(each, now)
+        for job in arrived:
+            home = self._arrive(job)
+            if self._capacity.has_room(self._capacity.request(job)):
+                yield from self._decide(home, now)
+        for each in ended:
+            self._learn(each, now)
+            if each not in due:
+                self._trees[each.assignment.home].end(each, now)
+            yield from self._decide(each.assignment.home, now)
 
     def _evict(self, now: int) -> Iterator[Decision]:
         """Evicts whole jobs that lost a pod, stand on a drained node, or no longer tolerate a taint."""
@@ -229,9 +251,13 @@ class Backfill:
     def _end(self, running: Running[Any], now: int) -> int:
         """Ends a job, and returns the tree that it ran in."""
         home: int = running.assignment.home
-        self._expected.ended(running.job, now - running.began)
+        self._learn(running, now)
         self._trees[home].end(running, now)
         return home
+
+    def _learn(self, running: Running[Any], now: int) -> None:
+        """Records the run time of a job that ended."""
+        self._expected.ended(running.job, now - running.began)
 
     def _arrive(self, job: Job) -> int:
         """Adds a waiting job, and returns the tree that it waits in."""
@@ -265,6 +291,10 @@ class Backfill:
 
 def _arrival(running: Running[Any]) -> int:
     return running.job.index
+
+
+def _start(running: Running[Any]) -> tuple[int, int]:
+    return running.began, running.job.index
 
 
 def _index(job: Job) -> int:
