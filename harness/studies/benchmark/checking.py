@@ -7,7 +7,7 @@ and the metrics are computed again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,20 +43,47 @@ class Judgement(NamedTuple):
     rows: list[Measurement]
 
 
-def judge(
-    folder: Path, plans: Sequence[Callable[[], Plan]], plugins: Plugins, *, check: bool = True
-) -> Judgement:
+class Expected(NamedTuple):
+    """A replay that a run may be of.
+
+    Attributes:
+        info: what its `run.json` says, whatever happens in it.
+        plan: makes its plan.
+    """
+
+    info: Mapping[str, Any]
+    plan: Callable[[], Plan]
+
+    def has_quotas_of(self, info: Mapping[str, Any]) -> bool:
+        """Whether another `run.json` has the same queues and quotas."""
+        return all(info["cluster"].get(name) == self.info["cluster"].get(name) for name in _OF_RUNS)
+
+
+def info_of(plan: Plan) -> dict[str, Any]:
+    """What `run.json` says of a replay, whatever happens in it."""
+    with aside() as place:
+        nothing = plan.with_choices(
+            losses=plan.losses,
+            grace_period=plan.grace_period,
+            startup=plan.startup,
+            until=0,
+            scale_arrivals=plan.scale_arrivals,
+        )
+        return told_by(place, nothing)
+
+
+def judge(folder: Path, expected: Iterable[Expected], plugins: Plugins, *, check: bool = True) -> Judgement:
     """Judge a run.
 
     Args:
         folder: of the run.
-        plans: make the replays that it may be of, which differ in the policy, and so in which quotas count.
+        expected: the replays that it may be of, which differ in the policy, and so in which quotas count.
         plugins: give the metrics.
         check: whether the outside checker follows the decisions.
     """
     try:
         run = Run.open(folder)
-        plan, trusted = _trusted(run, plans)
+        plan, trusted = _trusted(run, expected)
         faults = [*_settings(run, plan), *_arrivals(trusted, plan), *_end(trusted, plan)]
         if check and not faults:
             rules = ["placement"] if trusted.info["cluster"]["nodes"] else []
@@ -73,27 +100,18 @@ def judge(
     return Judgement(list(failed.values()), rows)
 
 
-def _trusted(run: Run, plans: Sequence[Callable[[], Plan]]) -> tuple[Plan, Run]:
+def _trusted(run: Run, expected: Iterable[Expected]) -> tuple[Plan, Run]:
     """The plan that a run is of, and the run with what that plan says instead of what its folder says.
 
     Raises:
         InputError: its queues are those of no plan.
     """
-    for make in plans:
-        plan = make()
-        with aside() as place:
-            nothing = plan.with_choices(
-                losses=plan.losses,
-                grace_period=plan.grace_period,
-                startup=plan.startup,
-                until=0,
-                scale_arrivals=plan.scale_arrivals,
-            )
-            info = told_by(place, nothing)
-        if all(run.info["cluster"].get(name) == info["cluster"].get(name) for name in _OF_RUNS):
+    for each in expected:
+        if each.has_quotas_of(run.info):
+            plan = each.plan()
             tables = seal_tables(run.path, _TABLES)
             own = {name: run.info[name] for name in ("window", "outcome", "label")}
-            whole = {**info, **own, "settings": plan.settings, "tables": tables}
+            whole = {**each.info, **own, "settings": plan.settings, "tables": tables}
             nobody_measured = pl.DataFrame(schema=schemas.METRICS)
             return plan, Run(run.path, whole, checked=_TABLES, metrics=nobody_measured)
     raise InputError("its queues and quotas are not those of the task")

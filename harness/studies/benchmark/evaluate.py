@@ -168,7 +168,7 @@ def _ready(task: Task, seed: int | None, twins: int, output: Path) -> _Ready:
         bench = prepared(task.spec(arms, seed, twins=twins, keep="metrics"), plugins)
         assert bench.spec.seeds is not None
         inputs = [
-            Twin([bench.request({PLUGIN: arm.label, SEED: number}) for arm in arms])
+            Twin.by([bench.request({PLUGIN: arm.label, SEED: number}) for arm in arms], plugins)
             for number in bench.spec.seeds.numbers
         ]
         content = pickle.dumps(inputs)

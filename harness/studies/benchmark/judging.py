@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from harness.plugins.measurement import Measurement
 from harness.policy import PolicyFactory
 from harness.runs.request import Request
 from harness.runs.run import Run
-from harness.studies.benchmark.checking import judge
+from harness.studies.benchmark.checking import Expected, info_of, judge
 
 _JOBS = 3
 _LABEL = "evaluated"
@@ -29,10 +30,32 @@ class Twin:
     """One twin of a task, as it travels to whoever replays it.
 
     Attributes:
-        requests: its replays by the built-in policies of the task, the first of them `none`.
+        requests: its replays by built-in policies, the first of them `none`: one for each way to see quotas.
+        infos: what `run.json` says of each, whatever happens in it.
     """
 
     requests: Sequence[Request]
+    infos: Sequence[Mapping[str, Any]]
+
+    @classmethod
+    def by(cls, requests: Iterable[Request], plugins: Plugins) -> Twin:
+        """The twin of some replays.
+
+        Raises:
+            InputError: a replay cannot be.
+        """
+        kept: list[tuple[Request, Expected]] = []
+        for request in requests:
+            plan = request.plan(plugins)
+            expected = Expected(info_of(plan), partial(request.plan, plugins))
+            if not any(known.has_quotas_of(expected.info) for _, known in kept):
+                kept.append((request, expected))
+        return cls([request for request, _ in kept], [expected.info for _, expected in kept])
+
+    def expected(self, plugins: Plugins) -> Iterator[Expected]:
+        """The replays that a run of the twin may be of."""
+        for request, info in zip(self.requests, self.infos, strict=True):
+            yield Expected(info, partial(request.plan, plugins))
 
     def of(self, policy: str | PolicyFactory, options: Mapping[str, Any], output: Path) -> Request:
         """The replay of another policy."""
@@ -61,8 +84,7 @@ def judged(twins: bytes, folder: Path, plugins: Plugins, *, brief: bool) -> dict
         if len(found) != 1:
             return {"error": f"twin {number} has {len(found)} runs"}
         runs.append(found[0].parent)
-        plans = [lambda request=request: request.plan(plugins) for request in twin.requests]
-        judgement = judge(runs[-1], plans, plugins, check=not brief)
+        judgement = judge(runs[-1], twin.expected(plugins), plugins, check=not brief)
         if judgement.faults:
             return {"error": f"twin {number} is refused: {'; '.join(judgement.faults)}"}
         every.append(judgement.rows)
@@ -96,7 +118,7 @@ def _told(path: Path) -> dict[str, str]:
     found = {}
     for name in names["job_id"]:
         try:
-            found[name] = explain(path, name).text()
+            found[name] = explain(run, name).text()
         except HarnessError as error:
             found[name] = error.message
     return found

@@ -7,6 +7,7 @@ judges the runs by their decisions.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import pickle
@@ -25,6 +26,7 @@ from typing import IO, Any
 from harness.base.confined import limit_files, limit_memory, limit_resources, refuse_calls
 from harness.base.errors import HarnessError, text_of
 from harness.plugins import Plugins, load
+from harness.runs.identity import codes_of_metrics, look_at, looked_at_once
 from harness.studies.benchmark.policy_source import unpacked
 
 _PAUSE = 0.002
@@ -63,11 +65,16 @@ def main() -> None:
     libraries = {"replay": load(block=["metrics"]), "judge": load()}
     _adopt_orphans()
     inputs: dict[str, bytes] = {}
-    while (message := received(sys.stdin.buffer)) is not None:
-        asked = pickle.loads(message)  # noqa: S301 - from the process that began this one
-        inputs.update(asked.pop("inputs", {}))
-        answer = _evaluated(asked, inputs[asked["digest"]], libraries)
-        send(sys.stdout.buffer, json.dumps(answer).encode())
+    with looked_at_once({}):
+        for spec in libraries["replay"].policies:
+            look_at(spec)
+        codes_of_metrics(libraries["judge"].metrics)
+        gc.freeze()  # copies need not copy what they only collect
+        while (message := received(sys.stdin.buffer)) is not None:
+            asked = pickle.loads(message)  # noqa: S301 - from the process that began this one
+            inputs.update(asked.pop("inputs", {}))
+            answer = _evaluated(asked, inputs[asked["digest"]], libraries)
+            send(sys.stdout.buffer, json.dumps(answer).encode())
 
 
 def _import_all() -> None:

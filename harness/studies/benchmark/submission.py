@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import isclose
@@ -16,8 +16,7 @@ from harness.base.build import version
 from harness.base.errors import HarnessError, RunError
 from harness.base.files.whole import whole_file
 from harness.plugins import Plugins
-from harness.runs.plan import Plan
-from harness.studies.benchmark.checking import Judgement, judge
+from harness.studies.benchmark.checking import Expected, Judgement, info_of, judge
 from harness.studies.benchmark.running import Reference
 from harness.studies.benchmark.scores import Score, values_of_rows
 from harness.studies.benchmark.suite import Task
@@ -190,17 +189,15 @@ def _judged(
             raise RunError(f"{experiment.root} has no run of twin {number}")
         run = experiment.about(key.item())["run"]
         path = experiment.root / "runs" / task.trace.stem / str(run)
-        yield number, judge(path, plans_of(bench, task, seed), plugins)
+        yield number, judge(path, _expected(bench, task, seed), plugins)
 
 
-def plans_of(bench: Bench, task: Task, seed: int) -> list[Callable[[], Plan]]:
-    """What makes the replays of a twin by the built-in policies, one after the other."""
-
-    def plan(policy: str) -> Plan:
+def _expected(bench: Bench, task: Task, seed: int) -> Iterator[Expected]:
+    """The replays of a twin by the built-in policies, one after the other."""
+    for policy in task.built_in:
         point: Point = {PLUGIN: policy, SEED: seed}
-        return bench.plan(point, bench.request(point))
-
-    return [partial(plan, policy) for policy in task.built_in]
+        make = partial(bench.plan, point, bench.request(point))
+        yield Expected(info_of(make()), make)
 
 
 def _plain(value: Any) -> Any:
