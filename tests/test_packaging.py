@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -19,6 +20,14 @@ from package_imports import BESIDES, STABLE, internal_imports, is_stable
 from harness.trace.bundled import BUNDLED
 
 ROOT = Path(__file__).parents[1]
+DATA = (
+    "benchmark/suites/sched-1.0.yaml",
+    "benchmark/suites/sched-1.0-nodes.csv",
+    "benchmark/suites/sched-1.0-quota.csv",
+    "reproduced/hpc2n_first5000_fcfs240_accasim_result.csv.gz",
+)
+"""Files that studies read, below `harness/studies`."""
+
 PACKAGES = {"harness": ROOT / "harness", "harness_plugins": ROOT / "plugins" / "harness_plugins"}
 
 
@@ -54,23 +63,21 @@ def imported(path: Path, known: dict[str, Path], *, when_run: bool) -> set[str]:
     return {name for name in found if name in known}
 
 
-def test_the_wheel_holds_exactly_the_two_packages(tmp_path: Path) -> None:
-    """Nothing of tests or a folder called `plugins` lands in site-packages; traces lie within the package."""
-    command = [
-        sys.executable,
-        "-m",
-        "build",
-        "--wheel",
-        "--no-isolation",
-        "--outdir",
-        str(tmp_path),
-        str(ROOT),
-    ]
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    """A wheel of this checkout."""
+    place = str(tmp_path_factory.mktemp("dist"))
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", place, str(ROOT)]
     subprocess.run(command, check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("*.whl")
-    names = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
+    (path,) = Path(place).glob("*.whl")
+    return zipfile.ZipFile(path)
+
+
+def test_the_wheel_holds_exactly_the_two_packages(wheel: zipfile.ZipFile) -> None:
+    """Nothing of tests or a folder called `plugins` lands in site-packages; traces lie within the package."""
+    inside = wheel.namelist()
+    names = {name.split("/")[0] for name in inside}
     assert {name for name in names if not name.endswith(".dist-info")} == {"harness", "harness_plugins"}
-    inside = zipfile.ZipFile(wheel).namelist()
     assert "harness/py.typed" in inside
     assert {f"harness/trace/bundled/{name}.parquet" for name in BUNDLED} <= set(inside)
     assert "harness/trace/bundled/README.md" in inside
@@ -78,6 +85,31 @@ def test_the_wheel_holds_exactly_the_two_packages(tmp_path: Path) -> None:
     templates = (ROOT / "harness" / "plugins" / "scaffold").rglob("*.tmpl")
     assert {path.relative_to(ROOT).as_posix() for path in templates} <= set(inside)
     assert {f"harness/analysis/report/page.{kind}" for kind in ("html", "css", "js")} <= set(inside)
+    assert {f"harness/studies/{name}" for name in DATA} <= set(inside)
+
+
+def test_the_wheel_runs_the_benchmark(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
+    """In an empty folder, from what the wheel holds alone; the suite's files have the sums that it names."""
+    site = tmp_path / "site"
+    wheel.extractall(site)
+    check = "from harness.studies.benchmark.suite import NEWEST, load_suite\n"
+    check += "for task in load_suite(NEWEST).tasks.values():\n    task.check()\n"
+    check += "import harness\nprint(harness.__file__)"
+    environment = {**os.environ, "PYTHONPATH": str(site)}
+    bench = ["-m", "harness", "bench", "run", "hpc2n", "-p", "none", "--twins", "2", "--workers", "1"]
+    printed = [
+        subprocess.run(
+            [sys.executable, *arguments],
+            check=True,
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=environment,
+        ).stdout
+        for arguments in (["-c", check], bench)
+    ]
+    assert Path(printed[0].strip()).is_relative_to(site)
+    assert "hpc2n" in printed[1]
 
 
 def test_built_in_plugins_and_examples_import_stable_names_only() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from volcano_proportion import proportion
+from volcano_proportion.cluster_queues import of_cluster_queues, with_queues
 from volcano_proportion.queue import KIND, Queue
 from volcano_proportion.shares import deserved_shares
 
@@ -94,6 +95,41 @@ def test_a_gang_that_loses_a_pod_loses_all() -> None:
     assert [row.pods for row in decisions.of("preempt")] == [1, 1, 1, 1]
     assert [(row.job, row.node) for row in decisions.of("nominate")] == [("small", "n-0")]
     assert decisions.starts()["small"] == 15
+
+
+def cluster_queue(name: str, **quotas: str) -> Mapping[str, Any]:
+    """A ClusterQueue of Kueue with a nominal quota of each resource."""
+    flavor = {
+        "name": "f",
+        "resources": [{"name": each, "nominalQuota": most} for each, most in quotas.items()],
+    }
+    spec = {"namespaceSelector": {}, "resourceGroups": [{"coveredResources": [*quotas], "flavors": [flavor]}]}
+    return {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "ClusterQueue",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def test_cluster_queues_become_queues_by_their_quotas() -> None:
+    """a has a quarter of the cores and half of the memory, and c has nothing."""
+    kinds = {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "ResourceFlavor",
+        "metadata": {"name": "f"},
+        "spec": {},
+    }
+    quotas = {"a": ("2", "4"), "b": ("6", "4"), "c": ("0", "0")}
+    made = [cluster_queue(name, cpu=cpu, memory=memory) for name, (cpu, memory) in quotas.items()]
+    where = cluster(kinds, *made)
+    assert with_queues(where).custom_resources[KIND] == {
+        "a": Queue("a", 500), "b": Queue("b", 750), "c": Queue("c", 1)
+    }  # fmt: skip
+    decisions = replayed(of_cluster_queues, one_each(("a", 0, 8), ("b", 10, 8)), where)
+    assert [row.job[0] for row in decisions.of("preempt")] == ["a"] * 4
+    with pytest.raises(InputError, match="the cluster has none"):
+        replayed(of_cluster_queues, Script().job("a", cpu=1000), cluster())
 
 
 def test_manifests_are_checked_and_queues_are_needed() -> None:

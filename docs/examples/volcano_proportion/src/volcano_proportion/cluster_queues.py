@@ -1,0 +1,46 @@
+"""The policy in clusters that have Kueue's ClusterQueues: each becomes a Queue, weighted by its quotas."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from harness import Cluster, Policy, Possible, RegisterPolicy, View, hookimpl
+from volcano_proportion import proportion, without_queue
+from volcano_proportion.queue import KIND, Queue
+
+
+@hookimpl
+def harness_register_policies(register: RegisterPolicy) -> None:
+    """Register `volcano-of-cluster-queues`."""
+    text = "volcano-proportion with a Queue for each ClusterQueue, weighted by its nominal quotas"
+    register("volcano-of-cluster-queues", of_cluster_queues, help=text, never=without_cluster_queue)
+
+
+def of_cluster_queues(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
+    """The policy; an `InputError` where the cluster has no nodes or no ClusterQueue."""
+    return proportion(with_queues(cluster), view, options)
+
+
+def without_cluster_queue(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
+    """Which jobs are rejected because there is no ClusterQueue as they name it."""
+    return without_queue(with_queues(cluster), options)
+
+
+def with_queues(cluster: Cluster) -> Cluster:
+    """The cluster with a Queue for each ClusterQueue.
+
+    Its weight is the largest part that its nominal quota is of all quotas of a resource, in thousandths.
+    """
+    quotas: dict[str, Counter[str]] = {}
+    for name, queue in cluster.cluster_queues.items():
+        quotas[name] = Counter()
+        for flavor in (each for group in queue.resource_groups for each in group.flavors):
+            quotas[name].update({resource: quota.nominal for resource, quota in flavor.resources.items()})
+    total = sum(quotas.values(), Counter[str]())
+    weights = {
+        name: max((amount * 1000 // total[each] for each, amount in found.items() if amount), default=1)
+        for name, found in quotas.items()
+    }
+    queues = {name: Queue(name, max(1, weight)) for name, weight in weights.items()}
+    return replace(cluster, custom_resources={**cluster.custom_resources, KIND: queues})
