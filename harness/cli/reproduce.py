@@ -9,6 +9,8 @@ import click
 from harness.base.errors import InputError, OptionError
 from harness.base.text import printable
 
+_SHOWN = 1
+
 
 @click.command(
     epilog="""\b
@@ -42,8 +44,10 @@ def reproduce(names: tuple[str, ...], listed: bool, every: bool, places: tuple[P
     if listed:
         lines = [["name", "what it is", "published in", "needs"]]
         for case in CASES.values():
-            needs = ", ".join(each.name for each in case.sources) or "nothing"
-            lines.append([case.name, case.about, case.published, needs])
+            needs = [each.name for each in case.sources[:_SHOWN]] or ["nothing"]
+            if len(case.sources) > _SHOWN:
+                needs.append(f"{len(case.sources) - _SHOWN} more of {case.sources[0].origin}")
+            lines.append([case.name, case.about, case.published, ", ".join(needs)])
         click.echo(aligned(lines, left=(0, 1, 2, 3)))
         return
     results = {}

@@ -32,7 +32,7 @@ CASES: Mapping[str, Case] = {
         Case(
             "kueue-fair-sharing",
             "Kueue's documented examples of fair sharing",
-            "kubernetes-sigs/kueue ff69552e79, keps/1714-fair-sharing and docs/concepts",
+            "kubernetes-sigs/kueue ff69552e79, keps/1714 and 4136 (fair sharing), docs/concepts",
             fair_sharing.rows,
         ),
         Case(
