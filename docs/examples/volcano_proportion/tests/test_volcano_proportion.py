@@ -87,6 +87,14 @@ def test_a_gang_is_placed_as_a_whole_or_not_at_all() -> None:
     assert decisions.starts() == {"first": 0, "z": 2, "gang": 50}
 
 
+def test_a_job_that_its_queue_does_not_deserve_holds_back_no_equal_one_of_another() -> None:
+    """a holds 3 of the 4 cores that it deserves, b 6 of 8: of two jobs of 2 cores only that of b starts."""
+    jobs = Script().job("a0", cpu=3000, seconds=100, queue="a").job("b0", cpu=6000, seconds=100, queue="b")
+    jobs.job("a1", at=10, cpu=2000, queue="a").job("b1", at=10, cpu=2000, queue="b")
+    where = cluster(queue("a", weight=1), queue("b", weight=2), nodes=1, cpu=12)
+    assert replayed(proportion, jobs, where).starts() == {"a0": 0, "b0": 0, "b1": 10, "a1": 11}
+
+
 def test_a_gang_that_loses_a_pod_loses_all() -> None:
     """What it holds would be of no use; the gang starts again when the others are over."""
     jobs = Script().job("gang", cpu=2000, pods=4, seconds=100, queue="a", grace=5)

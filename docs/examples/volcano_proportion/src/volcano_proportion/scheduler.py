@@ -65,21 +65,24 @@ class ProportionScheduler:
             jobs.setdefault((job := _job(next(iter(pods.values())))).queue, []).append(job)
         for waiting in jobs.values():
             waiting.sort(key=lambda job: (job.priority, -job.index))
-        while jobs:
-            shares = {name: share(self._held[name], self._deserved[name]) for name in sorted(jobs)}
+        shares = {name: share(self._held[name], self._deserved[name]) for name in sorted(jobs)}
+        while shares:
             job = jobs[min(shares, key=shares.__getitem__)].pop()
-            if not jobs[job.queue]:
-                del jobs[job.queue]
             available = sum(each.min_count for each in job.pod_sets) if job.gang else 1
             needed = max(1, available - len(self._bound.get(job.index, ())))
             yield job, [pod for _, pod in sorted(self._waiting[job.index].items())], needed
+            if jobs[job.queue]:
+                shares[job.queue] = share(self._held[job.queue], self._deserved[job.queue])
+            else:
+                del shares[job.queue]
 
     def _allocate(self) -> Iterator[Decision]:
         failed = set()  # what found no room finds none while pods are only added
         for job, pods, needed in self._in_turn():
-            placed = self._nodes_for(pods, needed) if (pods[0].template, needed) not in failed else []
+            shape = job.queue, pods[0].template, needed
+            placed = self._nodes_for(pods, needed) if shape not in failed else []
             if not placed:
-                failed.add((pods[0].template, needed))
+                failed.add(shape)
             for pod, node in placed:
                 self._put(pod, node)
                 self.cache.nominate(pod, "")
@@ -89,13 +92,17 @@ class ProportionScheduler:
 
     def _reclaim(self) -> Generator[Decision, None, bool]:
         """Make room for one job within what its queue deserves; answers whether anybody had to go."""
+        failed = set()  # a job that makes no room changes nothing
         for job, pods, needed in self._in_turn():
             gone: list[Placed] = []
+            shape = job.queue, pods[0].template, needed
             waits = any(pod.nominated for pod in pods)  # for victims that are leaving
-            placed = self._nodes_for(pods[:needed], needed, gone) if not waits else []
+            placed = [] if waits or shape in failed else self._nodes_for(pods[:needed], needed, gone)
             for victim, node in gone:
                 self._put(victim, node)
             if not gone or not placed:
+                if not waits:
+                    failed.add(shape)
                 continue
             for victim, _ in gone:
                 self._held[_job(victim).queue].subtract(victim.template.spec.requests)
