@@ -62,6 +62,7 @@ EXCEPTED = {
     r"harness plugins +the readers": "a line of the same summary",
     r"harness replay trace\.parquet --plugin none": "tests/test_installed_plugins.py does it",
     r"harness bench table --format": "replays every built-in policy in all tasks, which takes minutes",
+    r"harness bench (run -p |check \S+/)volcano-of-cluster-queues": "installs a package, and takes minutes",
     r"python docs/examples/evolve_order\.py": "takes minutes; tests/benchmark tries it",
     r"harness reproduce .*--data ": "needs published logs; tests/cli has it with -m slow",
     r"harness mcp ": "serves until stdin ends; tests/tool_server asks it",
