@@ -117,6 +117,13 @@ def test_informative_fields_are_reported_and_not_judged(corpus: Callable[..., Pa
     assert report.informative == {("test/sum", "effort"): 1}
 
 
+def test_counters_are_judged_on_request(corpus: Callable[..., Path]) -> None:
+    """A field that is only reported otherwise makes a case differ."""
+    report = check(read_cases([corpus(CASE)]), loaded(), counters=True)
+    assert report.differing[0].differences == (Difference("effort", 1, 7),)
+    assert report.informative == {}
+
+
 def test_an_error_of_the_plugin_is_a_case_that_differs(corpus: Callable[..., Path]) -> None:
     """One broken answer does not hide the others."""
     broken = {**CASE, "given": {"numbers": ["1"]}}
@@ -212,6 +219,26 @@ def wrong(tmp_path: Path) -> Path:
     path = tmp_path / "wrong.jsonl"
     path.write_text(json.dumps(first) + "\n" + json.dumps(second) + "\n")
     return path
+
+
+COUNTED = Path(__file__).parent / "conformance" / "koordinator-preempt-dev-first-120.jsonl.gz"
+COUNTED_CASE = "koordinator-preempt/dev/20006"  # the text of its error is an artefact of the recording
+
+
+@pytest.mark.parametrize("selected", [("--case", COUNTED_CASE), ("--feature", "node-error", "--jobs", "2")])
+def test_command_judges_counters_on_request(selected: tuple[str, ...]) -> None:
+    """With `--counters` such a field makes a case differ, also with `--case` and in other processes."""
+    command = ["conform", str(COUNTED), *selected]
+    assert CliRunner().invoke(cli, command).exit_code == 0
+    found = CliRunner().invoke(cli, [*command, "--counters"])
+    assert found.exit_code == 1
+    assert 'expected "no corresponding pod r01 in pods of node n0"' in found.output
+
+
+def test_command_names_the_option_that_judges_what_is_only_reported() -> None:
+    """The line below the table says which field differs, and which option judges it."""
+    found = CliRunner().invoke(cli, ["conform", str(COUNTED), "--feature", "node-error"])
+    assert "error differs in 22 cases; it is reported, not judged (--counters judges it)" in found.output
 
 
 def test_command_prints_agreement_and_succeeds() -> None:

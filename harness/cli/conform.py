@@ -39,6 +39,11 @@ Examples:
     help="Only cases with this tag; with several tags, only cases that have all.",
 )
 @click.option("--case", "case_id", metavar="ID", help="Only this case: print all of it, and an explanation.")
+@click.option(
+    "--counters",
+    is_flag=True,
+    help="Judge also what is only reported otherwise, such as numbers of cycles and of attempts.",
+)
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes to use.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
@@ -50,6 +55,7 @@ def conform(
     case_id: str | None,
     jobs: int,
     *,
+    counters: bool,
     as_json: bool,
 ) -> None:
     """Compare plugins with recorded decisions of the real components that they model.
@@ -67,14 +73,15 @@ def conform(
         if case is None:
             raise InputError(f"there is no case {case_id!r} in {', '.join(map(str, files))}")
         spec = component_of(case, plugins)
-        verdict = judge(case, spec)
+        verdict = judge(case, spec, counters=counters)
         explanation = spec.explain(case) if spec.explain is not None else ""
         click.echo(_whole_case(case, verdict, explanation, as_json=as_json))
         if not verdict.agrees:
             raise CheckError(f"case {case_id} differs")
         return
     choice = ctx.find_object(PluginChoice)
-    report = check(cases, plugins, jobs=jobs, block=choice.blocked if choice is not None else ())
+    blocked = choice.blocked if choice is not None else ()
+    report = check(cases, plugins, jobs=jobs, block=blocked, counters=counters)
     if not report.total.cases:
         raise InputError("no case was selected", hint="leave out --component and --feature to ask them all")
     shown = {verdict.id: verdict for verdict in report.differing[:_SHOWN_CASES]}
@@ -105,7 +112,7 @@ def _tables(report: Report) -> str:
         ]
         parts.append(aligned(rows))
         parts += [
-            f"{field} differs in {cases:,} cases; it is reported, not judged"
+            f"{field} differs in {cases:,} cases; it is reported, not judged (--counters judges it)"
             for (owner, field), cases in sorted(report.informative.items())
             if owner == component
         ]

@@ -243,7 +243,14 @@ def _case(path: Path, number: int, line: str) -> Case:
 # --- asking -----------------------------------------------------------------------------------------------
 
 
-def check(cases: Iterable[Case], plugins: Plugins, *, jobs: int = 1, block: Sequence[str] = ()) -> Report:
+def check(
+    cases: Iterable[Case],
+    plugins: Plugins,
+    *,
+    jobs: int = 1,
+    block: Sequence[str] = (),
+    counters: bool = False,
+) -> Report:
     """Ask the plugins for an answer to every case, and compare.
 
     Args:
@@ -251,6 +258,7 @@ def check(cases: Iterable[Case], plugins: Plugins, *, jobs: int = 1, block: Sequ
         plugins: the plugins that answer.
         jobs: the number of processes; if more than one, each loads the installed plugins again.
         block: plugins that these processes leave out.
+        counters: judge also the fields that are only reported otherwise, such as numbers of cycles.
 
     Raises:
         InputError: no plugin answers for the component of a case.
@@ -258,13 +266,13 @@ def check(cases: Iterable[Case], plugins: Plugins, *, jobs: int = 1, block: Sequ
     report = Report()
     if jobs <= 1:
         for case in cases:
-            report.add(judge(case, component_of(case, plugins)))
+            report.add(judge(case, component_of(case, plugins), counters=counters))
         return report
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
     with ProcessPoolExecutor(
-        jobs, mp_context=get_context("spawn"), initializer=_start, initargs=(tuple(block),)
+        jobs, mp_context=get_context("spawn"), initializer=_start, initargs=(tuple(block), counters)
     ) as pool:
         asked = iter(_checked(cases, plugins))
         chunks = iter(lambda: list(islice(asked, _CHUNK)), [])
@@ -291,9 +299,13 @@ def component_of(case: Case, plugins: Plugins) -> ConformanceSpec:
     return spec
 
 
-def judge(case: Case, spec: ConformanceSpec) -> Verdict:
-    """Ask for the answer to one case and compare it; after an error of the plugin, the case differs."""
+def judge(case: Case, spec: ConformanceSpec, *, counters: bool = False) -> Verdict:
+    """Ask for the answer to one case and compare it; after an error of the plugin, the case differs.
+
+    With `counters` the component's informative fields are judged like all others.
+    """
     error, found = "", []
+    informative = frozenset() if counters else spec.informative
     try:
         _check_fields(case, spec)
         found = list(differences(case["expect"], spec.answer(case)))
@@ -303,8 +315,8 @@ def judge(case: Case, spec: ConformanceSpec) -> Verdict:
         raise
     except Exception as failure:
         error = told(failure)
-    judged = [each for each in found if not _parts(each.path) & spec.informative]
-    reported = [each for each in found if _parts(each.path) & spec.informative]
+    judged = [each for each in found if not _parts(each.path) & informative]
+    reported = [each for each in found if _parts(each.path) & informative]
     return Verdict(
         case["id"], case["component"], tuple(case["features"]), tuple(judged), tuple(reported), error
     )
@@ -367,14 +379,15 @@ def _checked(cases: Iterable[Case], plugins: Plugins) -> Iterator[Case]:
         yield case
 
 
-_of_process: list[Plugins] = []  # what `_start` loaded in a process that works for `check`
+_of_process: list[tuple[Plugins, bool]] = []  # what a process that works for `check` judges with
 
 
-def _start(block: Sequence[str]) -> None:
+def _start(block: Sequence[str], counters: bool) -> None:
     from harness.plugins import load
 
-    _of_process[:] = [load(block=block)]
+    _of_process[:] = [(load(block=block), counters)]
 
 
 def _judge_all(cases: list[Case]) -> list[Verdict]:
-    return [judge(case, component_of(case, _of_process[0])) for case in cases]
+    plugins, counters = _of_process[0]
+    return [judge(case, component_of(case, plugins), counters=counters) for case in cases]
