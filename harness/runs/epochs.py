@@ -94,8 +94,10 @@ def epochs(cluster: Mapping[str, Any]) -> list[Epoch]:
     for event in cluster.get("events", ()):
         facts = {}
         for name in _FACTS:
-            known = {**found[-1].cluster.get(name, {}), **event.get(name, {})}
-            facts[name] = {key: value for key, value in known.items() if value is not None}
+            facts[name] = known = found[-1].cluster.get(name, {})
+            if name in event:  # else the table is the same object, so that readers see that nothing changed
+                known = {**known, **event[name]}
+                facts[name] = {key: value for key, value in known.items() if value is not None}
         found.append(Epoch(event["at_us"], {**found[-1].cluster, **facts}))
     return found
 

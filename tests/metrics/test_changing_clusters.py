@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 from small_clusters import queues
 
 import harness
 from harness.analysis.export.holding import FINISHED, holding
+from harness.analysis.metrics.levels import holders_then, nominals_then, pieces
 from harness.analysis.metrics.pod_moves import COLUMNS, PodMoves
+from harness.analysis.metrics.shares import Sharing
 from harness.cluster.load import load_cluster
 
 Measured = Callable[..., Callable[..., float | None]]
@@ -152,3 +155,62 @@ def test_what_is_free_in_vain_is_of_the_nodes_that_there_are_then(measured: Meas
     capacity = 4 * 30 + 2 * 110 + 4 * 130 + 8 * 100
     assert value("utilization.capacity.hours", resource="cpu") == capacity / 3600
     assert value("fragmentation", resource="cpu") == 150 / capacity
+
+
+def test_ideal_shares_do_not_depend_on_the_epochs_beside(
+    write_trace: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The only GPUs are gone from 5 to 9 s, and 6 cores of 8 from 12 to 15 s, while jobs wait."""
+    gpus = {"status": {"allocatable": {"cpu": "4", "nvidia.com/gpu": "4", "pods": "10"}}}
+    gone = {"$patch": "delete"}
+    nodes = [node("n0", 8), node("g0", 4, **gpus)]
+    later = [node("g0", 4, "5s", "9s", **gone), node("n0", 2, "12s", "15s")]
+    path = tmp_path / "cluster.yaml"
+    path.write_text("---\n".join([queues({"a": {"cpu": "8"}, "b": {"cpu": "4"}}), *nodes, *later]))
+    jobs = [
+        {
+            "job_id": f"{queue}{number}",
+            "queue": queue,
+            "submit_time": number,
+            "request.cpu": 3000,
+            "duration": 8,
+        }
+        | ({"request.nvidia.com/gpu": 3} if number % 2 else {})
+        for number in range(6)
+        for queue in ("a", "b")
+    ]
+    cluster = load_cluster(path)
+    run = harness.replay(write_trace(*jobs), plugin="none", cluster=cluster, output=tmp_path / "runs")
+    found = []
+    for together in (32, 1):
+        monkeypatch.setattr("harness.analysis.metrics.shares._PIECES", together)
+        of_pieces = Sharing(run).of(pieces(run, run.window, changes=3))
+        found.append([shares.ideal for _, shares in of_pieces if shares is not None])
+    assert len(found[0]) == len(found[1]) > len(run.epochs) > 3
+    assert all(map(np.array_equal, *found))
+    assert any(((ideal > 0) & (ideal < 0.9)).any() for ideal in found[0])
+
+
+def test_holders_are_made_anew_only_when_quotas_change(
+    write_trace: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Nodes that come and go leave the holders as they are; a quota that falls makes others."""
+    path = tmp_path / "cluster.yaml"
+    later = [node("n0", 2, "5s", "9s"), node("n0", 3, "12s", "15s")]
+    path.write_text("---\n".join([changing(BEFORE, 10, a="2"), node("n0", 8), *later]))
+    cluster = load_cluster(path)
+    run = harness.replay(write_trace(*JOBS), plugin="kueue-classic", cluster=cluster, output=tmp_path / "r")
+    first, *same, fallen, lower, lowest = holders_then(run)
+    assert [begin for begin, _ in run.epochs][1:] == [
+        5_000_000,
+        9_000_000,
+        10_000_000,
+        12_000_000,
+        15_000_000,
+    ]
+    assert len(same) == 2
+    assert all(each is first for each in same)
+    assert fallen != first
+    assert fallen is lower is lowest
+    amounts = [int(nominal[0][0]) for nominal in nominals_then(run)]
+    assert amounts == [4000, 4000, 4000, 2000, 2000, 2000]

@@ -20,8 +20,7 @@ from harness.analysis.metrics.levels import (
     Piece,
     holder_of_jobs,
     holders,
-    holders_then,
-    nominal_of,
+    nominals_then,
     pieces,
     quotas_named,
     unused_quotas,
@@ -125,7 +124,7 @@ class _Owed:
         self._users = users
         self._epochs = run.epochs
         self._named = quotas_named(run)
-        self._nominals = [nominal_of(run, then) for then in holders_then(run)]
+        self._nominals = nominals_then(run)
         self._sums = [[0] * len(users) for _ in run.resources]
 
     def add(self, piece: Piece) -> None:

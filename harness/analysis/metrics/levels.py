@@ -365,12 +365,26 @@ def turns_of(run: Run) -> list[int]:
 
 
 def holders_then(run: Run) -> list[list[Holder]]:
-    """All holders as they are in each epoch of a run, see `Run.epochs`."""
+    """All holders as they are in each epoch of a run, see `Run.epochs`; one list while they stay the same."""
     names = [each.name for each in holders(run)]
-    return [[_holder(run, name, epoch.cluster) for name in names] for epoch in run.epochs]
+    found: list[list[Holder]] = []
+    for number, (_, cluster) in enumerate(run.epochs):
+        same = number and cluster["queues"] is run.epochs[number - 1].cluster["queues"]
+        found.append(found[-1] if same else [_holder(run, name, cluster) for name in names])
+    return found
 
 
-def nominal_of(run: Run, users: Sequence[Holder]) -> list[Ints]:
+def nominals_then(run: Run) -> list[list[Ints]]:
+    """The holders' own amounts in each epoch of a run; one list while the holders stay the same."""
+    found: list[list[Ints]] = []
+    before: list[Holder] | None = None
+    for users in holders_then(run):
+        found.append(found[-1] if users is before else _nominal_of(run, users))
+        before = users
+    return found
+
+
+def _nominal_of(run: Run, users: Sequence[Holder]) -> list[Ints]:
     """For each resource, the holders' own amounts."""
     return [
         np.array([min((user.nominal or {}).get(each, 0), INT64_MAX) for user in users], np.int64)

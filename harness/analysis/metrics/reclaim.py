@@ -19,10 +19,8 @@ from harness.analysis.metrics.levels import (
     Holder,
     holder_of_jobs,
     holders,
-    holders_then,
-    nominal_of,
+    nominals_then,
     quotas_named,
-    turns_of,
     unused_quotas,
 )
 from harness.analysis.metrics.pod_moves import COLUMNS, Moves, PodMoves
@@ -150,14 +148,13 @@ def _episodes(run: Run, window: Window) -> _Episodes:
 
 def _turns(run: Run, window: Window, users: Sequence[Holder]) -> Iterator[_Turns]:
     """When holders begin or cease to be owed anything, in order, piece by piece."""
-    nominals = [nominal_of(run, then) for then in holders_then(run)]
     held, asked = ([np.zeros(len(users), np.int64) for _ in run.resources] for _ in range(2))
     was_owed = np.zeros(len(users), np.bool_)
-    for moves, epoch in _by_epochs(run, window, len(users)):
+    for moves, nominal in _by_nominals(run, window, len(users)):
         groups = Groups(moves.holder)
         last, holder = groups.last, groups.keys
         owed: Bools = np.zeros(len(holder), np.bool_)
-        for place, own in enumerate(nominals[epoch]):
+        for place, own in enumerate(nominal):
             now = []
             for state, moved in ((held[place], moves.held[place]), (asked[place], moves.asked[place])):
                 now.append(groups.running(moved[groups.order]) + state[holder])
@@ -170,21 +167,26 @@ def _turns(run: Run, window: Window, users: Sequence[Holder]) -> Iterator[_Turns
         yield _Turns(holder[turned], moves.time[groups.order][turned], owed[turned])
 
 
-def _by_epochs(run: Run, window: Window, users: int) -> Iterator[tuple[_Moves, int]]:
-    """The changes, each with the number of its epoch; an epoch begins with a check of all holders."""
-    epoch, ahead = 0, [begin for begin in turns_of(run) if begin < window.end]
+def _by_nominals(run: Run, window: Window, users: int) -> Iterator[tuple[_Moves, Sequence[Ints]]]:
+    """The changes, each with the holders' own amounts; new amounts begin with a check of all holders."""
+    nominals, begins = nominals_then(run), [begin for begin, _ in run.epochs]
+    nominal, *_ = nominals
+    ahead = [
+        (begin, now)
+        for begin, before, now in zip(begins[1:], nominals, nominals[1:], strict=False)
+        if now is not before and begin < window.end
+    ]
     still: list[Ints] = [np.zeros(users, np.int64) for _ in run.resources]
     for moves in _moves(run, window):
-        while epoch < len(ahead) and len(moves.time) and moves.time[-1] >= ahead[epoch]:
-            done = int(moves.time.searchsorted(ahead[epoch]))
-            yield moves.part(slice(done)), epoch
-            moves, begin = moves.part(slice(done, None)), ahead[epoch]
-            epoch += 1
-            yield _Moves(np.arange(users), np.full(users, begin), still, still), epoch
-        yield moves, epoch
-    for begin in ahead[epoch:]:
-        epoch += 1
-        yield _Moves(np.arange(users), np.full(users, begin), still, still), epoch
+        while ahead and len(moves.time) and moves.time[-1] >= ahead[0][0]:
+            done = int(moves.time.searchsorted(ahead[0][0]))
+            yield moves.part(slice(done)), nominal
+            moves = moves.part(slice(done, None))
+            begin, nominal = ahead.pop(0)
+            yield _Moves(np.arange(users), np.full(users, begin), still, still), nominal
+        yield moves, nominal
+    for begin, nominal in ahead:
+        yield _Moves(np.arange(users), np.full(users, begin), still, still), nominal
 
 
 def _moves(run: Run, window: Window) -> Iterator[_Moves]:

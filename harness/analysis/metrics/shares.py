@@ -125,14 +125,14 @@ class Sharing:
             of_rates = [rate[cells] for rate in rates]
             wants = Wants((weight * rises)[cells], demand[cells], limit[cells], of_rates)
         of_holders = groups.keys[groups.begins]
-        return _Begun(epoch, of_holders, share, demand, lasts, even, holding, contended, wants)
+        return _Begun(len(capacities), of_holders, share, demand, lasts, even, holding, contended, wants)
 
 
 class _Begun(NamedTuple):
     """The shares of a piece before the ideal ones at contended instants are computed.
 
     Attributes:
-        epoch: the number of the epoch, in which capacities and weights stay the same.
+        resources: the number of resources with a capacity.
         holders, even, holding: see `Shares`.
         share: for each level, its holder's share from then on.
         demand: the share that the holder would have without contention.
@@ -141,7 +141,7 @@ class _Begun(NamedTuple):
         wants: the demands of holders at these; None if there are none.
     """
 
-    epoch: int
+    resources: int
     holders: Ints
     share: Floats
     demand: Floats
@@ -172,9 +172,12 @@ class _Begun(NamedTuple):
 
 
 def _go_together(some: Sequence[_Begun], other: _Begun) -> bool:
-    """Returns True if ideal shares of pieces can be computed at once: same holders, not too many cells."""
+    """Returns True if ideal shares of pieces can be computed at once.
+
+    They have as many resources, the same holders, and not too many cells.
+    """
     first = some[0]
-    same = first.epoch == other.epoch and np.array_equal(first.holders, other.holders)
+    same = first.resources == other.resources and np.array_equal(first.holders, other.holders)
     return same and sum(each.cells for each in some) + other.cells <= _AT_ONCE
 
 

@@ -300,6 +300,8 @@ def _of_key(key: str, owner: str, settings: Sequence[_Setting]) -> list[_Setting
 
 def like(pattern: str, text: str) -> bool:
     """Returns True if a text matches a pattern, in which `*` stands for anything."""
+    if "*" not in pattern:
+        return pattern == text
     return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), text, re.DOTALL) is not None
 
 

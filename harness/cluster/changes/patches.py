@@ -144,10 +144,6 @@ def _target(content: Mapping[str, Any]) -> _Target:
     )
 
 
-def _names(there: Mapping[int, _Target]) -> set[str]:
-    return {each.name for each in there.values()}
-
-
 class _World:
     """The manifests of a cluster while they are patched.
 
@@ -167,6 +163,7 @@ class _World:
         self._objects: list[Mapping[str, Any] | None] = list(manifests)
         self._faults = faults
         self._places: dict[str, list[int]] = {}
+        self._named: dict[tuple[str, str], list[int]] = {}
         self._later: dict[int, int] = {}  # a patch with a time -> the object that it is over
         first: dict[_Target, int] = {}
         for at, content in enumerate(manifests):
@@ -176,6 +173,7 @@ class _World:
                 continue
             first.setdefault(target, at)
             self._places.setdefault(target.kind, []).append(at)
+            self._named.setdefault((target.kind, target.name), []).append(at)
         self._patches: list[tuple[int, Document, Merge]] = []
         self._added: list[Document] = []
 
@@ -234,11 +232,12 @@ class _World:
         if not wanted.kind:
             self._faults.append(Fault(where, "must say kind and metadata.name of the object that it changes"))
             return None
-        there = {
-            at: _target(content) for at in self._places.get(wanted.kind, ()) if (content := self._objects[at])
-        }
+        named = self._there(self._named.get((wanted.kind, wanted.name), ()))
+        if named:
+            return self._exactly(wanted, named, where)
+        there = self._there(self._places.get(wanted.kind, ()))
         pools = node_names(self._given) if wanted.kind in ("Node", "NodePool") else {}
-        if wanted.kind == "NodePool" and wanted.name in pools and wanted.name not in _names(there):
+        if wanted.kind == "NodePool" and wanted.name in pools:
             what = "another document names a node of this pool, so that each of its nodes is a Node here"
             self._faults.append(Fault(where, f"{what}; change its nodes, or the pool, not both"))
             return None
@@ -250,13 +249,14 @@ class _World:
             what = f"the cluster has no {wanted.kind}; {did_you_mean(wanted.kind, kinds)}"
             self._faults.append(Fault(where, what))
             return None
-        named = {at: each for at, each in there.items() if each.name == wanted.name}
-        if not named:
-            names = {*_names(there), *of_pools} - {""}
-            what = f"there is no {wanted.kind} {wanted.name!r}" if wanted.name else "metadata.name is missing"
-            self._faults.append(Fault(where, f"{what}; {did_you_mean(wanted.name, names)}"))
-            return None
-        return self._exactly(wanted, named, where)
+        names = {*(each.name for each in there.values()), *of_pools} - {""}
+        what = f"there is no {wanted.kind} {wanted.name!r}" if wanted.name else "metadata.name is missing"
+        self._faults.append(Fault(where, f"{what}; {did_you_mean(wanted.name, names)}"))
+        return None
+
+    def _there(self, places: Iterable[int]) -> dict[int, _Target]:
+        """Returns the objects at some places that have not been removed, and the name of each."""
+        return {at: _target(content) for at in places if (content := self._objects[at])}
 
     def _exactly(self, wanted: _Target, named: Mapping[int, _Target], where: str) -> int | None:
         """Returns the one of several objects of a name that has the namespace and the apiVersion."""

@@ -65,7 +65,7 @@ class States:
         self._cluster, self._over, self._spans, self._faults = cluster, over, spans, faults
         self._holding: set[int] = set()  # identities of documents with a time
         self._present: list[tuple[Document, ...]] = []
-        self._texts: dict[int, str] = {}  # objects that have changed -> what they are
+        self._texts: dict[int, str] = {}  # objects that may change -> what they are
         self._read: dict[tuple[tuple[int, str], ...], State] = {}
         kinds = {each.document.content.get("kind") for each in over.timed}
         # What else there may be of a cluster goes by its nodes: then all of it is read.
@@ -81,8 +81,6 @@ class States:
         those = zip(self._over.timed, self._spans, strict=True)
         self._holding = {id(each) for each, span in those if span.holds(now)}
         self._present = [self._object(number) for number in range(self._over.count)]
-        for number in self._over.of:
-            self._texts[number] = _text(self._present[number])
         return self._whole(source)
 
     def after(self, now: int, state: State, called: Mapping[int, str]) -> Iterator[Step]:
@@ -120,7 +118,7 @@ class States:
         for number in dict.fromkeys(numbers):
             before += self._present[number]
             self._present[number] = self._object(number)
-            self._texts[number] = _text(self._present[number])
+            self._texts.pop(number, None)
             after += self._present[number]
         if self._nodes_alone and all(each.content.get("kind") == "Node" for each in (*before, *after)):
             nodes = self._nodes(state.cluster, before, after, source)
@@ -151,7 +149,10 @@ class States:
         """Returns the state of all present objects."""
         if self._faults:
             raise ClusterError(source, self._faults)
-        key = tuple(self._texts.items())
+        for number in self._over.of:
+            if number not in self._texts:
+                self._texts[number] = _text(self._present[number])
+        key = tuple(sorted(self._texts.items()))
         if key not in self._read:
             documents = list(chain.from_iterable(self._present))
             self._read[key] = State(
