@@ -172,7 +172,9 @@ def parse_duration(text: str) -> int:
     parts = _DURATION_PART.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text or len(text) > 64:
         raise InputError(f"{_quoted(text)} is not a duration (examples: 30s, 10m, 1h30m, 7d)")
-    total = sum(Fraction(number) * _DURATION_UNIT[unit] for number, unit in parts)
+    total = sum(
+        (Fraction(number) if "." in number else int(number)) * _DURATION_UNIT[unit] for number, unit in parts
+    )
     if total > LONGEST:
         raise InputError(f"{_quoted(text)} is longer than 100 years")
     return round(total)

@@ -197,10 +197,15 @@ class Plan(Value):
             return f"{begins}; the plugin {self.policy.name} takes none of them over"
         return begins
 
+    @cached_property
+    def events(self) -> list[dict[str, Any]]:
+        """The changes of the cluster in the form of `run.json`."""
+        return events(self.cluster, by_elastic_quotas=self.by_elastic_quotas)
+
     @property
     def changing(self) -> str:
         """A sentence about the changes of the cluster; "" if there are none."""
-        told = summary(events(self.cluster, by_elastic_quotas=self.by_elastic_quotas))
+        told = summary(self.events)
         return f"events: {told}" if told else ""
 
     @cached_property

@@ -32,7 +32,6 @@ from harness.plugins import Plugins
 from harness.plugins.measurement import Measurement
 from harness.policy import Arrival
 from harness.runs.cache import Lasting
-from harness.runs.epochs import events
 from harness.runs.folder import tables_of
 from harness.runs.hearing import as_heard, made
 from harness.runs.identity import Code, codes_of_metrics
@@ -393,7 +392,7 @@ def _ended(plan: Plan, outcome: Outcome) -> dict[str, Any]:
 
 def _events(plan: Plan) -> list[dict[str, Any]]:
     """Returns the changes of the cluster; none for a record, because it plays what happened."""
-    return [] if plan.policy.record else events(plan.cluster, by_elastic_quotas=plan.by_elastic_quotas)
+    return [] if plan.policy.record else plan.events
 
 
 def _told(code: Code) -> dict[str, str]:

@@ -165,7 +165,9 @@ def _quantity(value: Any) -> Fraction | None:
 def ever(cluster: Cluster) -> Cluster:
     """Returns the cluster with all objects that exist at any time, each in its first form."""
     for edit in (edit for instant in cluster.changes for edit in instant.edits):
-        if edit.before is None:
+        # What was there before may come back; only a cohort that is there may name others.
+        known = edit.kind != "Cohort" and edit.key in getattr(cluster, PLACES[edit.kind])
+        if edit.before is None and not known:
             with_it = edit.on(cluster)
             there = getattr(cluster, PLACES[edit.kind])
             if len(getattr(with_it, PLACES[edit.kind])) > len(there):

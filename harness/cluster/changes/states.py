@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 from harness.base.errors import ClusterError, Fault
 from harness.base.frozen import Frozen
@@ -66,6 +66,7 @@ class States:
         self._holding: set[int] = set()  # identities of documents with a time
         self._present: list[tuple[Document, ...]] = []
         self._texts: dict[int, str] = {}  # objects that may change -> what they are
+        self._nodes_read: dict[str, tuple[Mapping[str, Any], Node]] = {}  # a manifest, and what it says
         self._read: dict[tuple[tuple[int, str], ...], State] = {}
         kinds = {each.document.content.get("kind") for each in over.timed}
         # What else there may be of a cluster goes by its nodes: then all of it is read.
@@ -136,9 +137,17 @@ class States:
         """
         draft = Draft(faults=list(self._faults))
         for each in after:
-            read_object(each, draft, Counter())
+            name = str(each.content["metadata"]["name"])
+            content, node = self._nodes_read.get(name, (None, None))
+            if node is None or content is not each.content:
+                read_object(each, draft, Counter())
+            else:  # it is back as it was
+                draft.nodes[name] = node
         if draft.faults:
             raise ClusterError(source, draft.faults)
+        for each in after:
+            name = str(each.content["metadata"]["name"])
+            self._nodes_read[name] = each.content, draft.nodes[name]
         gone = {str(each.content["metadata"]["name"]) for each in before} - draft.nodes.keys()
         nodes = {name: node for name, node in cluster.nodes.items() if name not in gone} | draft.nodes
         named = {resource for node in draft.nodes.values() for resource in node.allocatable}

@@ -67,31 +67,55 @@ class ShapeNodes:
         """Nodes have come, gone or changed, or their order has: look at those that are others than before."""
         self.rules.follow()
         nodes, shape = self._cache.nodes, self.shape
-        before = {node: place for place, node in enumerate(self._nodes)}
-        if min(len(before), len(nodes)) < 2:  # an only node needs no score
-            before.clear()
-        total = len(nodes)
-        kinds, keys, generations = bytearray([FIXED]) * total, [NO_KEY] * total, [-1] * total
-        too_small: list[bool] = []
-        for at, node in enumerate(nodes):
+        manifests = [node.manifest for node in nodes]
+        if min(len(self._nodes), len(nodes)) < 2:  # an only node needs no score
+            self._nodes, self.kinds = [], bytearray()
+            self.keys, self._generations, self._too_small = [], [], []
+        first, last, shift = self._between(nodes, manifests)
+        before = {self._nodes[place]: place for place in range(first, last - shift)}
+        kinds, too_small = self.kinds[:first], self._too_small[:first]
+        keys, generations = self.keys[:first], self._generations[:first]
+        for node, manifest in zip(nodes[first:last], manifests[first:last], strict=True):
             place = before.get(node, -1)
-            if place < 0 or self._manifests[place] is not node.manifest:
-                too_small.append(oversized(shape, node))
-                continue
-            too_small.append(self._too_small[place])
-            kinds[at], generations[at] = self.kinds[place], self._generations[place]
-            if self.keys[place] != NO_KEY:
-                keys[at] = self.keys[place] & ~_RANK | node.rank
-        self.kinds, self.keys, self._generations, self._too_small = kinds, keys, generations, too_small
-        self._nodes, self._manifests = list(nodes), [node.manifest for node in nodes]
+            same = place >= 0 and self._manifests[place] is manifest
+            kinds.append(self.kinds[place] if same else FIXED)
+            keys.append(self.keys[place] if same else NO_KEY)
+            generations.append(self._generations[place] if same else -1)
+            too_small.append(self._too_small[place] if same else oversized(shape, node))
+        self.kinds = kinds + self.kinds[last - shift :]
+        keys += self.keys[last - shift :]
+        self.keys = [
+            key if key == NO_KEY else key & ~_RANK | node.rank for key, node in zip(keys, nodes, strict=True)
+        ]
+        self._generations = generations + self._generations[last - shift :]
+        self._too_small = too_small + self._too_small[last - shift :]
+        self._nodes, self._manifests = list(nodes), manifests
         self._fixed = self.rules.fixed
         self._rejecting: dict[tuple[bool, bool], frozenset[str]] = {}
-        self._helpful = [position for position in self.rules.open if not too_small[position]]
+        self._helpful = [position for position in self.rules.open if not self._too_small[position]]
         self.said: tuple[object, object, dict[str, Any]] = (None, None, {})
-        for node, generation in zip(nodes, generations, strict=True):
+        for node, generation in zip(nodes, self._generations, strict=True):
             if node.generation != generation:
                 self._evaluate(node)
         self._seen = self._cache.version
+
+    def _between(self, nodes: Sequence[NodeInfo], manifests: Sequence[Node]) -> tuple[int, int, int]:
+        """Returns the first position beyond the nodes that are as before, and the end of the part to look at.
+
+        The third number says how many nodes there are more than before.
+        """
+        shift, most = len(nodes) - len(self._nodes), min(len(nodes), len(self._nodes))
+        first, last = 0, len(nodes)
+        while (
+            first < most and nodes[first] is self._nodes[first] and manifests[first] is self._manifests[first]
+        ):
+            first += 1
+        while last > first + max(0, shift):
+            place = last - 1 - shift
+            if nodes[last - 1] is not self._nodes[place] or manifests[last - 1] is not self._manifests[place]:
+                break
+            last -= 1
+        return first, last, shift
 
     # --- keeping up ---------------------------------------------------------------------------------------
 
