@@ -12,6 +12,7 @@ import numpy as np
 from harness.base.arrays import Floats, Ints
 
 _SLICE = 1 << 16
+_FEW = 64  # values that Python adds up sooner than arrays do
 _BITS = 62  # of a sum that is added up in 64 bits
 
 
@@ -21,6 +22,8 @@ def exact_sum(values: Floats) -> float:
     The leading digits of all values are added up first, then the next ones, until none are left. Each step
     takes as many digits as add up without rounding.
     """
+    if len(values) < _FEW:
+        return fsum(values.tolist())
     parts = []
     for start in range(0, len(values), _SLICE):
         rest = values[start : start + _SLICE]

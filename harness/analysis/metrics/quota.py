@@ -13,7 +13,7 @@ import polars as pl
 
 from harness.analysis.metrics.exact import resource_times
 from harness.analysis.metrics.flavor_levels import flavor_pieces, level_of
-from harness.analysis.metrics.lending import ANY, Cell, Lending, cells_of, pools
+from harness.analysis.metrics.lending import ANY, Cell, Lending, Pool, cells_of, pools
 from harness.analysis.metrics.levels import Holder, Piece, cut, holders, level_names, turns_of, unused_quotas
 from harness.analysis.metrics.quota_held import held_moves
 from harness.analysis.metrics.quota_tree import QuotaTree, quota_trees
@@ -26,6 +26,7 @@ from harness.runs.run import Run
 
 _OVER, _UNBOUND = "quota.over", "quota.held_unbound"
 _BORROWED, _LENT = "quota.borrowed", "quota.lent"
+_QUOTAS = ("queues", "cohorts")
 _CHANGES = 1 << 16  # changes of level that are looked at together
 _CELLS = 1 << 20  # instants times queues that are looked at together
 
@@ -36,12 +37,22 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
     every = sorted([*users, *unused_quotas(run)])
     names = [user.name for user in users]
     admits, epochs = _admits(run), run.epochs
-    over = [
-        [_Over(run, cluster, names, resource) for resource in run.resources] if admits else []
-        for _, cluster in epochs
+    # While quotas stay the same, whole numbers go into the same sums.
+    alike = [
+        number > 0 and all(cluster.get(name) is epochs[number - 1].cluster.get(name) for name in _QUOTAS)
+        for number, (_, cluster) in enumerate(epochs)
     ]
+    over: list[list[_Over]] = []
+    lending: list[dict[Cell, Lending]] = []
+    lent: Mapping[Cell, Sequence[Pool]] = {}
+    for same, (_, cluster) in zip(alike, epochs, strict=True):
+        if same:
+            over.append(over[-1])
+        else:
+            over.append([_Over(run, cluster, names, resource) for resource in run.resources if admits])
+            lent = _lent(run, cluster, admits=admits)
+        lending.append({cell: Lending(some, names) for cell, some in lent.items()})
     elastic = np.array([each.nominal is not None and not each.limited for each in users], np.bool_)
-    lending = [_lending(run, cluster, names, admits=admits) for _, cluster in epochs]
     whole = any(cell.flavor == ANY for then in lending for cell in then)
     if whole or any(of_resource.trees for then in over for of_resource in then):
         kinds = ("held", "allocated") if elastic.any() else ("held",)
@@ -59,7 +70,8 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
             for cell, of_cell in lending[number_at(epochs, int(piece.times[0]))].items():
                 if cell.flavor != ANY:
                     of_cell.add(piece, piece.levels[level_of(cell)])
-    yield from _measurements(_OVER, run, every, _over_sums(over), "lower")
+    once_each = (then for same, then in zip(alike, over, strict=True) if not same)
+    yield from _measurements(_OVER, run, every, _over_sums(once_each), "lower")
     for metric, sums in _sums(lending).items():
         yield from _measurements(metric, run, every, sums, "")
     yield from _held_unbound(run, window, every)
@@ -80,10 +92,8 @@ def _measurements(
             yield resource_hours(metric, known.get(each.name), resource, each.scope, better=better)
 
 
-def _lending(
-    run: Run, cluster: Mapping[str, Any], names: Sequence[str], *, admits: bool
-) -> dict[Cell, Lending]:
-    """The sums of what is borrowed and lent, for each resource and flavor that has quota.
+def _lent(run: Run, cluster: Mapping[str, Any], *, admits: bool) -> dict[Cell, list[Pool]]:
+    """The quotas that lend each other, for each resource and flavor that has quota.
 
     Pods count against an ElasticQuota whatever component binds them; against a ClusterQueue only if admitted.
     """
@@ -93,7 +103,7 @@ def _lending(
         cell: [pool for pool in pools(cluster, cell) if admits or pool.elastic]
         for cell in cells_of(run, cluster)
     }
-    return {cell: Lending(some, names) for cell, some in of_cells.items() if some}
+    return {cell: some for cell, some in of_cells.items() if some}
 
 
 def _quota_held(piece: Piece, resource: int, elastic: Bools) -> Ints:
