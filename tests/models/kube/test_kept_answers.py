@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from kube_worlds import HOSTNAME, budget, manifest, node
 
 from harness.cluster.kinds.pod_reading import read_pod
 from harness.cluster.kinds.scheduler_configuration import SchedulerConfiguration
 from harness.cluster.load import cluster_from
-from harness.cluster.model import Cluster
+from harness.cluster.model import Cluster, Node
 from harness.cluster.yaml.fields import Fields
 from harness.models.kube.cache import Cache
 from harness.models.kube.node import NodeInfo
@@ -175,3 +175,48 @@ def test_answers_that_are_kept_are_those_that_would_be_found_anew(seed: int) -> 
                 budgets.runs(leaving.template, -1)
         if nominated and rng.random() < 0.3:
             cache.nominate(nominated.pop(), "")
+
+
+def random_node(rng: random.Random, name: str) -> Node:
+    """A node of several sizes in one of three zones; some are cordoned."""
+    written = node(
+        name,
+        labels={"topology.kubernetes.io/zone": f"z{rng.randrange(3)}"},
+        spec={"unschedulable": True} if rng.random() < 0.2 else {},
+        cpu=rng.choice([2, 4, 8]),
+        memory="8Gi",
+        pods=rng.choice([1, 3]),
+    )
+    return cluster_from([written], "test").nodes[name]
+
+
+@given(st.integers(0, 10**6))
+@settings(deadline=None)
+def test_what_a_shape_finds_is_kept_over_changes_of_nodes(seed: int) -> None:
+    """Nodes of several zones come, go, return and change, with pods on them; all answers stay right."""
+    rng = random.Random(seed)
+    cache = Cache(random_cluster(rng))
+    templates = Templates(cache.resources, Budgets({}, live=True).covering)
+    kept = [ShapeNodes(random_pod(rng, f"s{number}", templates).template.shape, cache) for number in range(3)]
+    for step in range(30):
+        for _ in range(rng.choice((1, 1, 1, 3))):
+            name = f"n{rng.randrange(14)}"
+            if name in cache.by_name and rng.random() < 0.6:
+                gone = cache.by_name[name]
+                cache.drop(name)
+                for pod in list(gone.pods):
+                    cache.remove_pod(pod)
+            else:
+                cache.put(random_node(rng, name))
+        cache.settle()
+        for pod in [random_pod(rng, f"p{step}-{number}", templates) for number in range(2)]:
+            free = [each for each in cache.nodes if each.slots > 0]
+            if free:
+                cache.add_pod(pod, rng.choice(free))
+        for nodes in rng.sample(kept, 2):  # the third one follows several changes at once later
+            nodes.follow()
+            nodes.refresh()
+            anew = ShapeNodes(nodes.shape, cache)
+            assert (nodes.kinds, nodes.keys) == (anew.kinds, anew.keys)
+            assert nodes.unschedulable() == anew.unschedulable()
+            assert [*map(nodes.status, cache.nodes)] == [*map(anew.status, cache.nodes)]
