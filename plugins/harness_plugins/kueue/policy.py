@@ -242,7 +242,10 @@ class KueuePolicy:
         if self.failures is not None:
             yield from self.failures.wakes()
         if self._binder is not None:
-            yield from self._of_pods(self._binder.run())
+            for decision in self._binder.run():
+                if type(decision) is Preempt:
+                    self._leave(decision)
+                yield decision
         if scheduler.fair and self._blocked is None:  # else the tree has in it what the cycle reserves
             yield from self._details.changed_shares()
 
@@ -288,12 +291,17 @@ class KueuePolicy:
     def _of_pods(self, decisions: Iterable[Decision]) -> Iterator[Decision]:
         """Decisions on pods: those that leave are not ready, and leave nodes; their job keeps its quota."""
         for decision in decisions:
-            if type(decision) is Preempt and decision.pods is not None:
-                self._miss(decision.job, decision.pods)
-                workload = self._workloads.get(decision.job.index)
-                if self.failures is not None and workload is not None:
-                    self.failures.leave(workload, decision.pods, self._now)
+            if type(decision) is Preempt:
+                self._leave(decision)
             yield decision
+
+    def _leave(self, preempt: Preempt) -> None:
+        """Pods of a job leave."""
+        if preempt.pods is not None:
+            self._miss(preempt.job, preempt.pods)
+            workload = self._workloads.get(preempt.job.index)
+            if self.failures is not None and workload is not None:
+                self.failures.leave(workload, preempt.pods, self._now)
 
     def _miss(self, job: Job, pods: range) -> None:
         """Pods of a job are lost; Kueue sees that they are not ready, if it checks."""

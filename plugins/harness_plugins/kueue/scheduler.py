@@ -465,8 +465,8 @@ class Scheduler:
                         pending.set_inadmissible(workload)
                     left_out.append(workload)
         busy = bool(left_out)
-        ready = self.second_passes.take()
-        second = list(looked_at(ready, taken, fair=self.fair))
+        ready = self.second_passes.take() if self.second_passes.ready else []
+        second = list(looked_at(ready, taken, fair=self.fair)) if ready else []
         for outcome in self._cycle.run(taken, self.cycles, second):
             busy = True
             yield outcome

@@ -5,7 +5,7 @@ Upstream: `Heads` and `QueueInadmissibleWorkloads` in pkg/cache/queue/manager.go
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple, Protocol, final
 
 from harness_plugins.kueue.rules.entry import Entry
@@ -64,7 +64,7 @@ class Heads(Protocol):
     def take_all(self) -> list[Workload]:
         """Finds the first workload of every queue for a cycle with second passes, in which no head rests."""
 
-    def settle(self, entries: Iterable[Entry], left_out: Collection[Workload]) -> None:
+    def settle(self, entries: Sequence[Entry], left_out: Collection[Workload]) -> None:
         """Ends the cycle.
 
         Args:
@@ -125,5 +125,5 @@ class AllHeads:
         self.leave()
         return [head for pending in self._pending if (head := pending.first()) is not None]
 
-    def settle(self, entries: Iterable[Entry], left_out: Collection[Workload]) -> None:
+    def settle(self, entries: Sequence[Entry], left_out: Collection[Workload]) -> None:
         """Nothing to note."""

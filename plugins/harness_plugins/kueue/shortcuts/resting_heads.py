@@ -142,6 +142,8 @@ class RestingHeads:
         cycles = number = 0
         while True:
             looked_at = self._find(runs)
+            if looked_at and not runs:
+                return self._look_at(looked_at, inadmissible=False, cycles=cycles + 1, number=number)
             kept_out = self._kept_out(runs.values(), looked_at) if looked_at else None
             if kept_out == 0:
                 looked_at += self._with_those(looked_at, runs)
@@ -166,7 +168,7 @@ class RestingHeads:
             runs: those in vain by number of the queue, as far as they are known.
         """
         looked_at: list[Workload] = []
-        for number in sorted(self._active - runs.keys()):
+        for number in sorted(self._active - runs.keys() if runs else self._active):
             pending = self._pending[number]
             head = pending.first()
             if head is None:
@@ -228,9 +230,8 @@ class RestingHeads:
                 self.join(pending)
         return [head for each in sorted(self._active) if (head := self._pending[each].first()) is not None]
 
-    def settle(self, entries: Iterable[Entry], left_out: Collection[Workload]) -> None:
+    def settle(self, entries: Sequence[Entry], left_out: Collection[Workload]) -> None:
         """The cycle is over: heads rest in the trees in which the next cycle would go the same way."""
-        entries = list(entries)
         self._in_vain.notice(entries)
         restless = set()
         for workload in left_out:

@@ -47,6 +47,9 @@ class SecondPasses:
 
     A timer that was set runs to its end. Its workload is then ready if it waits for any timer. This is so
     even if the mark of the node was taken back, or if the workload was evicted, admitted and marked again.
+
+    Attributes:
+        ready: the workloads that must be tried in the next cycle.
     """
 
     def __init__(self) -> None:
@@ -54,12 +57,7 @@ class SecondPasses:
         self._timers: list[tuple[int, int, SecondPass]] = []
         self._serial = 0
         self._waiting: dict[Workload, None] = {}
-        self._ready: dict[Workload, SecondPass] = {}
-
-    @property
-    def ready(self) -> bool:
-        """Returns True if some workload must be tried in the next cycle."""
-        return bool(self._ready)
+        self.ready: dict[Workload, SecondPass] = {}
 
     @property
     def due(self) -> int | None:
@@ -87,7 +85,7 @@ class SecondPasses:
     def cancel(self, workload: Workload) -> None:
         """A workload is over, or told to leave; its timers still run to their end."""
         self._waiting.pop(workload, None)
-        self._ready.pop(workload, None)
+        self.ready.pop(workload, None)
 
     def advance(self, now: int) -> bool:
         """Moves the time on: workloads whose timers have ended become ready; returns whether any has."""
@@ -98,11 +96,11 @@ class SecondPasses:
             ended = True
             if one.workload in self._waiting:
                 del self._waiting[one.workload]
-                self._ready[one.workload] = one
+                self.ready[one.workload] = one
         return ended
 
     def take(self) -> list[SecondPass]:
         """All ready workloads, by namespace and name."""
-        found = sorted(self._ready.values(), key=lambda one: one.key)
-        self._ready.clear()
+        found = sorted(self.ready.values(), key=lambda one: one.key)
+        self.ready.clear()
         return found
