@@ -137,9 +137,7 @@ class Machinery:
         again = None
         if settings.topologies is not None:
             again = SecondPassNominator(cache, search, settings.topologies, self.offers, gates)
-        self.cycle = AdmissionCycle(
-            cache, pending, nominator, shortcuts.order(order), gates, figures, settings.rate, again
-        )
+        self.cycle = AdmissionCycle(cache, pending, nominator, order, gates, figures, settings.rate, again)
         if settings.crashes is not None:
             settings.crashes.told = self.cycle.refused
         self.within_quota = Fit(cache, self._offers, gates, fair=fair, assemble=assemble).fits

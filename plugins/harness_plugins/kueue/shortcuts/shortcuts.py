@@ -9,7 +9,6 @@ from harness.models.quota import QuotaTree
 from harness_plugins.kueue.rules.assignment import Assemble
 from harness_plugins.kueue.rules.classical import ClassicPreemption
 from harness_plugins.kueue.rules.dominant_resource_share import DominantResourceShares, Shares
-from harness_plugins.kueue.rules.entry import Order
 from harness_plugins.kueue.rules.entry_order import ClassicOrder, FairOrder
 from harness_plugins.kueue.rules.fair_sharing import FairSharing
 from harness_plugins.kueue.rules.feature_gates import Gates
@@ -23,7 +22,6 @@ from harness_plugins.kueue.rules.topology.placement import SuitableLeaves
 from harness_plugins.kueue.rules.topology.workload import Topologies
 from harness_plugins.kueue.shortcuts.cached_fit import CachedFits
 from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
-from harness_plugins.kueue.shortcuts.flat_order import FlatOrder
 from harness_plugins.kueue.shortcuts.in_vain import InVain
 from harness_plugins.kueue.shortcuts.kept_capacities import KeptCapacities
 from harness_plugins.kueue.shortcuts.kept_flavors import (
@@ -108,10 +106,6 @@ class Shortcuts:
     def capacities(self, capacities: Capacities) -> Capacities:
         """The capacities of topologies' domains."""
         return KeptCapacities(capacities) if self._on else capacities
-
-    def order(self, order: ClassicOrder | FairOrder) -> Order:
-        """The order in which the entries of a cycle are served."""
-        return FlatOrder(order) if self._on and isinstance(order, FairOrder) else order
 
     def nomination(self, world: World, offers: Offers, assigner: Assigner) -> tuple[Nominates, Heads]:
         """What finds assignments for heads, and what finds the heads of cycles."""
