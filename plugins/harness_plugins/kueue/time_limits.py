@@ -97,14 +97,11 @@ class TimeLimits:
 
     def wakes(self, now: int) -> Sequence[Wake]:
         """The instants to ask for."""
-        wakes = []
-        for each in (self._pods_ready, self._times):
-            if each is None or each.first == maxsize or now < each.woken <= each.first:
-                continue  # as in most cycles
-            at = each.next_wake(now)
-            if at is not None:
-                wakes.append(Wake(at))
-        return wakes
+        ready, times = self._pods_ready, self._times
+        if times.first == maxsize and (ready is None or now < ready.woken <= ready.first):
+            return ()  # as in most cycles
+        asked = [each.next_wake(now) for each in (ready, times) if each is not None]
+        return [Wake(at) for at in asked if at is not None]
 
     def _end_executions(self, now: int) -> Iterator[Preempt | Reject]:
         """Evicts workloads that were admitted for as long as allowed; gives them up once they are gone."""

@@ -277,7 +277,7 @@ class PodsReady:
         self._serial += 1
         self._terms[workload] = due
         heappush(self._due, (due, workload.name, self._serial, workload))
-        self._settle()
+        self.first = self._due[0][0]
 
     def _settle(self) -> None:
         self.first = self._due[0][0] if self._due else maxsize
