@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
-from types import ModuleType
+import importlib
+import sys
 from typing import Any
 
 from doc_pages import ROOT
@@ -14,18 +14,9 @@ from harness.plugins.conformance import Tally
 
 EXCERPTS = ROOT / "tests" / "conformance"
 
-
-def script() -> ModuleType:
-    """`scripts/proven.py`, which is in no package."""
-    spec = importlib.util.spec_from_file_location("proven", ROOT / "scripts" / "proven.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-proven: Any = script()
+sys.path.append(str(ROOT / "scripts"))
+proven: Any = importlib.import_module("proven")
+"""`scripts/proven.py`, which is in no package."""
 
 
 def rows() -> dict[tuple[str, str], str]:
