@@ -15,7 +15,8 @@ import harness_plugins.kueue as kueue
 PACKAGE = Path(kueue.__file__).parent
 PAGE = (PACKAGE / "RULES.md").read_text(encoding="utf-8")
 NAMED = re.findall(r"`((?:rules|state|shortcuts|manifests|harness)\.[\w.]+)` \|$", PAGE, re.MULTILINE)
-ROWS = [line for line in PAGE.splitlines() if line.startswith("| ") and not line.startswith("| ---")]
+TABLES = PAGE.split("### What they gain")[0]
+ROWS = [line for line in TABLES.splitlines() if line.startswith("| ") and not line.startswith("| ---")]
 APART = {
     "rules.assignment",  # what the rules hand to each other
     "rules.entry",

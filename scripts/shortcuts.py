@@ -1,0 +1,126 @@
+"""Prints what each of Kueue's shortcuts spares: calls of functions without it, compared with all shortcuts.
+
+    PYTHONPATH=tests python scripts/shortcuts.py fairsharing traces/philly.parquet own.parquet
+
+A trace is replayed with the cluster beside it. The last column is the world of `benchmarks.backlog` with 40
+queues in two levels. Calls are counted while the engine plays, so a busy machine counts the same. It needs
+the plain build.
+"""
+
+from __future__ import annotations
+
+import cProfile
+import multiprocessing
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import click
+from benchmarks import backlog
+
+import harness
+from harness.engine import Engine
+from harness_plugins.kueue.rules.heads import AllHeads
+from harness_plugins.kueue.shortcuts import shortcuts
+from harness_plugins.kueue.shortcuts.kept_nominations import KeptNominations
+from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
+
+_EVERYTHING = "all shortcuts"
+
+
+class _Forgets(dict[Any, Any]):
+    """A memory that keeps nothing."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        pass
+
+
+def _plain(method: str) -> None:
+    """Have the rule stand for itself."""
+    setattr(Shortcuts, method, lambda self, *plain: plain[-1])
+
+
+def _answers(owner: type, answer: Any, *methods: str) -> None:
+    """Have methods know nothing."""
+    for method in methods:
+        setattr(owner, method, lambda *args, **kwargs: answer)
+
+
+def _all_heads() -> None:
+    made = Shortcuts.nomination
+
+    def nomination(self: Shortcuts, world: Any, *args: Any) -> Any:
+        return made(self, world, *args)[0], AllHeads(world.pending)
+
+    Shortcuts.nomination = nomination  # type: ignore[method-assign]
+
+
+def _forgets(*kept: str) -> None:
+    """Have nominations keep nothing."""
+    made = KeptNominations.__init__
+
+    def begin(self: KeptNominations, *args: Any) -> None:
+        made(self, *args)
+        for name in kept:
+            setattr(self, name, _Forgets())
+
+    KeptNominations.__init__ = begin  # type: ignore[method-assign]
+
+
+OFF: dict[str, Callable[[], None]] = {
+    _EVERYTHING: lambda: None,
+    "KeptShares": lambda: _plain("shares"),
+    "KeptOffers": lambda: _plain("offers"),
+    "KeptAssignments": lambda: _plain("assemble"),
+    "CachedFits": lambda: _answers(shortcuts.CachedFits, None, "of", "note"),
+    "CachedNoFits": lambda: _answers(shortcuts.CachedNoFits, None, "of", "note", "still_reserves"),
+    "InVain": lambda: _answers(shortcuts.InVain, None, "run", "notice"),
+    "KeptOut": lambda: _answers(shortcuts.KeptOut, 0, "cycles"),
+    "KeptNominations": lambda: _forgets("_known"),
+    "KeptNominations, within a cycle": lambda: _forgets("_known_again"),
+    "RestingHeads, with InVain and KeptOut": _all_heads,
+}
+
+
+def _count(plugin: str, trace: str, off: str) -> int:
+    """The calls while the engine plays."""
+    OFF[off]()
+    play, profile = Engine.play, cProfile.Profile()
+
+    def counted(self: Engine, *args: Any) -> None:
+        profile.runcall(play, self, *args)
+
+    Engine.play = counted  # type: ignore[method-assign]
+    if trace:
+        with tempfile.TemporaryDirectory() as folder:
+            harness.replay(trace, plugin=plugin, output=folder)
+    else:
+        backlog.cost(plugin, 300, queues=40)
+    return sum(each.callcount for each in profile.getstats())
+
+
+def _rows(plugin: str, traces: list[str]) -> Iterator[tuple[str, list[int]]]:
+    for off in OFF:
+        counts = []
+        for trace in traces:
+            with multiprocessing.get_context("fork").Pool(1) as pool:
+                counts.append(pool.apply(_count, (plugin, trace, off)))
+        yield off, counts
+
+
+@click.command()
+@click.argument("plugin", type=click.Choice(["kueue-classic", "fairsharing"]))
+@click.argument("traces", nargs=-1)
+def main(plugin: str, traces: tuple[str, ...]) -> None:
+    """Print a row for each shortcut: what a replay calls without it, by trace."""
+    every: list[int] = []
+    click.echo("\t".join(["without", *traces, "40 queues"]))
+    for off, counts in _rows(plugin, [*traces, ""]):
+        every = every or counts
+        shown = [f"{count:,}" for count in counts] if off == _EVERYTHING else []
+        ratios = [f"{count / before:.2f}" for count, before in zip(counts, every, strict=True)]
+        click.echo("\t".join([off, *(shown or ratios)]))
+
+
+if __name__ == "__main__":
+    main()
