@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from harness.base.units import format_duration
 from harness.cluster.changes.edits import Edit
 from harness.cluster.content import default_of, told
 from harness.cluster.model import Cluster
@@ -25,6 +26,7 @@ _SORTS = {
     "weights": ("weight",),
     "policies": ("preemption",),
     "priorities": ("value", "globalDefault"),
+    "drains": ("drain",),
     "cordons": ("unschedulable",),
     "taints": ("taints",),
     "resizes": ("allocatable",),
@@ -149,12 +151,19 @@ def sentence(edit: Mapping[str, Any]) -> str:
         return f"{edit['kind']} {edit['name']} is {edit['how']}"
     usual = {name: default_of(edit["kind"], name) for name in edit["fields"]}
     fields = [
-        f"{name} {usual[name] if before is None else before} -> {usual[name] if after is None else after}"
-        for name, (before, after) in edit["fields"].items()
+        f"{name} {' -> '.join(_value(name, usual[name] if each is None else each) for each in values)}"
+        for name, values in edit["fields"].items()
     ]
     return (
         f"{edit['kind']} {edit['name']}: {', '.join(fields) or 'its manifest says the same in other words'}"
     )
+
+
+def _value(field: str, value: str) -> str:
+    """Returns a value of a field for people; the value of a drain is its time-out in microseconds."""
+    if field == "drain" and value.isdigit():
+        return format_duration(int(value)) if int(value) else "without a time-out"
+    return value
 
 
 def _counted(sort: str, count: int) -> str:

@@ -15,6 +15,7 @@ from harness.cluster.changes.over_time import unrolled
 from harness.cluster.load import cluster_from
 from harness.models.cluster import frozen
 from harness.plugins import load
+from harness.runs.epochs import sentence, summary
 from harness.testing import Decisions, Script, replayed
 
 PLUGINS = ["none", "default-preemption", "kueue-classic", "elasticquota", "backfill"]
@@ -195,3 +196,11 @@ def test_a_wrong_value_is_refused_with_its_cell(action: str, value: str) -> None
     """The message has the form that the value should have."""
     with pytest.raises(ClusterError, match=r"row 1, column value.*must be empty, or such as"):
         changing(row(action, 10, 20, value))
+
+
+def test_people_read_the_time_out_of_a_drain() -> None:
+    """It is no number of microseconds, and a drain without one says so."""
+    edit = {"kind": "Node", "name": "n1", "how": "changed", "fields": {"drain": [None, "600000000"]}}
+    assert sentence(edit) == "Node n1: drain none -> 10m00s"
+    assert sentence({**edit, "fields": {"drain": ["0", None]}}) == "Node n1: drain without a time-out -> none"
+    assert summary([{"edits": [edit]}]) == "1 (1 drain)"

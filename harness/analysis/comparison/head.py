@@ -22,10 +22,17 @@ _SAME = "the same plugin, options, settings, trace and cluster"
 
 
 class Group(NamedTuple):
-    """Runs that all differ from the baseline in the same way, with these differences."""
+    """Runs that all differ from the baseline in the same way, with these differences.
+
+    Attributes:
+        names: the runs.
+        sentences: the differences.
+        alike: whether the sentences are what the runs share.
+    """
 
     names: Sequence[str]
     sentences: Sequence[str]
+    alike: bool = False
 
 
 class Head:
@@ -75,7 +82,7 @@ class Head:
             together.setdefault(tuple(names), []).append(each)
         groups = [Group(names, list(_first(summarized(found)))) for names, found in together.items()]
         same = [name for name, found in zip(self._names[1:], self.distinctions[1:], strict=True) if not found]
-        return groups + ([Group(same, [_SAME])] if same else []) + list(self._shared())
+        return groups + ([Group(same, [_SAME], alike=True)] if same else []) + list(self._shared())
 
     def _shared(self) -> Iterator[Group]:
         """The first events that several runs share, and the number of shared events."""
@@ -92,7 +99,7 @@ class Head:
         said = (
             f"events that they share: {summary(found)}: {'; '.join(told)}" if told else "they share no event"
         )
-        yield Group([name for name, _ in self._events], [said])
+        yield Group([name for name, _ in self._events], [said], alike=True)
 
     def _tells(self, name: str, plugin: str) -> bool:
         """Returns True if the names of a run and of the baseline say their plugins."""

@@ -81,7 +81,8 @@ def blocks(material: Material) -> Iterator[Block]:
     if failed:
         yield Points(failed, title="Not measured")
     for group in material.comparison.head.groups:
-        yield Points(list(group.sentences), title=f"Different in {', '.join(group.names)}")
+        how = "The same" if group.alike else "Different"
+        yield Points(list(group.sentences), title=f"{how} in {', '.join(group.names)}")
     lines = {(line.measured.metric, line.measured.resource): line for line in material.table}
     about = [(each, (each.metric, material.resource if each.of_resource else "")) for each in _HEADLINES]
     yield Scores([_score(material, headline, lines[key]) for headline, key in about if key in lines])
