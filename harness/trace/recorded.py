@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import polars as pl
 
 from harness.base.errors import Fault, TraceError
-from harness.base.text import counted
 from harness.policy.job import ENDLESS, RecordedRun
 from harness.trace.job_rows import ROW
 
@@ -111,7 +110,7 @@ def record_of(trace: Trace, jobs: pl.DataFrame, submit: pl.Series) -> Record:
         said.update(changed)
     if faults:
         raise TraceError(str(trace.path), faults)
-    return Record(runs, tuple(f"{counted(said[each], 'job')} {each}" for each in _ORDER if said[each]))
+    return Record(runs, tuple(f"{said[each]:,} jobs {each}" for each in _ORDER if said[each]))
 
 
 class _Span(NamedTuple):

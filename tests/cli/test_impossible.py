@@ -227,7 +227,7 @@ def test_check_and_lint_name_them_too(
     )
     on_nodes = cluster(node("n0", 4), *quota)
     ended = harness("trace", "check", trace, "--cluster", on_nodes)
-    assert (ended.code, ended.out) == (0, f"{trace}: no faults; 2 jobs, 1 queues\n")
+    assert (ended.code, ended.out) == (0, f"{trace}: no faults; 2 jobs, 1 queue\n")
     assert ended.err == f"with fairsharing, kueue-classic: {said} at most 2 of cpu\n"
     ended = harness("trace", "check", trace, "--cluster", on_nodes, "--json")
     assert json.loads(ended.out)["impossible"] == [

@@ -87,7 +87,7 @@ def test_check_tells_what_was_left_out(harness: Harness, tmp_path: Path) -> None
     path = tmp_path / "log.swf"
     path.write_text(SWF)
     code, out, err = harness("trace", "check", path, "--set", "cancelled=drop")
-    assert (code, out) == (0, f"{path}: no faults; 2 jobs, 1 queues\n")
+    assert (code, out) == (0, f"{path}: no faults; 2 jobs, 1 queue\n")
     assert err == "left out: 1 cancelled (status 5)\n"
 
 
