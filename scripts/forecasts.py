@@ -111,9 +111,13 @@ def held(folder: Path, world: World) -> Coverage:
 
 
 def known(file: Path) -> dict[int, list[Judged]]:
-    """What was forecast before at each moment."""
+    """What was forecast before at each moment; a line that was cut off in mid-writing is removed."""
     found = {}
-    for line in file.read_text().splitlines() if file.exists() else ():
+    text = file.read_text() if file.exists() else ""
+    whole = text[: text.rfind("\n") + 1]
+    if whole != text:
+        file.write_text(whole)
+    for line in whole.splitlines():
         moment, several = json.loads(line)
         found[moment] = [
             Judged(at, job, tuple(starts), truth, queue, tuple(week), tuple(regression))

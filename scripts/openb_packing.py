@@ -12,10 +12,10 @@ import sys
 from pathlib import Path
 
 import click
+import marks
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "reproduced.md"
-BEGINS, ENDS = "<!-- made by scripts/openb_packing.py -->", "<!-- end -->"
 
 sys.path.insert(0, str(ROOT / "tests"))
 
@@ -38,9 +38,7 @@ def main(*, run: bool) -> None:
             rows.append(",".join((name, policy, *(f"{share:.2f}" for share in found))))
             click.echo(rows[-1])
         OURS.write_text("\n".join(rows) + "\n", encoding="utf-8")
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGINS)
-    after = rest.partition(ENDS)[2]
-    PAGE.write_text(f"{before}{BEGINS}\n\n{table()}\n{ENDS}{after}", encoding="utf-8")
+    marks.write(PAGE, marks.begins("scripts/openb_packing.py"), ["", table()])
 
 
 if __name__ == "__main__":

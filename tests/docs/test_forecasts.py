@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+from pathlib import Path
 
 import pytest
 from doc_pages import ROOT
@@ -28,3 +29,14 @@ def test_the_page_has_the_table_as_the_script_writes_it(monkeypatch: pytest.Monk
     written = script.put(page, made)
     assert made in written
     assert len(written) == len(page) - len(table) - len(script.HEAD) + len(made)
+
+
+def test_the_script_goes_on_after_it_was_killed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The last line of the file may be half a line; what is written next stands on a line of its own."""
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    script = importlib.import_module("forecasts")
+    file = tmp_path / "hpc2n.jsonl"
+    file.write_text('[5, [[5, "job", [1, 2], 3, "q", [1, 2, 3], [1, 2, 3]]]]\n[6, [[6, "jo')
+    assert [each.job for each in script.known(file)[5]] == ["job"]
+    assert file.read_text().endswith("]]]]\n")
+    assert script.known(tmp_path / "none.jsonl") == {}
