@@ -18,7 +18,7 @@ STEPS = tuple(MINUTE * each for each in (1, 5, 15, 30)) + tuple(
 Source: Tsafrir et al. 2007, section 4. The last step is repeated.
 """
 
-FROM_FIRST = (STEPS[0], *(step - before for before, step in pairwise(STEPS)))
+FROM_FIRST = tuple(step - before for before, step in pairwise([0, *STEPS]))
 """The additions if each of the steps counts from the first prediction, as predictsim corrects."""
 
 
