@@ -94,7 +94,7 @@ class Nodes:
         elif action == "taint":
             taint = self._taint(row, faults)
             for name in names if taint else ():
-                yield _part(name, {"spec": {"taints": [taint]}}, ("taint", str(taint["key"])))
+                yield _part(name, {"spec": {"taints": [taint]}}, ("taint", taint["key"], taint["effect"]))
         else:
             amounts = self._amounts(row, faults)
             for name in names if amounts else ():
@@ -207,7 +207,7 @@ def _removed(name: str) -> Iterator[Part]:
 def _cordoned(name: str) -> Iterator[Part]:
     yield _part(name, {"spec": {"unschedulable": True}}, ("cordon",))
     taint = {"key": CORDONED, "effect": "NoSchedule"}
-    part = _part(name, {"spec": {"taints": [taint]}}, ("taint", CORDONED))
+    part = _part(name, {"spec": {"taints": [taint]}}, ("taint", CORDONED, "NoSchedule"))
     yield part._replace(delay=CONTROLLER, until_delay=CONTROLLER)
 
 
@@ -221,11 +221,11 @@ def _drained(name: str, timeout: int) -> Iterator[Part]:
 def _partitioned(name: str, grace: int) -> Iterator[Part]:
     """Yields the parts of a partition: nothing changes until the grace period is over."""
     yield _part(name, {}, ("partition",))
-    taints = [{"key": UNREACHABLE, "effect": effect} for effect in ("NoSchedule", "NoExecute")]
+    effects = ("NoSchedule", "NoExecute")
+    taints = [{"key": UNREACHABLE, "effect": effect} for effect in effects]
     ready = {"type": "Ready", "status": "Unknown"}
-    part = _part(
-        name, {"spec": {"taints": taints}, "status": {"conditions": [ready]}}, ("taint", UNREACHABLE)
-    )
+    said = [("taint", UNREACHABLE, effect) for effect in effects]
+    part = _part(name, {"spec": {"taints": taints}, "status": {"conditions": [ready]}}, *said)
     yield part._replace(delay=grace, until_delay=CONTROLLER)
 
 
