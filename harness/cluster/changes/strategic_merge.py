@@ -51,7 +51,7 @@ _KEYS: Mapping[str, str] = {
 }
 """List -> the field that identifies its items. For Kubernetes' own kinds it is Kubernetes' key; for others,
 the field that names an item. As there, tolerations, a flavor's node taints and the terms of selectors and
-affinities are replaced. If a patch gives several taints one key, their effects tell them apart.
+affinities are replaced. Taints also differ by their effects, if a patch names these, as for `kubectl taint`.
 """
 
 _USUAL = {"schedulerName": "default-scheduler"}
@@ -177,12 +177,10 @@ class Merge:
             return None
         if name == _GROUPS:
             return self._group
-        names = [each.get(_KEYS[name]) for each in items]
-        effects = name == "taints" and any(names.count(each) > 1 for each in names)
-        return self._by_key(_KEYS[name], effects=effects)
+        return self._by_key(_KEYS[name], effects=name == "taints")
 
     def _by_key(self, key: str, *, effects: bool) -> _Finder:
-        """Returns the function that finds items by a key; with `effects`, also by the effect of a taint."""
+        """Returns the function that finds items by a key; with `effects`, also by a named effect."""
 
         def find(there: Sequence[Any], item: Mapping[str, Any], place: str) -> int | None:
             value = item.get(key, _USUAL.get(key))
@@ -193,7 +191,7 @@ class Merge:
                 at
                 for at, each in enumerate(there)
                 if each.get(key, _USUAL.get(key)) == value
-                and not (effects and each.get("effect") != item.get("effect"))
+                and not (effects and each.get("effect") != item.get("effect", each.get("effect")))
             ]
             if len(found) > 1:
                 self._fault(place, f"{len(found)} items have the {key} {value!r}; replace the list instead")
