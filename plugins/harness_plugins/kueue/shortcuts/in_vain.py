@@ -149,8 +149,6 @@ class InVain:
 
     def run(self, pending: PendingQueue, head: Workload) -> Run | None:
         """The heads of a queue in vain from its first one on; None if that one has to be looked at."""
-        if head.place.told.last is None:
-            return None  # it was never refused, or something came of its last turn
         number = pending.queue.number
         ahead = pending.ahead() if self._counts[number] else None
         if ahead is None:
@@ -171,8 +169,6 @@ class InVain:
     def notice(self, entries: Iterable[Entry]) -> None:
         """Heads were looked at: other reasons may be recorded of them."""
         for entry in entries:
-            if not entry.reason:
-                continue  # it was admitted
             workload = entry.workload
             pending = self._pending[workload.cluster_queue.number]
             block = pending.block_of(workload)
