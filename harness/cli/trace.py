@@ -88,11 +88,8 @@ def check(
     if result.faults:
         raise InputError("\n".join(result.faults), hint=result.hint)
     fits = f", fits {cluster}" if cluster is not None and not result.impossible else ""
-    click.echo(
-        printable(
-            f"{file}: no faults; {counted(result.jobs, 'job')}, {counted(result.queues, 'queue')}{fits}"
-        )
-    )
+    jobs, queues = counted(result.jobs, "job"), counted(result.queues, "queue")
+    click.echo(printable(f"{file}: no faults; {jobs}, {queues}{fits}"))
 
 
 @trace.command(

@@ -37,9 +37,8 @@ def account(trace: Trace, target: Path) -> str:
     """Returns text about the rows written, those left out, and the assumptions."""
     from harness.trace.misnamed import sentences
 
-    lines = [
-        f"{counted(trace.rows_read, 'record')} read, {counted(trace.frame.height, 'row')} written to {target}"
-    ]
+    read, written = counted(trace.rows_read, "record"), counted(trace.frame.height, "row")
+    lines = [f"{read} read, {written} written to {target}"]
     lines += [f"  left out: {count:,} {reason}" for reason, count in trace.left_out.items()]
     lines += [f"  {note}" for note in (*trace.notes, *sentences(trace.frame.schema))]
     return "\n".join(printable(line) for line in lines)

@@ -99,7 +99,7 @@ class Head:
         said = (
             f"events that they share: {summary(found)}: {'; '.join(told)}" if told else "they share no event"
         )
-        yield Group([name for name, _ in self._events], [said], alike=True)
+        yield Group([name for name, _ in self._events], [said], alike=bool(found))
 
     def _tells(self, name: str, plugin: str) -> bool:
         """Returns True if the names of a run and of the baseline say their plugins."""

@@ -38,7 +38,7 @@ def growth(jobs: Sequence[Past], first: int, last: int) -> Growth | None:
 
     Args:
         jobs: ascending by submission.
-        first: the begin of the history, microseconds on its clock.
+        first: the beginning of the history, microseconds on its clock.
         last: the end of the last week.
     """
     weeks = (last - first) // WEEK
