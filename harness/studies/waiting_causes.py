@@ -28,8 +28,10 @@ from harness.policy import (
     Nominate,
     Policy,
     Preempt,
+    Refuse,
     Reject,
     Unnominate,
+    Wake,
     Why,
 )
 
@@ -115,7 +117,7 @@ class Causes:
         self._begin: int | None = None
         self._now = 0
         self._due: list[int] = []  # minutes to judge at, a heap
-        self._changed = -1  # the last of them at which something has changed
+        self._changed = -1  # when something has changed last
         self._delays: list[tuple[int, int]] = []  # when who may start that was admitted before, a heap
         self._waiting: dict[int, _Waiting] = {}
         self._moved: dict[int, None] = {}  # jobs that may wait otherwise than before
@@ -181,6 +183,8 @@ class Causes:
     def _take(self, decision: Decision) -> None:
         """Takes a decision into account before it is applied; the engine refuses invalid ones."""
         match decision:
+            case Refuse() | Wake():  # most of them; they move no pod
+                return
             case Admit(job) if job.index in self._waiting:
                 self._admit(self._waiting[job.index], decision)
             case Bind(job, pods, node) if job.index in self._waiting:
@@ -263,12 +267,11 @@ class Causes:
         return -(-(time - self._begin) // MINUTE)
 
     def _change(self, job: Job) -> None:
-        """Notes that something has changed, mainly for this job."""
+        """Notes that something has changed now, mainly for this job."""
         self._moved[job.index] = None
-        minute = self._minute(self._now)
-        if minute != self._changed:
-            self._changed = minute
-            heappush(self._due, minute)
+        if self._now != self._changed:
+            self._changed = self._now
+            heappush(self._due, self._minute(self._now))
 
     def _reach(self, now: int) -> None:
         """It is `now`: judge at all minutes before it that are due."""

@@ -242,16 +242,21 @@ class _Split:
         Jobs that ask for the same amount have the same part. The units that remain go one each to the jobs
         with the largest remainders; among equal remainders, to the first jobs.
         """
-        found, left = [0] * len(CAUSES), idle
+        reserved = quota = fragmented = policy = 0
+        left = idle
         by_remainder: dict[int, list[int]] = {}
-        for asks, jobs in self._jobs.items():
+        for asks, (of_reserved, of_quota, of_fragmented, of_policy) in self._counts.items():
             part, remainder = divmod(idle * asks, asked)
-            left -= part * len(jobs)
-            for cause, count in enumerate(self._counts[asks]):
-                found[cause] += part * count
+            if part:
+                left -= part * len(self._jobs[asks])
+                reserved += part * of_reserved
+                quota += part * of_quota
+                fragmented += part * of_fragmented
+                policy += part * of_policy
             by_remainder.setdefault(remainder, []).append(asks)
-        for remainder in sorted(by_remainder, reverse=True):
-            group = by_remainder[remainder]
+        found = [reserved, quota, fragmented, policy]
+        while left:
+            group = by_remainder.pop(max(by_remainder))
             number = sum(len(self._jobs[asks]) for asks in group)
             if left < number:
                 first = list(chain.from_iterable(self._jobs[asks][:left] for asks in group))

@@ -7,13 +7,14 @@ from typing import final
 from harness_plugins.kueue.rules.assignment import FIT, Assemble, Assignment, assembled
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_assigner import Assigner
-from harness_plugins.kueue.rules.flavor_offers import Offers
+from harness_plugins.kueue.rules.flavor_offers import Offers, PodSetOffer
 from harness_plugins.kueue.rules.pod_set_reducer import most_that_work
 from harness_plugins.kueue.rules.preemption import Target
 from harness_plugins.kueue.rules.preemption_oracle import Quota, available, height
 from harness_plugins.kueue.rules.topology.workload import WorkloadTopology
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
+from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.topology.flavors import Placed
 from harness_plugins.kueue.state.workload import Workload
 
@@ -44,6 +45,9 @@ class Fit:
         if not queue.usable or workload.place.namespace_mismatch or not workload.asks.valid:
             return False
         offers, oracle = self._offers(workload.asks, queue), _Nobody(self._cache, workload)
+        reducible = self._partial and workload.asks.reducible
+        if not reducible and self._lacks(queue, offers, workload.counts):
+            return False
 
         def tried(counts: tuple[int, ...]) -> Assignment | None:
             found = self._assigner.assign(oracle, offers, counts)
@@ -51,9 +55,25 @@ class Fit:
 
         if tried(workload.counts) is not None:
             return True
-        if not (self._partial and workload.asks.reducible):
-            return False
-        return most_that_work(workload.asks, workload.counts, tried) is not None
+        return reducible and most_that_work(workload.asks, workload.counts, tried) is not None
+
+    def _lacks(
+        self, queue: ClusterQueueState, offers: tuple[PodSetOffer, ...], counts: tuple[int, ...]
+    ) -> bool:
+        """Whether some pod set alone lacks quota in every flavor of a group, so that no scan is needed."""
+        free, node = self._cache.tree.available, queue.node
+        for offer, count in zip(offers, counts, strict=True):
+            for group in offer.groups:
+                for cells in group.cells:
+                    if cells is not None:
+                        for cell, amount in zip(cells, group.amounts, strict=True):
+                            if 0 < amount * count > free(node, cell):
+                                break
+                        else:
+                            break
+                else:
+                    return True
+        return False
 
 
 @final
