@@ -198,6 +198,14 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
         list(read_cases([path]))
 
 
+def test_a_missing_file_is_found_before_the_first_case(tmp_path: Path) -> None:
+    """Nobody waits for a long corpus, only to read that another one is missing."""
+    there = tmp_path / "there.jsonl"
+    there.write_text(json.dumps(CASE), encoding="utf-8")
+    with pytest.raises(InputError, match=r"gone\.jsonl: cannot be read"):
+        next(read_cases([there, tmp_path / "gone.jsonl"]))
+
+
 def test_a_component_that_nobody_answers_for_is_an_error(corpus: Callable[..., Path]) -> None:
     """It is not counted as a difference: nothing was asked."""
     path = corpus({**CASE, "component": "test/som"})

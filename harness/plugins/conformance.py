@@ -183,11 +183,11 @@ def read_cases(
         case: only the case with this id.
 
     Raises:
-        InputError: a file cannot be read, or a line is no case.
+        InputError: a file cannot be read (a missing one is found first), or a line is no case.
     """
     wanted = set(features)
-    for path in paths:
-        for number, line in _lines(path):
+    for path, zipped in [(path, _is_zipped(path)) for path in paths]:
+        for number, line in _lines(path, zipped=zipped):
             if case is not None and case not in line:
                 continue
             found = _case(path, number, line)
@@ -199,14 +199,21 @@ def read_cases(
                 yield found
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
+def _is_zipped(path: Path) -> bool:
+    """Whether a file is gzipped; it is opened and closed again."""
+    try:
+        with path.open("rb") as file:
+            return file.read(2) == b"\x1f\x8b"
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _lines(path: Path, *, zipped: bool) -> Iterator[tuple[int, str]]:
     """Yields the lines of a file that are not empty, with their numbers."""
     import gzip  # every replay imports this module, and none needs it
 
     number = 0
     try:
-        with path.open("rb") as file:
-            zipped = file.read(2) == b"\x1f\x8b"
         with gzip.open(path, "rb") if zipped else path.open("rb") as lines:
             for number, line in enumerate(lines, 1):
                 if line.strip():
@@ -214,8 +221,12 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: line {number} is not text in UTF-8") from error
     except (OSError, EOFError, zlib.error) as error:
-        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        raise InputError(f"{path}: cannot be read: {reason}", hint="give a corpus, *.jsonl.gz") from error
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> InputError:
+    reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    return InputError(f"{path}: cannot be read: {reason}", hint="give a corpus, *.jsonl.gz")
 
 
 _FIELDS: Mapping[str, type] = {
