@@ -27,6 +27,7 @@ from harness.cluster.kinds.kueue_configuration import (
     PERMITTED_STRATEGIES,
     STRATEGIES,
     TO_FINAL_SHARE,
+    TO_INITIAL_SHARE,
     AdmissionFairSharing,
     KueueConfiguration,
 )
@@ -91,6 +92,7 @@ __all__ = [
     "STRATEGIES",
     "SYSTEM_PRIORITY_CLASSES",
     "TO_FINAL_SHARE",
+    "TO_INITIAL_SHARE",
     "UNLIMITED",
     "AdmissionFairSharing",
     "ClaimTemplate",

@@ -10,6 +10,8 @@ from functools import cmp_to_key
 from itertools import chain
 
 from harness_plugins.kueue.rules.preemption_policy import Allowed
+from harness_plugins.kueue.state.cache import Cache
+from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.holders import Holders
 from harness_plugins.kueue.state.workload import Workload
 
@@ -94,3 +96,26 @@ def _compared(left: Workload, right: Workload) -> int:
     if one is not None and other is not None and one.label != other.label and one.usage != other.usage:
         return -1 if one.usage > other.usage else 1
     return -1 if left.rank < right.rank else 1
+
+
+def borrowers(cache: Cache, own: ClusterQueueState, need: tuple[int, ...]) -> list[ClusterQueueState]:
+    """The other queues of a tree that hold more than their nominal quota of something that is needed.
+
+    Amounts that a cycle has only reserved offer no workload to preempt.
+    """
+    width, usage, nominal = cache.tree.width, cache.tree.usage, cache.tree.nominal
+    if len(need) == 1:  # as nearly always: each search asks all queues for it
+        cell = need[0]
+        return [
+            queue
+            for queue in cache.holding[own.root]
+            if usage[queue.node * width + cell] > nominal[queue.node * width + cell] and queue is not own
+        ]
+    found = []
+    for queue in cache.holding[own.root]:
+        first = queue.node * width
+        for cell in need:
+            if usage[first + cell] > nominal[first + cell] and queue is not own:
+                found.append(queue)
+                break
+    return found

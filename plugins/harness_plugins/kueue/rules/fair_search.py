@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import final
 
-from harness.models.cluster import TO_FINAL_SHARE
 from harness_plugins.kueue.rules.candidates import candidates_in_order
 from harness_plugins.kueue.rules.dominant_resource_share import Share, Shares, share_without
 from harness_plugins.kueue.rules.preemption import (
@@ -18,7 +17,7 @@ from harness_plugins.kueue.rules.preemption import (
     remove,
 )
 from harness_plugins.kueue.rules.preemption_policy import Allowed
-from harness_plugins.kueue.rules.strategy import less_than_initial_share, less_than_or_equal_to_final_share
+from harness_plugins.kueue.rules.strategy import Strategy, less_than_initial_share
 from harness_plugins.kueue.rules.target_ordering import ordering_of
 from harness_plugins.kueue.state.amounts import Amounts, amounts_besides
 from harness_plugins.kueue.state.cache import Cache
@@ -113,7 +112,9 @@ class FairSearch:
         self.targets: list[Target] = []
         self.cells: list[int] | None = None
 
-    def run(self, queues: list[ClusterQueueState], strategies: tuple[str, ...], *, takes_back: bool) -> bool:
+    def run(
+        self, queues: list[ClusterQueueState], strategies: tuple[Strategy, ...], *, takes_back: bool
+    ) -> bool:
         """Takes targets until the incoming fits; returns whether it does.
 
         Args:
@@ -121,7 +122,7 @@ class FairSearch:
             strategies: one or two strategies.
             takes_back: whether to take from others without comparing shares.
         """
-        if self._by_first_strategy(queues, to_final=strategies[0] == TO_FINAL_SHARE, takes_back=takes_back):
+        if self._by_first_strategy(queues, strategies[0], takes_back=takes_back):
             return True
         return len(strategies) > 1 and bool(self._retry) and self._by_second_strategy()
 
@@ -131,12 +132,9 @@ class FairSearch:
             put_back(self._tree, target.workload, self.cells)
 
     def _by_first_strategy(
-        self, queues: list[ClusterQueueState], *, to_final: bool, takes_back: bool
+        self, queues: list[ClusterQueueState], strategy: Strategy, *, takes_back: bool
     ) -> bool:
-        """Takes what the first strategy allows.
-
-        `to_final`: compare with the final share of the other side, not its present one.
-        """
+        """Takes what the first strategy allows."""
         own, candidates = self._own, self._candidates
         if self._flat and not takes_back and candidates.head(own) is None:
             queues = self._worth_asking(queues)
@@ -147,7 +145,7 @@ class FairSearch:
                 done = self._take(candidates.pop(queue), IN_CLUSTER_QUEUE)
             elif takes_back:
                 done = self._take(candidates.pop(queue), IN_COHORT_RECLAMATION)
-            elif (workload := self._next_allowed(queue, to_final=to_final)) is not None:
+            elif (workload := self._next_allowed(queue, strategy)) is not None:
                 done = self._take(workload, IN_COHORT_FAIR_SHARING)
             else:
                 self._leave(queue)
@@ -191,7 +189,7 @@ class FairSearch:
                 for theirs in sides
                 if shares[theirs] == share
                 for queue in sides[theirs]
-                if any(self._passes(queue, usage, theirs, share) for usage in holders[queue.node].usages)
+                if any(self._without(queue, usage, theirs) >= share for usage in holders[queue.node].usages)
             ]
             if found or any(
                 ancestor in queue.below and of(queue.below[ancestor])[1] > share for queue in self._retry
@@ -214,16 +212,15 @@ class FairSearch:
                 return False  # all others have smaller shares still
         return False
 
-    def _next_allowed(self, queue: ClusterQueueState, *, to_final: bool) -> Workload | None:
+    def _next_allowed(self, queue: ClusterQueueState, strategy: Strategy) -> Workload | None:
         """The first candidate of a queue that passes the test of shares; those before it are refused."""
         mine, theirs = self._own.sides(queue)
         share, initial = self._shares.of(mine)[1], self._shares.of(theirs)[1]
-        if to_final:
-            if less_than_or_equal_to_final_share(share, initial):  # nobody has more without a workload
-                return self._next_that_passes(queue, theirs, share)
-        elif less_than_initial_share(share, initial):
-            return self._candidates.pop(queue)
-        return None
+        if not strategy.allows(share, initial):  # without a workload, the side has no more than now
+            return None
+        if strategy.without_target:
+            return self._next_that_passes(queue, theirs, share, strategy)
+        return self._candidates.pop(queue)
 
     def _leave(self, queue: ClusterQueueState) -> None:
         """A queue gives up nothing more by the first strategy."""
@@ -232,16 +229,18 @@ class FairSearch:
             self._retry.setdefault(queue, refused)
             self._candidates.leave(queue)
 
-    def _next_that_passes(self, queue: ClusterQueueState, theirs: int, share: Share) -> Workload | None:
-        """The next candidate without which a queue's side still has no smaller share than `share`."""
+    def _next_that_passes(
+        self, queue: ClusterQueueState, theirs: int, share: Share, strategy: Strategy
+    ) -> Workload | None:
+        """The next candidate for which a strategy allows the share of a queue's side without it."""
         candidates = self._candidates
         head = candidates.head(queue)
         assert head is not None
-        if self._passes(queue, head.usage, theirs, share):
+        if strategy.allows(share, self._without(queue, head.usage, theirs)):
             return candidates.pop(queue)
         # What fails with one holder fails with every other one that holds as much.
         usages = self._cache.holders[queue.node].usages
-        passing = {usage for usage in usages if self._passes(queue, usage, theirs, share)}
+        passing = {each for each in usages if strategy.allows(share, self._without(queue, each, theirs))}
         while passing and candidates.head(queue) is not None:
             workload = candidates.pop(queue)
             if workload.usage in passing:
@@ -249,15 +248,14 @@ class FairSearch:
             self._retry.setdefault(queue, workload)
         return None
 
-    def _passes(self, queue: ClusterQueueState, usage: Amounts, theirs: int, share: Share) -> bool:
-        """Returns True if a queue's side would still have no smaller share without a holder of this usage."""
+    def _without(self, queue: ClusterQueueState, usage: Amounts, theirs: int) -> Share:
+        """The share of a queue's side without one of its holders."""
         if theirs == queue.node:
-            final = share_without(self._tree, self._shares, theirs, usage)
-            return less_than_or_equal_to_final_share(share, final)
+            return share_without(self._tree, self._shares, theirs, usage)
         self._tree.refund(queue.node, usage)
         final = self._shares.of(theirs)[1]
         self._tree.charge(queue.node, usage)
-        return less_than_or_equal_to_final_share(share, final)
+        return final
 
     def _take(self, workload: Workload, reason: str) -> bool:
         """Makes a candidate a target; returns whether the incoming fits now.

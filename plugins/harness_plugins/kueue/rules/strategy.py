@@ -6,7 +6,25 @@ of the nodes right below the lowest common ancestor of both ClusterQueues.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
+from harness.models.cluster import TO_FINAL_SHARE, TO_INITIAL_SHARE
 from harness_plugins.kueue.rules.dominant_resource_share import Share
+
+
+class Strategy(NamedTuple):
+    """A condition under which a workload is preempted.
+
+    Attributes:
+        name: as Kueue's Configuration spells it.
+        allows: compares the share of the preemptor's side, with the incoming, to that of the target's side.
+        without_target: whether the target's side is compared without the target, not as it is now.
+    """
+
+    name: str
+    allows: Callable[[Share, Share], bool]
+    without_target: bool
 
 
 def less_than_or_equal_to_final_share(preemptor_new: Share, target_new: Share) -> bool:
@@ -17,3 +35,14 @@ def less_than_or_equal_to_final_share(preemptor_new: Share, target_new: Share) -
 def less_than_initial_share(preemptor_new: Share, target_old: Share) -> bool:
     """S2-b: the preemptor's side with the incoming has a smaller share than the target's side has now."""
     return preemptor_new < target_old
+
+
+_STRATEGIES = (
+    Strategy(TO_FINAL_SHARE, less_than_or_equal_to_final_share, without_target=True),
+    Strategy(TO_INITIAL_SHARE, less_than_initial_share, without_target=False),
+)
+
+
+def strategies_of(names: tuple[str, ...]) -> tuple[Strategy, ...]:
+    """The strategies of these names, in this order."""
+    return tuple(strategy for name in names for strategy in _STRATEGIES if strategy.name == name)

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol, TypeAlias, final
 
-from harness.models.cluster import TO_FINAL_SHARE
 from harness_plugins.kueue.rules.borrow_within_cohort import may_borrow
 from harness_plugins.kueue.rules.candidates import all_candidates, candidates_in_order
 from harness_plugins.kueue.rules.classical import ClassicPreemption, over_nominal
@@ -20,7 +19,7 @@ from harness_plugins.kueue.rules.dominant_resource_share import NOTHING, Share, 
 from harness_plugins.kueue.rules.fair_sharing import FairSharing
 from harness_plugins.kueue.rules.preemption import Incoming, Target
 from harness_plugins.kueue.rules.preemption_policy import Allowed, allowed_by
-from harness_plugins.kueue.rules.strategy import less_than_initial_share, less_than_or_equal_to_final_share
+from harness_plugins.kueue.rules.strategy import less_than_initial_share
 from harness_plugins.kueue.shortcuts.held import Held
 from harness_plugins.kueue.shortcuts.share_ranking import ShareRanking
 from harness_plugins.kueue.shortcuts.usages_below import UsagesBelow
@@ -163,8 +162,8 @@ class FairReasons:
         self._cache = cache
         self._shares = shares
         self._search = search
-        self._to_final = search.strategies[0] == TO_FINAL_SHARE
-        self._tried_again = len(search.strategies) > 1
+        self._strategy, *others = search.strategies
+        self._tried_again = bool(others)
         self._held = Held(cache)
         self._ranking = ShareRanking(cache, shares)
         self._usages = UsagesBelow(cache)
@@ -391,10 +390,9 @@ class FairReasons:
 
     def _passes(self, node: int, held: Amounts, share: Share) -> bool:
         """Returns True if a queue gives up a holder of this amount by the first strategy."""
-        if self._to_final:
-            final = share_without(self._cache.tree, self._shares, node, held)
-            return less_than_or_equal_to_final_share(share, final)
-        return less_than_initial_share(share, self._shares.of(node)[1])
+        if self._strategy.without_target:
+            return self._strategy.allows(share, share_without(self._cache.tree, self._shares, node, held))
+        return self._strategy.allows(share, self._shares.of(node)[1])
 
 
 def own_candidates(cache: Cache, incoming: Incoming) -> Iterator[Workload]:
