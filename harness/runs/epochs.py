@@ -119,6 +119,19 @@ def steps(those: Sequence[Epoch], amount: Callable[[Mapping[str, Any]], int | No
     return found
 
 
+def node_counts(cluster: Mapping[str, Any]) -> list[int]:
+    """Returns how many nodes there are at first, and after each event.
+
+    Args:
+        cluster: the cluster, as in `run.json`.
+    """
+    found = [int(cluster["nodes"])]
+    for event in cluster.get("events", ()):
+        ways = [edit["how"] for edit in event["edits"] if edit["kind"] == "Node"]
+        found.append(found[-1] + ways.count("added") - ways.count("removed"))
+    return found
+
+
 def summary(those: Sequence[Mapping[str, Any]]) -> str:
     """Returns how many objects change, by kind of change: `5 (3 quotas, 2 stops)`; "" for none."""
     sorts = Counter(_sort(edit) for event in those for edit in event["edits"])

@@ -17,6 +17,7 @@ from small_clusters import queues
 import harness
 from harness.analysis.comparison.distinction import Distinction, summarized
 from harness.analysis.report import Table
+from harness.cluster.load import load_cluster
 from harness.trace.calibration import Calibration
 
 GPU = "nvidia.com/gpu"
@@ -51,7 +52,8 @@ def replayed(write_trace: Callable[..., Path], tmp_path: Path) -> Callable[..., 
         path = tmp_path / f"{label}.yaml"
         path.write_text(yaml.safe_dump_all(documents if documents is not None else cluster()))
         choices.setdefault("plugin", "kueue-classic")
-        return harness.replay(trace, label=label, cluster=path, output=tmp_path / "results", **choices)
+        choices.setdefault("cluster", path)
+        return harness.replay(trace, label=label, output=tmp_path / "results", **choices)
 
     return run
 
@@ -477,3 +479,31 @@ def test_long_lists_of_differences_are_cut_in_tables() -> None:
     """Nodes of many kinds are counted together; of other changes the first twelve are told."""
     removed = [Distinction("nodes", f"n{number} (cpu {number})", "", "2", None) for number in range(10)]
     assert summarized(removed) == ["20 nodes removed: n0 (cpu 0), n1 (cpu 1), n2 (cpu 2) and 7 more"]
+
+
+def test_a_capacity_that_changes_is_given_as_its_least_and_its_most(
+    replayed: Callable[..., harness.Run], tmp_path: Path
+) -> None:
+    """Of five nodes one with 8 GPUs is gone from the second minute on; changes after the run do not count."""
+    when = {"big-0": "60s", "big-1": "30d"}
+    gone = [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name, "annotations": {"harness/from": at}},
+            "$patch": "delete",
+        }
+        for name, at in when.items()
+    ]
+    patch = tmp_path / "gone.yaml"
+    patch.write_text(yaml.safe_dump_all(gone))
+    manifests = tmp_path / "manifests.yaml"
+    manifests.write_text(yaml.safe_dump_all(cluster()))
+    constant = replayed("constant")
+    changing = replayed("changing", cluster=load_cluster(manifests).patched(patch))
+    foot = "128 to 160 cpu, 24 to 32 nvidia.com/gpu (4 to 5 nodes)"
+    assert f"\nshares are of a capacity of {foot}\n" in harness.compare([changing]).table()
+    both = harness.compare([constant, changing])
+    whole = "160 cpu, 32 nvidia.com/gpu (5 nodes)"
+    assert f"\nshares refer to each run's own capacity: constant {whole}; changing {foot}\n" in both.table()
+    assert both.differing_capacities == {GPU, "cpu"}

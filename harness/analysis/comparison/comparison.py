@@ -151,9 +151,11 @@ class Comparison:
 
     @cached_property
     def differing_capacities(self) -> frozenset[str]:
-        """The resources that jobs ask for and whose capacity differs between the runs."""
+        """The resources that jobs ask for and whose capacity differs between the runs at any time."""
         resources = {resource for run in self.runs for resource in run.resources}
-        return frozenset(each for each in resources if len({run.capacity.get(each) for run in self.runs}) > 1)
+        return frozenset(
+            each for each in resources if len({tuple(run.capacity_steps(each)) for run in self.runs}) > 1
+        )
 
     def select(
         self, *metrics: str, scope: str | None = "all"

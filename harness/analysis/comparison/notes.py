@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,10 @@ from harness.analysis.comparison.ping_pong import about_loops
 from harness.analysis.comparison.samples import LOST
 from harness.analysis.metrics.finish_time import FINISH_TIMES
 from harness.analysis.metrics.idle import METRICS as IDLE_METRICS
-from harness.base.text import counted, printable
+from harness.base.text import printable
 from harness.base.units import format_amount, format_duration
 from harness.plugins.scopes import ALL
+from harness.runs.epochs import node_counts, number_at
 
 if TYPE_CHECKING:
     from harness.analysis.comparison import Comparison
@@ -134,7 +136,7 @@ def _about_capacity(comparison: Comparison) -> Iterator[str]:
     capacities = [_capacity(run) for run in comparison.runs]
     if not any(capacities):
         return
-    on_nodes = [bool(run.info["cluster"]["nodes"]) for run in comparison.runs]
+    on_nodes = [any(node_counts(run.info["cluster"])) for run in comparison.runs]
     if not comparison.differing_capacities and len(set(on_nodes)) == 1:
         yield f"shares are of a capacity of {capacities[0]}"
         return
@@ -146,12 +148,27 @@ def _about_capacity(comparison: Comparison) -> Iterator[str]:
 
 
 def _capacity(run: Run) -> str:
-    """The capacity of the resources that a run's jobs ask for, and the nodes or quotas that it comes from."""
-    known = [
-        f"{format_amount(each, run.capacity[each])} {each}" for each in run.resources if each in run.capacity
-    ]
-    nodes = run.info["cluster"]["nodes"]
-    return f"{', '.join(known)} ({counted(nodes, 'node') if nodes else 'nominal quotas'})" if known else ""
+    """The capacity of the resources that a run's jobs ask for, and the nodes or quotas that it comes from.
+
+    If it changes during the run, these are the least and the most.
+    """
+    first = number_at(run.epochs, run.window.start)
+    last = max(first, number_at(run.epochs, run.window.end - 1))
+    counts = node_counts(run.info["cluster"])[first : last + 1]
+    known = []
+    for resource in run.resources:
+        amounts = [epoch.cluster["capacity"].get(resource) for epoch in run.epochs[first : last + 1]]
+        if any(each is not None for each in amounts):
+            span = _between([each or 0 for each in amounts], partial(format_amount, resource))
+            known.append(f"{span} {resource}")
+    nodes = f"{_between(counts, '{:,}'.format)} node{'' if max(counts) == 1 else 's'}"
+    return f"{', '.join(known)} ({nodes if any(counts) else 'nominal quotas'})" if known else ""
+
+
+def _between(amounts: Sequence[int], text: Callable[[int], str]) -> str:
+    """An amount that may change over time: the least and the most."""
+    least, most = min(amounts), max(amounts)
+    return text(most) if least == most else f"{text(least)} to {text(most)}"
 
 
 def _half_bound(gangs: Sequence[Mapping[str, Any]]) -> str:
