@@ -11,7 +11,7 @@ from typing import Any
 from harness.base.errors import ClusterError, Fault
 from harness.base.frozen import Frozen
 from harness.base.options import did_you_mean
-from harness.cluster.changes.timed import OverTime, check_names, has_times
+from harness.cluster.changes.timed import OverTime, check_names, check_objects, has_times
 from harness.cluster.coverage.not_read import NOT_READ as KINDS_NOT_READ
 from harness.cluster.draft import INDEX, NOT_READ, Draft, unmodelled
 from harness.cluster.kinds.kind import Kind
@@ -127,6 +127,7 @@ def cluster_of(
     manifests = [item.content for item in items]
     for item in items:
         check_names(item, faults)
+    check_objects(items, faults)
     timed = [content for content in manifests if has_times(content)]
     if timed:
         items = list(OverTime(items, faults).documents(lambda each: each.at_first))

@@ -190,6 +190,21 @@ def test_what_is_wrong_with_a_patch_that_has_a_time_is_said_at_once(patch: dict[
         base().patched(patch)
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        [{**at("1h", name="b"), "$patch": "delete"}],
+        [{"apiVersion": "v1", "kind": "Node", "$patch": "delete"}],
+        [{**at("1h"), "$patch": "delete"}, QUEUE],
+    ],
+    ids=["of nothing", "without a name", "before its object"],
+)
+def test_a_patch_among_manifests_needs_its_object_before_it(given: list[dict[str, Any]]) -> None:
+    """It would be read as an object, and its faults would be those of one."""
+    with pytest.raises(HarnessError, match=r"has a \$patch, but no .* before it; give it with --patch"):
+        cluster_from(given, "the test")
+
+
 def test_a_cluster_with_times_is_made_again_from_its_manifests_and_can_be_turned() -> None:
     """Its manifests hold the patches, and knobs turn what is so without them."""
     cluster = base().patched(at("3h", "5h", resourceGroups=cpu(4)))

@@ -7,14 +7,14 @@ a time is a patch if its object was given before it. Otherwise it is an object.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, final
 
 from harness.base.errors import Fault, InputError
 from harness.base.options import did_you_mean
 from harness.base.units import parse_duration
-from harness.cluster.changes.strategic_merge import Merge
+from harness.cluster.changes.strategic_merge import DIRECTIVE, Merge
 from harness.cluster.kinds.core import DRAIN, resized
 from harness.cluster.yaml.documents import Document
 from harness.cluster.yaml.fields import shown
@@ -86,6 +86,21 @@ def has_times(content: Any) -> bool:
     metadata = content.get("metadata") if isinstance(content, Mapping) else None
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
     return isinstance(annotations, Mapping) and (FROM in annotations or UNTIL in annotations)
+
+
+def check_objects(documents: Sequence[Document], faults: list[Fault]) -> None:
+    """Check that each patch among manifests has a time, and its object before it: it would be an object."""
+    contents = [each.content if isinstance(each.content, Mapping) else {} for each in documents]
+    if not any(DIRECTIVE in content for content in contents):
+        return
+    known: set[_Key] = set()
+    for document, content in zip(documents, contents, strict=True):
+        key = _key(content)
+        if DIRECTIVE in content and not (has_times(content) and key in known):
+            where = ", ".join(filter(None, (document.where, f"{key.kind} {key.name}")))
+            what = f"has a {DIRECTIVE}, but no {FROM} or no such object before it; give it with --patch"
+            faults.append(Fault(where, what))
+        known.add(key)
 
 
 def check_names(document: Document, faults: list[Fault]) -> None:
