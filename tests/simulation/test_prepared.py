@@ -92,7 +92,7 @@ def differing(plugin: str, seeds: range) -> tuple[list[str], int]:
         moment = moment_of(dump_world(seed, plugin))
         if moment is None:
             continue
-        ready += moment._is_ready
+        ready += moment.is_ready
         tell = partial(told, names=moment.submitted[0])
         for number, difference in enumerate(differences(moment)):
             mine, theirs = moment.asked(tell, difference), tell(moment.played(difference))

@@ -32,7 +32,7 @@ def reasons_in(world: World) -> Mapping[str, Reason]:
     """
     settings = world.settings
     moment = Dump(world.cluster, Scheduler(settings.policy, settings.options, settings.losses))
-    answers = Judge(moment, moment.played()).answers()
+    answers = Judge(moment, moment.played(), moment.waiting).answers()
     return {
         name: Reason(answer.waits_for or answer.verdict, answer.why)
         for answer in answers

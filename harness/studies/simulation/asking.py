@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,13 +71,12 @@ class Question:
         looks = bool(asked) and self.trace is None if changes is None else changes
         answers: list[Answer] = []
         notes: list[str] = []
-        for group in [[one] for one in asked] if each and asked else [asked]:
-            ready = moment.with_jobs(group)
-
-            def told(instant: Instant, of: Moment = ready) -> tuple[list[Answer], list[str]]:
-                return Judge(of, instant).answers(), list(self._notes(of, instant))
-
-            found, said = ready.asked(told) if looks else told(ready.played())
+        moments = moment.with_each(asked) if each and asked else [moment.with_jobs(asked)]
+        again = looks or len(moments) > 1
+        for ready in moments:
+            # What is the same for all is found here, and not in each copy of the process.
+            told = partial(self._told, ready, ready.waiting, noted=bool(notes))
+            found, said = ready.asked(told) if again else told(ready.played())
             answers += [_with_changes(ready, one) for one in found] if looks else found
             notes = notes or said
         scheduler = moment.scheduler
@@ -90,6 +89,13 @@ class Question:
             answers,
             notes,
         )
+
+    def _told(
+        self, moment: Moment, waiting: Sequence[str], instant: Instant, *, noted: bool
+    ) -> tuple[list[Answer], list[str]]:
+        """The answers for a moment, and the notes if there are none yet."""
+        notes = [] if noted else list(self._notes(moment, instant))
+        return Judge(moment, instant, waiting).answers(), notes
 
     def largest(self, largest: str, shape: str, queue: str | None = None) -> Fitting:
         """The largest gangs that would start now.

@@ -39,18 +39,19 @@ class Judge:
     Args:
         moment: the moment.
         instant: the decisions of this very moment.
+        waiting: the jobs that wait at the moment, see `Moment`.
     """
 
-    def __init__(self, moment: Moment, instant: Instant) -> None:
+    def __init__(self, moment: Moment, instant: Instant, waiting: Sequence[str]) -> None:
         self._moment = moment
         self._instant = instant
+        self._waiting = waiting
         self._words = Words(instant, moment.cluster)
         self._possible: Possible | None = None
 
     def answers(self) -> list[Answer]:
         """The answers for submitted jobs, in order; without any, for all jobs that wait."""
-        waiting = self._moment.waiting
-        asked = self._moment.submitted or [(name,) for name in waiting]
+        asked = self._moment.submitted or [(name,) for name in self._waiting]
         moves = self._moves({name for names in asked for name in names})
         return [self._answer(names, moves) for names in asked]
 
@@ -190,7 +191,7 @@ class Judge:
     def _moves(self, own: Collection[str]) -> list[Move]:
         """The events of other jobs in the same cycles, in the order of arrival."""
         found: list[Move] = []
-        waiting = frozenset(self._moment.waiting)
+        waiting = frozenset(self._waiting)
         for name, life in self._instant.lives.items():
             if name in own:
                 continue

@@ -70,6 +70,9 @@ class Moment(Protocol):
             InputError: one of them is faulty, or the scheduler does not schedule it.
         """
 
+    def with_each(self, jobs: Sequence[Asked]) -> Sequence[Self]:
+        """The same moment several times, each time with one of the jobs alone; see `with_jobs`."""
+
     def played(self, difference: Difference | None = None) -> Instant:
         """Plays the instant and returns its decisions.
 
@@ -94,16 +97,41 @@ class Dump:
         cluster: the cluster from `harness.runs.at_start.as_it_stands`, with the submitted jobs.
         scheduler: the scheduler.
         submitted: see `Moment`.
+        whole: the moment with this job and with others that are asked about alone, too; None without others.
+            All of them go on from the one instant that is prepared for `whole`.
     """
 
     cluster: Cluster
     scheduler: Scheduler
     submitted: tuple[tuple[str, ...], ...] = ()
+    whole: Dump | None = None
 
     def with_jobs(self, jobs: Iterable[Asked]) -> Dump:
         """See `Moment`."""
+        asked = list(jobs)
+        made = self._with(asked)
+        made.check(asked)
+        return made
+
+    def with_each(self, jobs: Sequence[Asked]) -> list[Dump]:
+        """See `Moment`.
+
+        Pods are not put together, because pods of one gang would be one job. Nor are jobs of one name.
+        """
+        alone = [self._with([job]) for job in jobs]
+        there = len(self.cluster.workloads)
+        workloads = [each for one in alone for each in one.cluster.workloads[there:]]
+        asked = [names for one in alone for names in one.submitted[len(self.submitted) :]]
+        if len({each.key for each in workloads}) < sum(map(len, asked)):
+            return [self.with_jobs([job]) for job in jobs]
+        cluster = replace(self.cluster, workloads=(*self.cluster.workloads, *workloads))
+        whole = replace(self, cluster=cluster, submitted=(*self.submitted, *asked))
+        whole.check(jobs)
+        return [replace(one, whole=whole) for one in alone]
+
+    def _with(self, jobs: Sequence[Asked]) -> Dump:
+        """The same moment with jobs, whether or not the scheduler schedules them."""
         cluster, asked = self.cluster, list(self.submitted)
-        sources = []
         queued = self.scheduler.policy.admits_by_queues(cluster)
         for job in jobs:
             more = submitted(cluster, job.manifest, job.source, queued=queued)
@@ -111,16 +139,21 @@ class Dump:
             own += [each.key for each in more.pods[len(cluster.pods) :]]
             cluster = more
             asked.append(tuple(own))
-            sources.append(job.source)
-        made = replace(self, cluster=cluster, submitted=tuple(asked))
-        taken = {arrival[0].id for arrival in made.arrivals} if sources else set[str]()
-        for source, names in zip(sources, asked[len(self.submitted) :], strict=True):
+        return replace(self, cluster=cluster, submitted=tuple(asked))
+
+    def check(self, jobs: Sequence[Asked]) -> None:
+        """Checks that the scheduler schedules the last submitted jobs.
+
+        Raises:
+            InputError: it does not.
+        """
+        taken = {arrival[0].id for arrival in self.arrivals} if jobs else set[str]()
+        for job, names in zip(jobs, self.submitted[-len(jobs) :] if jobs else (), strict=True):
             if not taken.issuperset(names):
                 raise InputError(
-                    f"{source}: {self.scheduler.policy.name} does not schedule it",
+                    f"{job.source}: {self.scheduler.policy.name} does not schedule it",
                     hint="a job that names a queue is one of Kueue's, one without is kube-scheduler's",
                 )
-        return made
 
     def played(self, difference: Difference | None = None) -> Instant:
         """See `Moment`."""
@@ -131,20 +164,26 @@ class Dump:
 
     def asked(self, tell: Callable[[Instant], T], difference: Difference | None = None) -> T:
         """See `Moment`."""
-        change = self._change(difference) if self._is_ready else None
+        change = self._change(difference) if self._shared.is_ready else None
         if change is None:
             return tell(self.played(difference))
-        return self._prepared.asked(change, tell)
+        return self._shared.prepared.asked(change, tell)
 
     # --- what is made once ----------------------------------------------------------------------------------
 
+    @property
+    def _shared(self) -> Dump:
+        """The moment for which the instant is prepared."""
+        return self if self.whole is None else self.whole
+
     @cached_property
-    def _prepared(self) -> Prepared:
+    def prepared(self) -> Prepared:
+        """The instant that goes on for each question."""
         holders, waiting = self._sides
         return Prepared(holders, waiting, self.cluster, self.scheduler)
 
     @cached_property
-    def _is_ready(self) -> bool:
+    def is_ready(self) -> bool:
         """Returns True if waiting jobs can come after the holders without changing the result.
 
         If pods of both look for nodes, they look for them together, and the order matters.
@@ -154,7 +193,7 @@ class Dump:
         pods = {each.key for each in cluster.pods}
         alone = any(arrival[0].id in pods for arrival in (*waiting, *self._own))
         lacking = alone and any(not self._is_in_its_place(arrival[0].id) for arrival in holders)
-        return bool(self._own) and not lacking and self._prepared.whole
+        return bool(self._own) and not lacking and self.prepared.whole
 
     def _is_in_its_place(self, name: str) -> bool:
         each = self._work[name]
@@ -168,7 +207,7 @@ class Dump:
     def _own(self) -> list[Arrival]:
         """The jobs that are submitted."""
         own = {name for names in self.submitted for name in names}
-        return [arrival for arrival in self.arrivals if arrival[0].id in own]
+        return [arrival for arrival in self._shared.arrivals if arrival[0].id in own]
 
     @cached_property
     def _sides(self) -> tuple[list[Arrival], list[Arrival]]:
@@ -203,7 +242,7 @@ class Dump:
         stopped = any(edit.before.stop_policy != edit.after.stop_policy for edit in edits)  # who waits knows
         if stopped or after.elastic_quotas is not before.elastic_quotas:
             return None
-        if edits and not self._prepared.hears:
+        if edits and not self._shared.prepared.hears:
             return None
         if after.workloads is before.workloads and after.pods is before.pods:
             return Change(self._own, edits)
@@ -222,7 +261,7 @@ class Dump:
         made = running_jobs(self.scheduler.policy, replace(cluster, workloads=workloads, pods=pods), 0)
         if len(made) != len(own):
             return None
-        first = 1 + max(arrival[0].index for arrival in self.arrivals)
+        first = 1 + max(arrival[0].index for arrival in self._shared.arrivals)
         found: list[Arrival] = []
         for number, arrival in enumerate(made):
             job, before = arrival[0], own[arrival[0].id]
@@ -237,6 +276,8 @@ class Dump:
     @cached_property
     def waiting(self) -> Sequence[str]:
         """See `Moment`."""
+        if self.whole is not None:
+            return self.whole.waiting
         own = {name for names in self.submitted for name in names}
         names = [arrival[0].id for arrival in self.arrivals if arrival[0].id not in own]
         leaving, cluster = self.leaving, self.cluster
@@ -245,6 +286,8 @@ class Dump:
     @cached_property
     def leaving(self) -> frozenset[str]:
         """See `Moment`."""
+        if self.whole is not None:
+            return self.whole.leaving
         names = (arrival[0].id for arrival in self.arrivals)
         return frozenset(each for each in names if is_leaving(self._work[each]))
 

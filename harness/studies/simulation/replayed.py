@@ -69,6 +69,10 @@ class Replayed:
             asked.append(tuple(own))
         return replace(self, cluster=cluster, submitted=tuple(asked))
 
+    def with_each(self, jobs: Sequence[Asked]) -> list[Replayed]:
+        """See `Moment`."""
+        return [self.with_jobs([job]) for job in jobs]
+
     def played(self, difference: Difference | None = None) -> Instant:
         """See `Moment`."""
         cluster = self.cluster if difference is None else difference(self.cluster)
