@@ -96,6 +96,8 @@ def differing(plugin: str, seeds: range) -> tuple[list[str], int]:
         tell = partial(told, names=moment.submitted[0])
         for number, difference in enumerate(differences(moment)):
             mine, theirs = moment.asked(tell, difference), tell(moment.played(difference))
+            if difference is not None and theirs[0] and moment.lacks_room(moment.submitted[0], difference):
+                wrong.append(f"seed {seed} {plugin}, {number}: it starts, and there is no room for it")
             if mine != theirs:
                 wrong.append(f"seed {seed} {plugin}, {number}: {mine[:2]}, a replay {theirs[:2]}")
     return wrong, ready

@@ -28,6 +28,7 @@ from harness.studies.simulation.judging import Judge
 from harness.studies.simulation.largest import Fitting, fitting, shape_of
 from harness.studies.simulation.moment import Asked, Dump, Moment
 from harness.studies.simulation.replayed import Replayed, instant_of
+from harness.studies.simulation.trials import Plays
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
@@ -77,7 +78,8 @@ class Question:
             # What is the same for all is found here, and not in each copy of the process.
             told = partial(self._told, ready, ready.waiting, noted=bool(notes))
             found, said = ready.asked(told) if again else told(ready.played())
-            answers += [_with_changes(ready, one) for one in found] if looks else found
+            plays = Plays(ready, [one.ids for one in found])
+            answers += [_with_changes(plays, one) for one in found] if looks else found
             notes = notes or said
         scheduler = moment.scheduler
         return Simulation(
@@ -208,6 +210,6 @@ def asked_of(given: Sequence[Submitted]) -> list[Asked]:
     return [Asked(job, source) for job, source in with_runtimes(objects)]
 
 
-def _with_changes(moment: Moment, answer: Answer) -> Answer:
+def _with_changes(plays: Plays, answer: Answer) -> Answer:
     """An answer that also has, for a job that does not start, the changes that would let it start."""
-    return answer if answer.verdict == STARTS else replace(answer, changes=changes_for(moment, answer))
+    return answer if answer.verdict == STARTS else replace(answer, changes=changes_for(plays, answer))

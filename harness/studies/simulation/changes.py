@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import groupby
 from math import gcd
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from harness.base.text import counted
 from harness.base.units import format_amount
@@ -31,87 +31,21 @@ from harness.studies.simulation.differences import (
 )
 from harness.studies.simulation.moment import Dump
 from harness.studies.simulation.policy_fields import ANYBODY, Below, field_changes
+from harness.studies.simulation.trials import RANK_STARTS, Outcome, Plays, Trials
 
 if TYPE_CHECKING:
     from harness.cluster.kinds.elastic import ElasticQuota
     from harness.cluster.kinds.pods import Pod
     from harness.cluster.model import Cluster
     from harness.policy import PodSet
-    from harness.studies.simulation.instant import Instant
-    from harness.studies.simulation.moment import Difference, Moment
+    from harness.studies.simulation.moment import Difference
 
 NOW = "now"
-_ONE_BY_ONE = 8
-_STARTS, _PREEMPTS, _WAITS = range(3)
 
 
-class Outcome(NamedTuple):
-    """The outcome of a change.
-
-    Attributes:
-        rank: 0 if the job starts, 1 if others are preempted for it, 2 if it waits as before.
-        victims: the ids of these.
-    """
-
-    rank: int
-    victims: tuple[str, ...]
-
-
-class Trials:
-    """Plays the moment once more for each change.
-
-    Args:
-        moment: the moment.
-        answer: the answer for the job without a change.
-    """
-
-    def __init__(self, moment: Moment, answer: Answer) -> None:
-        self.moment = moment
-        self.answer = answer
-        self.rank = _PREEMPTS if answer.waits_for == VICTIMS and answer.victims else _WAITS
-
-    def outcome(self, difference: Difference) -> Outcome:
-        """The outcome of a change."""
-        names = self.answer.ids
-
-        def told(instant: Instant) -> Outcome:
-            victims = tuple(instant.victims(names))
-            return Outcome(_STARTS if instant.starts(names) else _PREEMPTS if victims else _WAITS, victims)
-
-        return self.moment.asked(told, difference)
-
-    def starts(self, difference: Difference) -> bool:
-        """Returns True if the job starts now with a change."""
-        return self.outcome(difference).rank == _STARTS
-
-    def least(self, most: int, difference: Callable[[int], Difference], *, sure: bool = False) -> int | None:
-        """The smallest number up to `most` with which the job starts now; None if `most` is not enough.
-
-        A larger number can be worse, if it lets other jobs in first. So the search tries the smallest few one
-        by one. For larger ones it doubles the number, and then halves the interval.
-
-        Args:
-            most: the largest number to try.
-            difference: makes the difference for a number.
-            sure: whether it is known that the job starts with `most`.
-        """
-        if most < 1 or not (sure or self.starts(difference(most))):
-            return None
-        low, high = 0, min(1, most)
-        while high < most and not self.starts(difference(high)):
-            low, high = high, min(most, high + 1 if high < _ONE_BY_ONE else 2 * high)
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self.starts(difference(middle)):
-                high = middle
-            else:
-                low = middle
-        return high
-
-
-def changes_for(moment: Moment, answer: Answer) -> list[Change]:
+def changes_for(plays: Plays, answer: Answer) -> list[Change]:
     """The smallest single changes with which a waiting job starts, by their kinds."""
-    trials = Trials(moment, answer)
+    trials = Trials(plays, answer)
     found = [*_fewer_pods(trials), *_other_flavor(trials), *_more_quota(trials), *_more_elastic(trials)]
     return [*found, *_policy_fields(trials), *_priorities(trials)]
 
@@ -359,7 +293,7 @@ def _below(trials: Trials) -> Below:
 
 
 def _after(found: Outcome) -> str:
-    return NOW if found.rank == _STARTS else VICTIMS
+    return NOW if found.rank == RANK_STARTS else VICTIMS
 
 
 def _queue_of(trials: Trials) -> ClusterQueue | None:

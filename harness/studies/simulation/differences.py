@@ -162,6 +162,10 @@ def with_elastic(cluster: Cluster, name: str, field: str, resource: str, amount:
     return replace(cluster, elastic_quotas=frozen({**cluster.elastic_quotas, name: changed}))
 
 
+OF_THE_CLUSTER = (with_queue, with_elastic)
+"""The changes that leave all jobs as they are."""
+
+
 def elastic_patch(
     cluster: Cluster, name: str, field: str, resource: str, amount: int
 ) -> tuple[Mapping[str, Any], ...] | None:

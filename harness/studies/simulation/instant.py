@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_ANY_NUMBER = 1 << 62
+"""The number of pods without requests that fit onto a node without a limit of pods."""
+
 
 class Scheduler(NamedTuple):
     """The scheduler, and the cost of its preemptions.
@@ -246,6 +249,28 @@ class Prepared:
         """Returns True if the policy follows changes of the cluster."""
         return getattr(self._made()[1], "changed", None) is not None
 
+    def lacks_room(self, job: Job) -> bool:
+        """Returns True if a submitted job cannot start, since the nodes have no room for its pods.
+
+        Room does not grow in an instant unless a holder leaves at once; other arrivals only take from it. A
+        policy that evicts gives each job its own grace period, see `harness.policy.Preempt`.
+        """
+        free = self._room
+        if free is None:
+            return False
+        rooms = [sum(_times(each.requests, there) for there in free) for each in job.pod_sets]
+        if not job.gang:
+            return not any(rooms)
+        return any(room < each.min_count for room, each in zip(rooms, job.pod_sets, strict=True))
+
+    @cached_property
+    def _room(self) -> list[Mapping[str, int]] | None:
+        """The free amounts of each node; None without nodes, or if holders may leave at once."""
+        if not self._cluster.nodes or not all(arrival[0].grace_period for arrival in self._holders):
+            return None
+        view = self._made()[0].view
+        return [dict(view.free_on(name)) for name in self._cluster.nodes]
+
     def asked(self, change: Change, tell: Callable[[Instant], T]) -> T:
         """The result of the instant when it continues with a change.
 
@@ -286,6 +311,14 @@ class Prepared:
         engine.wake(instant.at)
         engine.play()
         return instant
+
+
+def _times(requests: Mapping[str, int], free: Mapping[str, int]) -> int:
+    """The number of pods with these requests that fit into free amounts, whatever else they ask for."""
+    amounts = [(free.get(name, 0), amount) for name, amount in requests.items() if amount]
+    if "pods" in free:
+        amounts.append((free["pods"], 1))
+    return max(0, min((there // amount for there, amount in amounts), default=_ANY_NUMBER))
 
 
 def played(chunks: Iterable[list[Arrival]], cluster: Cluster, scheduler: Scheduler, at: int = 0) -> Instant:

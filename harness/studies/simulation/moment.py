@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeVar
 
 from harness.base.errors import InputError
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-Difference = Callable[["Cluster"], "Cluster"]
-"""Makes a changed cluster from a cluster."""
+Difference = partial["Cluster"]
+"""A function of `harness.studies.simulation.differences` that makes a changed cluster from a cluster."""
 
 
 class Asked(NamedTuple):
@@ -78,6 +78,12 @@ class Moment(Protocol):
 
         Args:
             difference: the change of the cluster; None for none.
+        """
+
+    def lacks_room(self, names: Collection[str], difference: Difference) -> bool:
+        """Returns True if some submitted jobs cannot start with a change, because no nodes have room.
+
+        False says nothing.
         """
 
     def asked(self, tell: Callable[[Instant], T], difference: Difference | None = None) -> T:
@@ -168,6 +174,12 @@ class Dump:
         if change is None:
             return tell(self.played(difference))
         return self._shared.prepared.asked(change, tell)
+
+    def lacks_room(self, names: Collection[str], difference: Difference) -> bool:
+        """See `Moment`."""
+        change = self._change(difference) if self._shared.is_ready else None
+        jobs = () if change is None else (arrival[0] for arrival in change.arrivals)
+        return any(self._shared.prepared.lacks_room(job) for job in jobs if job.id in names)
 
     # --- what is made once ----------------------------------------------------------------------------------
 

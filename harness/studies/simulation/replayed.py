@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -82,6 +82,10 @@ class Replayed:
         there = replace(cluster, workloads=workloads, pods=pods)
         jobs = jobs_of(self.plan, self._arrivals(cluster, own))
         return played(jobs.chunks(), there, self.scheduler, self.at)
+
+    def lacks_room(self, names: Collection[str], difference: Difference) -> bool:
+        """See `Moment`; this is not known before the replay."""
+        return False
 
     def asked(self, tell: Callable[[Instant], T], difference: Difference | None = None) -> T:
         """See `Moment`."""

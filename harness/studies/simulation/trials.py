@@ -1,0 +1,118 @@
+"""Tries changes: each one plays the moment once more, unless the nodes have no room for the job anyway."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from harness.studies.simulation.answer import VICTIMS, Answer
+from harness.studies.simulation.differences import OF_THE_CLUSTER
+
+if TYPE_CHECKING:
+    from harness.studies.simulation.instant import Instant
+    from harness.studies.simulation.moment import Difference, Moment
+
+_ONE_BY_ONE = 8
+RANK_STARTS, _PREEMPTS, _WAITS = range(3)
+
+
+class Outcome(NamedTuple):
+    """The outcome of a change.
+
+    Attributes:
+        rank: 0 if the job starts, 1 if others are preempted for it, 2 if it waits as before.
+        victims: the ids of these.
+    """
+
+    rank: int
+    victims: tuple[str, ...]
+
+
+class Plays:
+    """Plays the moment once more for each change; the jobs that are asked about share changes of the cluster.
+
+    Args:
+        moment: the moment.
+        asked: the jobs; each may be several in the scheduler.
+    """
+
+    def __init__(self, moment: Moment, asked: Sequence[tuple[str, ...]]) -> None:
+        self.moment = moment
+        self._asked = asked
+        self._known: list[tuple[Difference, Mapping[tuple[str, ...], Outcome]]] = []
+
+    def outcome(self, names: tuple[str, ...], difference: Difference) -> Outcome:
+        """The outcome of a change for a job."""
+        if difference.func not in OF_THE_CLUSTER:
+            return self.moment.asked(partial(_outcomes, [names]), difference)[names]
+        for other, outcomes in self._known:
+            if other.func is difference.func and other.keywords == difference.keywords:
+                return outcomes[names]
+        found = self.moment.asked(partial(_outcomes, self._asked), difference)
+        self._known.append((difference, found))
+        return found[names]
+
+
+def _outcomes(asked: Sequence[tuple[str, ...]], instant: Instant) -> dict[tuple[str, ...], Outcome]:
+    """The outcome of an instant for each job."""
+    found = {}
+    for names in asked:
+        victims = tuple(instant.victims(names))
+        rank = RANK_STARTS if instant.starts(names) else _PREEMPTS if victims else _WAITS
+        found[names] = Outcome(rank, victims)
+    return found
+
+
+class Trials:
+    """The changes that are tried for one job.
+
+    Args:
+        plays: the outcomes.
+        answer: the answer for the job without a change.
+    """
+
+    def __init__(self, plays: Plays, answer: Answer) -> None:
+        self._plays = plays
+        self.moment = plays.moment
+        self.answer = answer
+        self.rank = _PREEMPTS if answer.waits_for == VICTIMS and answer.victims else _WAITS
+
+    def outcome(self, difference: Difference) -> Outcome:
+        """The outcome of a change; that without one if only a start would be better and there is no room."""
+        if self.rank == _PREEMPTS and self._lacks_room(difference):
+            return Outcome(self.rank, ())
+        return self._plays.outcome(self.answer.ids, difference)
+
+    def starts(self, difference: Difference) -> bool:
+        """Returns True if the job starts now with a change."""
+        if self._lacks_room(difference):
+            return False
+        return self._plays.outcome(self.answer.ids, difference).rank == RANK_STARTS
+
+    def _lacks_room(self, difference: Difference) -> bool:
+        return self.moment.lacks_room(self.answer.ids, difference)
+
+    def least(self, most: int, difference: Callable[[int], Difference], *, sure: bool = False) -> int | None:
+        """The smallest number up to `most` with which the job starts now; None if `most` is not enough.
+
+        A larger number can be worse, if it lets other jobs in first. So the search tries the smallest few one
+        by one. For larger ones it doubles the number, and then halves the interval.
+
+        Args:
+            most: the largest number to try.
+            difference: makes the difference for a number.
+            sure: whether it is known that the job starts with `most`.
+        """
+        if most < 1 or not (sure or self.starts(difference(most))):
+            return None
+        low, high = 0, min(1, most)
+        while high < most and not self.starts(difference(high)):
+            low, high = high, min(most, high + 1 if high < _ONE_BY_ONE else 2 * high)
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.starts(difference(middle)):
+                high = middle
+            else:
+                low = middle
+        return high
