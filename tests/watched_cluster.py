@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -87,6 +88,26 @@ class WatchedCluster:
     def of_kind(self, kind: str) -> list[Change]:
         """The changes of objects of one kind."""
         return [change for change in self.changes if change.manifest["kind"] == kind]
+
+
+class Story:
+    """Writes down versions of objects; each has the resource version after the one before."""
+
+    def __init__(self) -> None:
+        self.cluster = WatchedCluster()
+
+    def happens(self, at: int, event: str, manifest: dict[str, Any], **changes: Any) -> dict[str, Any]:
+        """An object after some parts of it became others, by path such as `spec.stopPolicy`."""
+        made = deepcopy(manifest)
+        for path, value in changes.items():
+            *way, last = path.split("__")
+            inner = made
+            for step in way:
+                inner = inner.setdefault(step, {})
+            inner[last] = value
+        made["metadata"]["resourceVersion"] = str(1000 + len(self.cluster.changes))
+        self.cluster.changes.append(Change(at, event, made))
+        return made
 
 
 def told(frame: Any) -> list[Happened]:

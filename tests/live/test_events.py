@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from cli_environment import called
 from fake_api import FakeApi
-from watched_cluster import BEGIN, SECRET, Change, WatchedCluster
+from watched_cluster import BEGIN, SECRET, Story, WatchedCluster
 
 pytest.importorskip("lightkube", reason="recording needs lightkube: pip install 'harness-replay[live]'")
 
@@ -26,8 +26,6 @@ from harness.cluster.changes.over_time import unrolled
 from harness.cluster.load import cluster_from
 from harness.readers.events.objects import of_recording
 from harness.readers.live.cluster import connect, kinds_of
-from harness.readers.live.folder import recording_folder
-from harness.readers.live.record import Recorder, record
 from harness.readers.recordings import read_rows
 
 QUEUE: dict[str, Any] = {
@@ -57,26 +55,6 @@ NODE: dict[str, Any] = {
 FLAVOR = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "any"}}
 
 
-class Story:
-    """Writes down versions of objects; each has the resource version after the one before."""
-
-    def __init__(self) -> None:
-        self.cluster = WatchedCluster()
-
-    def happens(self, at: int, event: str, manifest: dict[str, Any], **changes: Any) -> dict[str, Any]:
-        """An object after some parts of it became others, by path such as `spec.stopPolicy`."""
-        made = deepcopy(manifest)
-        for path, value in changes.items():
-            *way, last = path.split("__")
-            inner = made
-            for step in way:
-                inner = inner.setdefault(step, {})
-            inner[last] = value
-        made["metadata"]["resourceVersion"] = str(1000 + len(self.cluster.changes))
-        self.cluster.changes.append(Change(at, event, made))
-        return made
-
-
 @pytest.fixture
 def story() -> WatchedCluster:
     """A month in small: a quota that is halved, a stop, a heartbeat, a cordon, a lost GPU, a new queue."""
@@ -101,43 +79,6 @@ def story() -> WatchedCluster:
     said.happens(200, "DELETED", node)
     said.happens(210, "MODIFIED", second, spec__namespaceSelector={"matchLabels": {"x": "y"}})
     return said.cluster
-
-
-@pytest.fixture
-def recorded(
-    story: WatchedCluster, serve: Callable[..., FakeApi], token_file: Path, tmp_path: Path
-) -> Callable[..., Path]:
-    """Records the story, each second at the time at which it happens; answers the folder."""
-
-    def made(**how: Any) -> Path:
-        api = serve(story, **how)
-        server = connect(server=api.url, token_file=token_file)
-        kinds, notes = kinds_of(server, None)
-        assert not notes
-        folder = tmp_path / "rec"
-        with recording_folder(folder, {"server": api.url, "namespace": None}) as opened:
-            recorder = Recorder(
-                opened, lambda _: None, clock=lambda: int(BEGIN.timestamp() + api.now) * SECOND
-            )
-            instants = iter(sorted({change.at for change in story.changes if change.at}))
-
-            def enough() -> bool:
-                """Go on as soon as all that happened is in the folder."""
-                recorder.write()
-                behind = [
-                    kind for kind in kinds if recorder.folder.positions.get(kind.name) != str(api.revision)
-                ]
-                if behind or not api.watched(len(kinds)):
-                    return False
-                now = next(instants, None)
-                if now is not None:
-                    api.advance(now - api.now)
-                return now is None
-
-            record(server, kinds, None, recorder, every=0.01, enough=enough, haste=100.0)
-        return folder
-
-    return made
 
 
 def at(seconds: int) -> str:

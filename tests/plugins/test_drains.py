@@ -156,6 +156,43 @@ def test_a_budget_that_allows_nothing_keeps_pods_and_the_replay_ends(plugin: str
 
 
 @pytest.mark.parametrize("plugin", PLUGINS)
+@pytest.mark.parametrize("owner", ["DaemonSet", "ReplicaSet"])
+def test_a_drain_leaves_pods_of_a_daemon_set_alone(plugin: str, owner: str) -> None:
+    """As `kubectl drain --ignore-daemonsets`: they run on, and a pod beside them goes at once."""
+    metadata = {"name": "agent", "ownerReferences": [{"kind": owner, "name": "agent"}]}
+    template = json.dumps({"metadata": metadata, "spec": {}})
+    pod = PodSet("main", 1, 1, frozen({"cpu": 1000}), pod_template=template)
+    jobs = Script().job("agent", queue="q", seconds=100, pod_sets=(pod,))
+    jobs.job("work", queue="q", cpu=3000, seconds=100)
+    found = happened(plugin, jobs, changing(row("cordon", 0, 5, name="n2"), row("drain", 10, 60)))
+    gone = ["work"] if owner == "DaemonSet" else ["agent", "work"]
+    assert about(found, "evict") == [f"10 evict {job} EvictionByEvictionAPI" for job in gone]
+    assert [(each.job, each.node) for each in found.of("bind") if each.time >= 10 * SECOND] == [
+        (job, "n2") for job in gone
+    ]
+    if owner == "DaemonSet":
+        assert about(found, "finish")[0] == "100 finish agent"
+
+
+@pytest.mark.parametrize("plugin", WITH_BUDGETS)
+@pytest.mark.parametrize("gang", [False, True])
+def test_a_drain_evicts_only_those_pods_of_a_job_that_are_there(plugin: str, gang: bool) -> None:
+    """Two of four pods go, by name, and wait for the uncordon; a gang that is not whole makes no progress."""
+    jobs = Script().job("a", queue="q", pods=4, cpu=2000, seconds=100, gang=gang)
+    found = happened(plugin, jobs, changing(row("drain", 10, 30)))
+    there = sorted(each.pod or "" for each in found.of("bind") if not each.time and each.node == "n1")
+    assert len(there) == 2
+    assert [(each.time // SECOND, each.pod) for each in found.of("evict")] == [(10, pod) for pod in there]
+    again = [(each.time // SECOND, each.pod, each.node) for each in found.of("bind") if each.time]
+    assert again == [(31, f"{pod}-r1", "n1") for pod in there]
+    assert about(found, "finish")[-1] == "131 finish a"
+    idle = sum(
+        each.amounts["cpu"] * (each.end - each.start) for each in found.stints if each.state == "waiting"
+    )
+    assert idle == (2 * 2000 * 21 * SECOND if gang else 0)
+
+
+@pytest.mark.parametrize("plugin", PLUGINS)
 def test_a_partition_within_the_grace_period_costs_nothing(plugin: str) -> None:
     """Not even another decision."""
     jobs = two(seconds=500)
