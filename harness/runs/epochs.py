@@ -19,7 +19,7 @@ _FACTS = ("capacity", "queues", "cohorts")
 """The facts of a cluster in `run.json` that may change with quotas; each is a table by name."""
 
 
-_SORTS = {
+SORTS = {
     "stops": ("stopPolicy",),
     "moves": ("cohort", "parent"),
     "quotas": ("nominalQuota", "borrowingLimit", "lendingLimit", "min", "max"),
@@ -28,6 +28,7 @@ _SORTS = {
     "priorities": ("value", "globalDefault"),
     "drains": ("drain",),
     "cordons": ("unschedulable",),
+    "partitions": ("ready",),
     "taints": ("taints",),
     "resizes": ("allocatable",),
 }
@@ -134,8 +135,12 @@ def node_counts(cluster: Mapping[str, Any]) -> list[int]:
 
 def summary(those: Sequence[Mapping[str, Any]]) -> str:
     """Returns how many objects change, by kind of change: `5 (3 quotas, 2 stops)`; "" for none."""
-    sorts = Counter(_sort(edit) for event in those for edit in event["edits"])
-    parts = ", ".join(f"{count:,} {_counted(sort, count)}" for sort, count in sorted(sorts.items()))
+    return told_sorts(Counter(sort_of(edit) for event in those for edit in event["edits"]))
+
+
+def told_sorts(sorts: Counter[str]) -> str:
+    """Returns how many changes there are of each kind: `5 (3 quotas, 2 stops)`; "" for none."""
+    parts = ", ".join(f"{count:,} {sort_name(sort, count)}" for sort, count in sorted(sorts.items()))
     return f"{sorts.total():,} ({parts})" if sorts else ""
 
 
@@ -179,18 +184,18 @@ def _value(field: str, value: str) -> str:
     return value
 
 
-def _counted(sort: str, count: int) -> str:
+def sort_name(sort: str, count: int) -> str:
     """Returns the name of a kind of change, singular if the count is 1."""
     if count > 1 or not sort.endswith("s"):
         return sort
     return sort.removesuffix("ies") + "y" if sort.endswith("ies") else sort.removesuffix("s")
 
 
-def _sort(edit: Mapping[str, Any]) -> str:
-    """Returns the kind of a change, in one word."""
+def sort_of(edit: Mapping[str, Any]) -> str:
+    """Returns the kind of a change, in one word: `removed`, `added`, `quotas`, `cordons`, ..., `others`."""
     if edit["how"] != "changed":
         return str(edit["how"])
-    for sort, beginnings in _SORTS.items():
+    for sort, beginnings in SORTS.items():
         if any(name.startswith(beginnings) for name in edit["fields"]):
             return sort
     return "others"

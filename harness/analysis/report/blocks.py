@@ -74,11 +74,15 @@ class Table:
         caption: the topic of the table.
         head: a name for each column.
         rows: as many cells in each as `head` has.
+        prose: whether cells are words, which begin at the left and wrap.
+        folded: whether readers see only the caption until they open it.
     """
 
     caption: str
     head: Sequence[str]
     rows: Sequence[Sequence[str | Cell]]
+    prose: bool = False
+    folded: bool = False
 
 
 @dataclass(frozen=True, slots=True)

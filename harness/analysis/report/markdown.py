@@ -37,6 +37,10 @@ def _block(block: Block) -> Iterator[str]:
         case Code(text):
             # Indented, because no text can end that; a fence could be closed by what is in it.
             yield from (f"    {printable(line)}" for line in text.split("\n"))
+        case Table(caption, head, rows, folded=True):
+            yield from (f"<details><summary>{plain(caption)}</summary>", "")
+            yield from _rows(head, rows)
+            yield from ("", "</details>")
         case Table(caption, head, rows):
             yield from (f"**{plain(caption)}**", "")
             yield from _rows(head, rows)

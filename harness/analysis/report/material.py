@@ -15,6 +15,7 @@ from harness.analysis.export.window import part_of
 from harness.analysis.metrics.levels import holders
 from harness.analysis.report import palette, series
 from harness.analysis.report.blocks import Key
+from harness.analysis.report.marks import Mark, marks_of
 from harness.analysis.report.reduction import per_pixel
 from harness.base.errors import OptionError
 from harness.base.text import told_apart
@@ -115,6 +116,18 @@ class Material:
         return [
             self._drawn(run.capacity_steps(self.resource), window, shift)
             for run, window, shift in zip(self.runs, self.windows, self.shifts, strict=True)
+        ]
+
+    @cached_property
+    def marks(self) -> list[list[Mark]]:
+        """For each run the changes of its cluster that hold within its own window, by its own time."""
+        return [
+            [
+                mark
+                for mark in marks_of(run)
+                if mark.begin < run.window.end and (mark.end is None or mark.end > run.window.start)
+            ]
+            for run in self.runs
         ]
 
     def nominal_steps(self, lanes: Iterable[Lane]) -> list[list[Step]]:

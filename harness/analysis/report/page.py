@@ -41,8 +41,10 @@ def page(report: Report, *, interactive: bool = False) -> str:
         InputError: the packages that draw charts are not installed.
         PluginError: a plugin's section cannot be written.
     """
-    if any(isinstance(block, Figure) for chapter in report.chapters for block in chapter.blocks):
+    blocks = [block for chapter in report.chapters for block in chapter.blocks]
+    if any(isinstance(block, Figure) for block in blocks):
         drawing.check_installed()
+    prose = any(isinstance(block, Table) and block.prose for block in blocks)
     writer = _Writer()
     chapters = "\n".join(writer.chapter(chapter) for chapter in report.chapters)
     script, policy = "", _POLICY
@@ -56,7 +58,7 @@ def page(report: Report, *, interactive: bool = False) -> str:
         policy=escape(policy),
         title=_text(report.title),
         summary=_text(report.summary),
-        style=_resource("page.css") + _tones(),
+        style=_resource("page.css") + (_resource("prose.css") if prose else "") + _tones(),
         contents=contents,
         chapters=chapters,
         script=script,
@@ -133,10 +135,13 @@ def _table(table: Table) -> str:
         for row in table.rows
     )
     caption = _text(table.caption)
-    return (
-        f'<div class="table" role="region" aria-label="{caption}" tabindex="0">'
-        f"<table><caption><span>{caption}</span></caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    kind = "table prose" if table.prose else "table"
+    title = "" if table.folded else f"<caption><span>{caption}</span></caption>"
+    made = (
+        f'<div class="{kind}" role="region" aria-label="{caption}" tabindex="0">'
+        f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
+    return f"<details><summary>{caption}</summary>{made}</details>" if table.folded else made
 
 
 def _cell(cell: str | Cell) -> str:

@@ -10,7 +10,7 @@ import polars as pl
 
 from harness.analysis.report import palette
 from harness.analysis.report.blocks import Key
-from harness.analysis.report.charts import axes
+from harness.analysis.report.charts import axes, events
 from harness.analysis.report.material import Lane, Material
 
 PIXELS_A_POINT = 3
@@ -47,7 +47,9 @@ def stacked(
     width: int,
     title: str,
 ) -> alt.VConcatChart:
-    """One panel per run: the means of all series stacked, and the highest and lowest of their sum.
+    """One panel per run: the means of all series stacked, and the highest of their sum.
+
+    Below it is a strip with the changes of the run's cluster, if there are any.
 
     Args:
         material: gives the axis of time.
@@ -62,10 +64,11 @@ def stacked(
     top = max([*map(highest, peaks), *(each.highest for own in references for each in own)]) * 1.04
     inside = axes.inner(width)
     panels = []
+    changed = [bool(each) for each in material.marks]
     of_panels = zip(axes.endings(titles, inside // _LETTER), areas, peaks, references, strict=True)
     for number, (name, area, peak, own) in enumerate(of_panels):
         last = number == len(titles) - 1
-        x, y = axes.time_axis(material, labels=last), axes.amount_axis(title, top=top)
+        x, y = axes.time_axis(material, labels=last and not changed[number]), axes.amount_axis(title, top=top)
         layers = [
             alt.Chart(
                 axes.timed(
@@ -82,6 +85,8 @@ def stacked(
         )
         layers += [axes.stepped(material, each.steps, each.dash, x) for each in own]
         panels.append(axes.panel(layers, title=name, width=inside, height=100))
+        if changed[number]:
+            panels.append(events.strip(material, number, width=inside, labels=last))
     return alt.vconcat(*panels, spacing=12)
 
 

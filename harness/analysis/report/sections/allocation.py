@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from harness.analysis.explanation.clock import Clock
 from harness.analysis.report.amounts import number, percent, shown_in
-from harness.analysis.report.blocks import Block, Figure, Text
+from harness.analysis.report.blocks import Block, Figure, Table, Text
+from harness.analysis.report.marks import Mark, counted
 from harness.analysis.report.material import Lane, Material
 from harness.runs.epochs import Step
 
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
 
 
 _NONE = "none"
+_MOST, _SHORT = 300, 12
+"""A table has this many changes at most, and a table with more than so many is folded."""
+
 _TOLD = 3
 """This many levels of a quota are named one by one."""
 
@@ -36,6 +41,11 @@ def blocks(material: Material) -> Iterator[Block]:
     courses = zip(material.nominal_steps(material.lanes), material.capacity_steps, strict=True)
     if any(nominal and capacity and nominal != capacity for nominal, capacity in courses):
         lines.append("the dotted line is the sum of all quotas")
+    if any(material.marks):
+        lines.append(
+            "below are changes of the cluster: a tick is one, a number several; grey bars last as long as "
+            "they hold"
+        )
     yield Figure(
         title=f"{unit.name} held, by {material.holder}",
         words=_words(material),
@@ -45,6 +55,7 @@ def blocks(material: Material) -> Iterator[Block]:
         + "".join(f"; {line}" for line in lines)
         + ".",
     )
+    yield from _changes(material)
     if len(material.lanes) > 1:
         quotas = any(each is not None for lane in material.lanes for each in lane.nominal)
         several = any(len(_distinct(material, lane)) > 1 for lane in material.lanes)
@@ -59,11 +70,36 @@ def blocks(material: Material) -> Iterator[Block]:
         )
 
 
+def _changes(material: Material) -> Iterator[Block]:
+    """A table of the changes of the clusters, once for runs with the same ones; a long one is folded."""
+    alike: dict[tuple[Mark, ...], list[int]] = {}
+    for place, marks in enumerate(material.marks):
+        alike.setdefault(tuple(marks), []).append(place)
+    for own, places in alike.items():
+        if not own:
+            continue
+        clock = Clock(material.runs[places[0]])
+        rows = [
+            [clock.text(mark.begin), "" if mark.end is None else clock.text(mark.end), mark.told]
+            for mark in own[:_MOST]
+        ]
+        if len(own) > _MOST:
+            rows.append(["…", "", f"and {len(own) - _MOST:,} more, which run.json lists"])
+        names = ", ".join(material.names[place] for place in places)
+        yield Table(
+            caption=f"Changes of the cluster{f' of {names}' if len(alike) > 1 else ''}: {counted(own)}",
+            head=["from", "until", "change"],
+            rows=rows,
+            prose=True,
+            folded=len(rows) > _SHORT,
+        )
+
+
 def _words(material: Material) -> str:
     unit, sentences = shown_in(material.resource), []
     peaks = material.over_all("allocated", together=True)
-    of_runs = zip(material.names, material.held, peaks, material.capacities, strict=True)
-    for name, held, peak, capacity in of_runs:
+    of_runs = zip(material.names, material.held, peaks, material.capacities, material.marks, strict=True)
+    for name, held, peak, capacity, marks in of_runs:
         highest = max(peak["high"], default=0) / unit.size
         mean = sum(held)
         of = f" of {number(capacity / unit.size)}" if capacity else ""
@@ -73,6 +109,7 @@ def _words(material: Material) -> str:
         sentences.append(
             f"{name}: on average {number(mean / unit.size)}{of} {unit.name} were held{share}, at most "
             f"{number(highest)}; most by {most}."
+            + (f" Changes of the cluster: {counted(marks)}." if marks else "")
         )
     return " ".join(sentences)
 

@@ -1,0 +1,105 @@
+"""A strip with the changes of a run's cluster, to go below a chart over time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import altair as alt
+import polars as pl
+
+from harness.analysis.explanation.clock import Clock
+from harness.analysis.report import palette
+from harness.analysis.report.charts import axes
+from harness.analysis.report.marks import ROWS, Mark, counted, merged
+from harness.analysis.report.material import Material
+
+_ROW = 16
+_APART = 26
+"""The least distance between the beginnings of two marks of a row, in pixels; nearer ones are one mark."""
+
+_NAMED = 3
+"""A mark of several changes names this many objects."""
+
+_PILL, _PILL_SIZE = "M-.5,-.55H.5A.55,.55,0,0,1,.5,.55H-.5A.55,.55,0,0,1,-.5,-.55Z", 12**2
+"""The outline under a number, of a size that Vega multiplies it by the root of."""
+
+
+def strip(material: Material, place: int, *, width: int, labels: bool) -> alt.LayerChart:
+    """A row for each kind of change: ticks where changes begin, and bars as long as they last.
+
+    Where several would be nearer to each other than a number is wide, their number is the mark.
+
+    Args:
+        material: gives the runs, their changes and the axis of time.
+        place: of the run.
+        width: of the plot, without axes.
+        labels: whether the axis of time has labels.
+    """
+    window, shift = material.windows[place], material.shifts[place]
+    clock, span = Clock(material.runs[place]), max(1, material.window.end - material.window.start)
+    rows = [sort for sort in ROWS if any(mark.sort == sort for mark in material.marks[place])]
+    bars, groups = [], []
+    for sort in rows:
+        own = [mark for mark in material.marks[place] if mark.sort == sort]
+        bars += [(sort, *each) for each in _lasting(own, window.end - shift, span // width)]
+        for group in merged(own, span * _APART // width):
+            middle = (group[0].begin + group[-1].begin) // 2
+            groups.append((sort, middle, len(group), _short(len(group)), _told(group, clock)))
+
+    def timed(time: str) -> pl.Series:
+        inside = frame.select(time=(pl.col(time) + shift).clip(window.start, window.end))
+        return axes.timed(material, inside)["at"]
+
+    x = axes.time_axis(material, labels=labels)
+    edge = axes.LEFT - 4
+    axis = alt.Axis(title=None, labelFontSize=10, minExtent=edge, maxExtent=edge, ticks=False, domain=False)
+    y = alt.Y("sort:N", sort=rows, scale=alt.Scale(domain=rows), axis=axis)
+    frame = pl.DataFrame(bars, schema=["sort", "begin", "end"], orient="row")
+    lasting = alt.Chart(frame.select("sort", at=timed("begin"), until=timed("end")))
+    frame = pl.DataFrame(groups, schema=["sort", "time", "count", "number", "told"], orient="row")
+    chart = alt.Chart(frame.with_columns(at=timed("time")).drop("time")).encode(x, y)
+    one, more = (chart.transform_filter(f"datum.count {which} 1") for which in ("==", ">"))
+    layers = [
+        lasting.mark_bar(height=5, color=palette.GRID.light).encode(x, y, x2="until"),
+        one.mark_tick(color=palette.INK.light, thickness=2, opacity=1, height=_ROW - 5, aria=True).encode(
+            description="told:N", tooltip="told:N"
+        ),
+        more.mark_point(
+            shape=_PILL, size=_PILL_SIZE, filled=True, opacity=1, color=palette.OTHER.light, aria=True
+        ).encode(description="told:N", tooltip="told:N"),
+        more.mark_text(fontSize=9, color=palette.INK.light).encode(text="number:N"),
+    ]
+    return axes.panel(layers, title="", width=width, height=_ROW * len(rows))
+
+
+def _lasting(marks: Sequence[Mark], last: int, least: int) -> Iterator[tuple[int, int]]:
+    """The times in which any of these changes holds; gaps of less than `least` are none.
+
+    Args:
+        marks: in order of time.
+        last: until when those hold that have no end.
+        least: microseconds.
+    """
+    begin = end = marks[0].begin
+    for mark in marks:
+        if mark.begin > end + least:
+            yield begin, end
+            begin = end = mark.begin
+        end = max(end, last if mark.end is None else mark.end)
+    yield begin, end
+
+
+def _told(group: Sequence[Mark], clock: Clock) -> str:
+    """A mark in words, as the pointer shows it."""
+    first, last = clock.text(group[0].begin), clock.text(group[-1].begin)
+    if len(group) == 1:
+        until = "" if group[0].end is None else f" to {clock.text(group[0].end)}"
+        return f"{first}{until}: {group[0].told}"
+    names = list(dict.fromkeys(mark.name for mark in group))
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return f"{first} to {last}: {counted(group)}: {', '.join(names[:_NAMED])}{more}"
+
+
+def _short(count: int) -> str:
+    """A count in four letters at most."""
+    return str(count) if count < 1000 else f"{count / 1000:.{1 if count < 9950 else 0}f}k"

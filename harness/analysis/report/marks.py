@@ -1,0 +1,122 @@
+"""The changes of runs' clusters as marks: what changed, when, and how long it lasted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from harness.cluster.changes.event_nodes import CONTROLLER
+from harness.runs.epochs import SORTS, sentence, sort_name, sort_of, told_sorts
+from harness.runs.run import Run
+
+FAILURES = "failures"
+"""The kind of a change by which a node goes, as metrics call the evictions that follow."""
+
+ROWS = (FAILURES, *reversed(SORTS), "removed", "added", "others")
+"""The kinds of changes in the order in which charts and tables show them, nodes first."""
+
+
+class Mark(NamedTuple):
+    """An object that changes.
+
+    Attributes:
+        sort: the kind of the change, one of `ROWS`.
+        name: of the object, with its kind.
+        begin: the instant, microseconds since the run's origin.
+        end: the instant from which all that it changed has changed again; None for never.
+        told: the kind and the change in words.
+    """
+
+    sort: str
+    name: str
+    begin: int
+    end: int | None
+    told: str
+
+
+class _Open:
+    """A mark in the making; `_left` are its fields that have not changed again."""
+
+    def __init__(self, at: int, edit: Mapping[str, Any]) -> None:
+        self.begin = at
+        self.how = edit["how"]
+        self._edit = {**edit, "fields": {}}
+        self._left: set[str] = set()
+        self._end: int | None = None
+
+    def add(self, field: str, values: Sequence[str | None]) -> None:
+        """A field changes."""
+        self._edit["fields"][field] = values
+        self._left.add(field)
+        self._end = None
+
+    def over(self, field: str, at: int) -> None:
+        """A field changes again."""
+        self._left.discard(field)
+        self._end = None if self._left else at
+
+    def mark(self) -> Mark:
+        """The mark, when all is known."""
+        failed = self._edit["kind"] == "Node" and self.how == "removed"
+        sort = FAILURES if failed else sort_of(self._edit)
+        told = sentence(self._edit)
+        if sort != self.how:  # else the sentence says the kind
+            told = f"{sort_name(sort, 1)}: {told}"
+        return Mark(sort, f"{self._edit['kind']} {self._edit['name']}", self.begin, self._end, told)
+
+
+def marks_of(run: Run) -> list[Mark]:
+    """The changes of a run's cluster in order of time.
+
+    A change by which a field is again as it was at first makes no mark: it only ends the one before. What
+    changes of one object within a second is one mark, such as a cordon and the taint that follows.
+    """
+    found: list[_Open] = []
+    latest: dict[tuple[str, str], _Open] = {}
+    changed: dict[
+        tuple[str, str, str], tuple[str | None, _Open]
+    ] = {}  # the field at first, and its last mark
+    for event in run.info["cluster"].get("events", ()):
+        at = event["at_us"]
+        for edit in event["edits"]:
+            key = edit["kind"], edit["name"]
+            begun = {}
+            for field, values in edit["fields"].items():
+                first, before = changed.pop((*key, field), (values[0], None))
+                if before is not None:
+                    before.over(field, at)
+                if before is None or values[1] != first:
+                    begun[field] = first, values
+            if edit["fields"] and not begun:
+                continue
+            mark = latest.get(key)
+            if mark is None or at > mark.begin + CONTROLLER or mark.how != edit["how"]:
+                mark = latest[key] = _Open(at, edit)
+                found.append(mark)
+            for field, (first, values) in begun.items():
+                mark.add(field, values)
+                changed[(*key, field)] = first, mark
+    return [each.mark() for each in found]
+
+
+def counted(marks: Iterable[Mark]) -> str:
+    """How many marks there are, by kind of change: `5 (3 failures, 2 quotas)`."""
+    return told_sorts(Counter(mark.sort for mark in marks))
+
+
+def merged(marks: Sequence[Mark], least: int) -> Iterator[Sequence[Mark]]:
+    """Marks of one kind in groups, so that the beginnings of two groups are at least so far apart.
+
+    Args:
+        marks: in order of time.
+        least: microseconds.
+    """
+    group: list[Mark] = []
+    for mark in marks:
+        if group and mark.begin - group[0].begin >= least:
+            yield group
+            group = []
+        group.append(mark)
+    if group:
+        yield group
