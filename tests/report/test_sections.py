@@ -33,10 +33,12 @@ from harness.analysis.report import (
 from harness.analysis.report.amounts import number
 from harness.analysis.report.deviation import ONE, deviation
 from harness.analysis.report.material import Material, distinct
+from harness.analysis.report.occupancy import capacities, levels_of
 from harness.analysis.report.report import Report
 from harness.analysis.report.waits import Waited, Waits
 from harness.base.errors import HarnessError, PluginError
 from harness.base.units import HOUR, MINUTE, SECOND, format_duration
+from harness.cluster.load import load_cluster
 from harness.plugins import loading as plugins
 from harness.trace.calibration import Calibration
 
@@ -738,6 +740,27 @@ def test_occupancy_is_of_what_pod_sets_ask_for(in_racks: harness.Run, tmp_path: 
     assert isinstance(figure, Figure)
     assert "3 of 4 (75.0 %)" in next(line for line in figure.words.splitlines() if "r0" in line)
     assert "1 of 4 (25.0 %)" in next(line for line in figure.words.splitlines() if "r1" in line)
+
+
+def test_the_room_of_a_domain_is_what_its_nodes_have_over_time(in_racks: harness.Run, tmp_path: Path) -> None:
+    """Of ten seconds the node of the second rack is gone for two, and has 2 of 4 cores for other two."""
+    cluster = load_cluster(in_racks.path.parents[1].with_name("cluster.json"))
+    columns = ("time", "until", "kind", "name", "field", "value")
+    rows = [
+        dict(zip(columns, row, strict=True))
+        for row in (("6s", "8s", "Node", "n1-0", "remove", ""), ("8s", "", "Node", "n1-0", "resize", "cpu=2"))
+    ]
+    trace = in_racks.path.parents[1].with_name("trace.parquet")
+    run = harness.replay(
+        trace, plugin="kueue-classic", cluster=cluster.patched(rows), output=tmp_path / "results"
+    )
+    (figure,) = blocks(harness.make_report([run]), "domains")
+    assert isinstance(figure, Figure)
+    assert "r0: kueue-classic 3 of 4 (75.0 %)" in figure.words
+    assert "r1: kueue-classic 1 of 2.80 (35.7 %)" in figure.words
+    (level,) = levels_of(run)
+    course = [(0 if at < 0 else at // SECOND, amount) for at, amount in capacities(run, level, "cpu")["r1"]]
+    assert course == [(0, 4000), (6, 0), (8, 2000)]
 
 
 def test_without_a_topology_no_domains_are_drawn(runs: list[harness.Run]) -> None:

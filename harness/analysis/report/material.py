@@ -112,9 +112,9 @@ class Material:
 
     @property
     def capacity_steps(self) -> list[list[Step]]:
-        """For each run the capacities of `resource`, each with its time on the axis; see `_drawn`."""
+        """For each run the capacities of `resource`, each with its time on the axis; see `drawn`."""
         return [
-            self._drawn(run.capacity_steps(self.resource), window, shift)
+            self.drawn(run.capacity_steps(self.resource), window, shift)
             for run, window, shift in zip(self.runs, self.windows, self.shifts, strict=True)
         ]
 
@@ -145,11 +145,17 @@ class Material:
                 each.amount is not None for each in levels
             ):  # whoever has none for a while has 0 of its own
                 levels = [Step(each.time, each.amount or 0) for each in levels]
-            found.append(self._drawn(levels, window, shift))
+            found.append(self.drawn(levels, window, shift))
         return found
 
-    def _drawn(self, levels: Sequence[Step], window: Window, shift: int) -> list[Step]:
-        """Steps within a window on the axis of time, from its beginning; skips steps without a level."""
+    def drawn(self, levels: Sequence[Step], window: Window, shift: int) -> list[Step]:
+        """Steps within a run's window on the axis of time; skips steps without a level.
+
+        Args:
+            levels: since the run's origin.
+            window: of the run, on the axis of time.
+            shift: the time of the run's origin on the axis.
+        """
         on_axis = [Step(max(each.time + shift, self.window.start), each.amount) for each in levels]
         found = [each for each in on_axis if each.time < window.end] or on_axis[:1]
         return [

@@ -10,6 +10,8 @@ import polars as pl
 
 from harness.analysis.export.holding import holding
 from harness.analysis.metrics.pod_sizes import pod_sizes
+from harness.engine.events import NEVER
+from harness.runs.epochs import Step
 from harness.runs.run import Run
 
 
@@ -38,15 +40,24 @@ def levels_of(run: Run) -> list[Level]:
     return found
 
 
-def capacities(run: Run, level: Level, resource: str) -> Mapping[str, int]:
-    """Domain -> the amount of a resource that its nodes have."""
+def capacities(run: Run, level: Level, resource: str) -> Mapping[str, Sequence[Step]]:
+    """Domain -> the amounts of a resource that its nodes have over time; the first precedes all changes."""
     pools = run.info["cluster"]["allocatable"]
     rest: Mapping[str, int] = next((pool["amounts"] for pool in pools if "nodes" not in pool), {})
     own = {name: pool["amounts"] for pool in pools for name in pool.get("nodes", ())}
-    return {
-        domain: sum(own.get(node, rest).get(resource, 0) for node in nodes)
+    found = {
+        domain: [Step(NEVER, sum(own.get(node, rest).get(resource, 0) for node in nodes))]
         for domain, nodes in level.nodes.items()
     }
+    of_nodes = {node: domain for domain, nodes in level.nodes.items() for node in nodes}
+    for event in run.info["cluster"].get("events", ()):
+        for node, (before, after) in event.get("allocatable", {}).items():
+            more = (after or {}).get(resource, 0) - (before or {}).get(resource, 0)
+            if more and node in of_nodes:
+                course = found[of_nodes[node]]
+                now = Step(event["at_us"], (course[-1].amount or 0) + more)
+                course[-1 if course[-1].time == now.time else len(course) :] = [now]
+    return found
 
 
 def moves(run: Run, resource: str) -> pl.DataFrame:

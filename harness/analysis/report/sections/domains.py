@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
@@ -13,6 +14,8 @@ from harness.analysis.report.material import Material, distinct
 from harness.analysis.report.occupancy import Level, capacities, levels, levels_of, moves
 from harness.analysis.report.reduction import per_pixel
 from harness.base.text import printable
+from harness.plugins.measurement import Window
+from harness.runs.epochs import Step
 
 if TYPE_CHECKING:
     from altair.typing import ChartType
@@ -30,14 +33,15 @@ class _Shown(NamedTuple):
         level: its label.
         names: of the domains, printable.
         steps: for each run the amounts held in each: `series` by number, `time` and `level`.
-        room: for each run and domain the capacity of its nodes; 0 for a domain that the run's cluster lacks.
+        room: for each run and domain the capacity of its nodes over time, on the axis of time; empty for a
+            domain that the run's cluster lacks.
         left_out: how many domains are not shown.
     """
 
     level: str
     names: Sequence[str]
     steps: Sequence[pl.DataFrame]
-    room: Sequence[Sequence[int]]
+    room: Sequence[Sequence[Sequence[Step]]]
     left_out: int
 
 
@@ -88,15 +92,15 @@ def _shown(
         for frame in steps
     ]
 
-    def room(run: Run, level: Level | None) -> list[int]:
+    def room(run: Run, level: Level | None, window: Window, shift: int) -> list[list[Step]]:
         has = {} if level is None else capacities(run, level, material.resource)
-        return [has.get(domain, 0) for domain in chosen]
+        return [material.drawn(has.get(domain, ()), window, shift) for domain in chosen]
 
     return _Shown(
         name,
         distinct(chosen),
         kept,
-        [room(run, level) for run, level in zip(material.runs, own, strict=True)],
+        [room(*each) for each in zip(material.runs, own, material.windows, material.shifts, strict=True)],
         len(every) - len(chosen),
     )
 
@@ -109,14 +113,26 @@ def _words(material: Material, shown: _Shown) -> str:
     sentences = []
     for place, name in enumerate(shown.names):
         each = []
-        for called, mean, room in zip(material.names, means, shown.room, strict=True):
-            held, has = mean.get(place, 0.0), room[place]
+        for called, mean, room, window in zip(
+            material.names, means, shown.room, material.windows, strict=True
+        ):
+            held, has = mean.get(place, 0.0), _mean(room[place], window)
             of = f" of {number(has / unit.size)} ({percent(held / has)})" if has else ""
             each.append(f"{called} {number(held / unit.size)}{of}")
         sentences.append(f"{name}: {', '.join(each)}.")
     if shown.left_out:
         sentences.append(f"{shown.left_out:,} more, which were used less, are not shown.")
     return f"Mean {unit.name} held. " + " ".join(sentences)
+
+
+def _mean(steps: Sequence[Step], window: Window) -> float:
+    """The mean of steps over a window."""
+    if len(steps) < 2:
+        return sum(each.amount or 0 for each in steps)
+    times = [max(each.time, window.start) for each in steps] + [window.end]
+    spans = [until - since for since, until in pairwise(times)]
+    whole = sum((each.amount or 0) * span for each, span in zip(steps, spans, strict=True))
+    return whole / max(1, sum(spans))
 
 
 def _panels(material: Material, shown: _Shown, width: int) -> ChartType:
@@ -130,8 +146,9 @@ def _panels(material: Material, shown: _Shown, width: int) -> ChartType:
 
     references = [
         [
-            charts.Reference([(material.window.start, has / unit.size)], (6, 3))
-            for has in sorted({own[place] for own in shown.room} - {0})
+            charts.Reference([(time, (amount or 0) / unit.size) for time, amount in course], (6, 3))
+            for course in sorted({tuple(own[place]) for own in shown.room})
+            if any(each.amount for each in course)
         ]
         for place in range(len(shown.names))
     ]
