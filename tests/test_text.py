@@ -68,6 +68,21 @@ def test_columns_that_do_not_fit_follow_below() -> None:
     assert aligned(rows, left=(0, 1), width=17) == aligned(rows, left=(0, 1))
 
 
+def test_texts_that_do_not_fit_fold_in_their_cells() -> None:
+    """Only columns to the left; no word is lost, and only one that is wider than its column is broken."""
+    text = "a published figure of a scheduler that nobody runs any more"
+    rows = [["result", "what it is", "n"], ["first", text, "1"], ["second", "x" * 60, "22"]]
+    table = aligned(rows, left=(0, 1), width=40)
+    assert max(map(columns, table.split("\n"))) == 40
+    head, _, *lines = table.split("\n")
+    starts = [at for at, sign in enumerate(head) if sign != " " and head[max(0, at - 2) : at].strip() == ""]
+    told = " ".join(line[starts[1] : 36].strip() for line in lines)
+    assert text in told
+    assert "x" * 60 in told.replace(" ", "")
+    assert [line[-2:].strip() for line in lines if line[0] != " "] == ["1", "22"]
+    assert aligned(rows, left=(0, 1), width=80) == aligned(rows, left=(0, 1))
+
+
 def test_names_of_other_tables_do_not_look_alike_either() -> None:
     """What is shortened the same way in another table is another name."""
     first, second = "a-very-long-prefix-1-and-a-very-long-end", "a-very-long-prefix-2-and-a-very-long-end"

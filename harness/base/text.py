@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 
 _UNPRINTABLE = frozenset(("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"))
 """Categories of characters that control a terminal, cannot be shown, or end a line or a paragraph."""
@@ -78,7 +79,7 @@ def columns(text: str) -> int:
     )
 
 
-_NARROWEST_NAME = 12
+_NARROWEST_NAME, _NARROWEST_TEXT = 12, 20
 
 
 def aligned(
@@ -93,6 +94,7 @@ def aligned(
     Args:
         rows: rows with equal numbers of cells.
         left: the columns aligned to the left, by default the first one; figures are aligned to the right.
+            If the table is too wide, the cells of such columns fold, except names.
         names: columns with names -> all names that must not look alike, in the column and elsewhere. If the
             table is too wide, names are shortened, those of the longest column first.
         width: the columns of the terminal; None for any number. If shorter names are not enough, further
@@ -100,7 +102,15 @@ def aligned(
     """
     cells = [[printable(cell) for cell in row] for row in rows]
     widths = [max(columns(row[column]) for row in cells) for column in range(len(cells[0]))]
-    parts = _parts(widths, [columns(cell) for cell in cells[0]], names or {}, width)
+    least = [
+        min(wide, max(_NARROWEST_NAME, columns(cells[0][column])))
+        if column in (names or {})
+        else min(wide, _NARROWEST_TEXT)
+        if column in left
+        else wide
+        for column, wide in enumerate(widths)
+    ]
+    parts = _parts(widths, least, names or {}, width)
     if len(parts) > 1:
         tables = []
         for part in parts:
@@ -112,51 +122,58 @@ def aligned(
             }
             tables += [aligned([head, *told], left=left_here, names=names_here, width=width)] if told else []
         return "\n\n".join(tables)
-    for column, room in _rooms(widths, [columns(cell) for cell in cells[0]], names or {}, width).items():
+    excess = 0 if width is None else sum(widths) + 2 * (len(widths) - 1) - width
+    rooms = _rooms(widths, {column: least[column] for column in names or {}}, excess)
+    for column, room in rooms.items():
         every = list(dict.fromkeys([*(names or {})[column], *(row[column] for row in rows[1:])]))
         labels = dict(zip(every, told_apart(every, room), strict=True))
         for row, shown in zip(rows[1:], cells[1:], strict=True):
             shown[column] = labels[row[column]]
         widths[column] = max(columns(row[column]) for row in cells)
+    excess = 0 if width is None else sum(widths) + 2 * (len(widths) - 1) - width
+    texts = {column: least[column] for column in range(len(widths)) if column in left and column not in rooms}
+    for column, room in _rooms(widths, texts, excess).items():
+        widths[column] = room or widths[column]
     lines = []
     for number, row in enumerate(cells):
-        padded = []
-        for column, (cell, wide) in enumerate(zip(row, widths, strict=True)):
-            space = " " * (wide - columns(cell))
-            padded.append(cell + space if column in left else space + cell)
-        lines.append("  ".join(padded).rstrip())
+        parted = [list(_within(cell, wide)) for cell, wide in zip(row, widths, strict=True)]
+        for line in zip_longest(*parted, fillvalue=""):
+            padded = []
+            for column, (cell, wide) in enumerate(zip(line, widths, strict=True)):
+                space = " " * (wide - columns(cell))
+                padded.append(cell + space if column in left else space + cell)
+            lines.append("  ".join(padded).rstrip())
         if number == 0:
             lines.append("  ".join("─" * wide for wide in widths))
     return "\n".join(lines)
 
 
 def _parts(
-    widths: Sequence[int], heads: Sequence[int], names: Container[int], width: int | None
+    widths: Sequence[int], least: Sequence[int], names: Container[int], width: int | None
 ) -> list[list[int]]:
     """Returns the columns of each table, of only one if all fit; each has the first column."""
-    least = [
-        min(wide, max(_NARROWEST_NAME, heads[column])) if column in names else wide
-        for column, wide in enumerate(widths)
-    ]
     if width is None or sum(least) + 2 * (len(least) - 1) <= width:
         return [list(range(len(widths)))]
-    parts, taken = [[0]], widths[0]
-    for column, wide in enumerate(widths[1:], 1):
+    usual = [wide if column in names else least[column] for column, wide in enumerate(widths)]
+    parts, taken = [[0]], usual[0]
+    for column, wide in enumerate(usual[1:], 1):
         taken += 2 + wide
         if taken > width and len(parts[-1]) > 1:
             parts.append([0])
-            taken = widths[0] + 2 + wide
+            taken = usual[0] + 2 + wide
         parts[-1].append(column)
     return parts
 
 
-def _rooms(
-    widths: Sequence[int], heads: Sequence[int], names: Iterable[int], width: int | None
-) -> dict[int, int | None]:
-    """Returns how many characters each column with names may have; None for any number."""
-    rooms = {column: widths[column] for column in names}
-    least = {column: min(widths[column], max(_NARROWEST_NAME, heads[column])) for column in rooms}
-    excess = 0 if width is None else sum(widths) + 2 * (len(widths) - 1) - width
+def _rooms(widths: Sequence[int], least: Mapping[int, int], excess: int) -> dict[int, int | None]:
+    """Returns the columns that the cells of each named column may take; None for any number.
+
+    Args:
+        widths: the width of each column of the table.
+        least: the columns that may be narrower -> how narrow.
+        excess: by how much the table is too wide; the widest columns lose it.
+    """
+    rooms = {column: widths[column] for column in least}
     while excess > 0:
         wider = [column for column in rooms if rooms[column] > least[column]]
         if not wider:
@@ -166,14 +183,31 @@ def _rooms(
     return {column: None if room == widths[column] else room for column, room in rooms.items()}
 
 
-def folded(sentences: Sequence[str], width: int | None) -> Iterator[str]:
-    """Yields sentences in lines of at most `width` columns."""
+def _within(cell: str, width: int) -> Iterator[str]:
+    """Yields the lines of a cell, broken between words; only a word that is too wide is broken itself."""
+    line = ""
+    for word in cell.split(" ") if columns(cell) > width else [cell]:
+        if line and columns(line) + 1 + columns(word) > width:
+            yield line
+            line = ""
+        line = f"{line} {word}" if line else word
+        while columns(line) > width:
+            size = next(at for at in range(len(line), 0, -1) if at == 1 or columns(line[:at]) <= width)
+            yield line[:size]
+            line = line[size:]
+    yield line
+
+
+def folded(sentences: Iterable[str], width: int | None) -> Iterator[str]:
+    """Yields sentences in lines of at most `width` columns; later ones have two more spaces in front."""
     for sentence in sentences:
-        line = ""
-        for word in sentence.split(" "):
-            if line and width is not None and columns(line) + 1 + columns(word) > width:
+        indent = sentence[: len(sentence) - len(sentence.lstrip(" "))]
+        line, *words = sentence[len(indent) :].split(" ")
+        line = indent + line
+        for word in words:
+            if width is not None and columns(line) + 1 + columns(word) > width:
                 yield line
-                line = f"  {word}"
+                line = f"{indent}  {word}"
             else:
-                line = f"{line} {word}" if line else word
+                line = f"{line} {word}"
         yield line

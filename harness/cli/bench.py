@@ -12,6 +12,7 @@ from harness.base.errors import CheckError, InputError
 from harness.base.text import printable
 from harness.cli.context import loaded_plugins
 from harness.cli.group import Group
+from harness.cli.screen import fold, tell, terminal_width
 from harness.cli.sweep_progress import SweepBar
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def run(
                 )
             if not made.items.filter(state="failed").is_empty():
                 error = made.items.filter(state="failed")["error"][0].split("\n")[0]
-                click.echo(printable(f"{task.name}: {name} failed: {error}"), err=True)
+                tell(f"{task.name}: {name} failed: {error}")
                 failed += 1
                 continue
             result = Result(task.name, seed, task.twins, scale.score(values_of(made, task)[name]))
@@ -218,7 +219,9 @@ def _table(suite: Suite, home: Path, plugins: Plugins, seed: int | None, form: s
     scores = tables.scores_of(scales, there, seed)
     if form == "json":
         return json.dumps(tables.to_json(scores), indent=2)
-    return tables.markdown(scores) if form == "markdown" else printable_lines(tables.text(scores))
+    if form == "markdown":
+        return tables.markdown(scores)
+    return fold(printable_lines(tables.text(scores, terminal_width())))
 
 
 def printable_lines(text: str) -> str:

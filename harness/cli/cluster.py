@@ -19,7 +19,7 @@ from harness.cli.cluster_slurm import from_slurm
 from harness.cli.cluster_work import work_of, work_tables
 from harness.cli.group import Group
 from harness.cli.output import spare, write_output
-from harness.cli.screen import put
+from harness.cli.screen import fold, put, tell, terminal_width
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster, ResourceGroup
@@ -62,9 +62,9 @@ def check(file: Path, *, as_json: bool) -> None:
         lines = [f"{error.source}: {fault}" for fault in error.faults]
         raise InputError("\n".join(lines), hint=error.hint) from error
     for warning in found.warnings:
-        click.echo(printable(f"warning: {warning}"), err=True)
+        tell(f"warning: {warning}")
     content = _content(found)
-    click.echo(json.dumps(content, indent=2) if as_json else "\n".join(_report(content)))
+    click.echo(json.dumps(content, indent=2) if as_json else fold("\n".join(_report(content))))
 
 
 _CONVERT_EXAMPLES = """\b
@@ -97,7 +97,7 @@ def convert(file: Path, to: str, *, keep: bool, output: Path | None) -> None:
             spare(each, output)
     found = converted(load_cluster(file), to, keep=keep)
     for note in found.notes:
-        click.echo(printable(f"no counterpart: {note}"), err=True)
+        tell(f"no counterpart: {note}")
     _print_manifests(found.manifests, output)
 
 
@@ -310,4 +310,4 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Returns aligned columns under a header, after an empty line; nothing without rows."""
     if not rows:
         return []
-    return ["", *aligned([head, *rows], left=range(len(head))).split("\n")]
+    return ["", *aligned([head, *rows], left=range(len(head)), width=terminal_width()).split("\n")]

@@ -12,7 +12,7 @@ from harness.base.errors import InputError, OptionError
 from harness.base.text import counted, printable
 from harness.cli.event_file import check_name, text_of, write
 from harness.cli.output import spare
-from harness.cli.screen import put
+from harness.cli.screen import put, tell
 
 if TYPE_CHECKING:
     from datetime import tzinfo
@@ -81,9 +81,9 @@ def events(
         watched = _read(Path(source), output, timezone)
     rows = watched.rows()
     for note in watched.notes:
-        click.echo(printable(f"note: {note}"), err=True)
+        tell(f"note: {note}")
     if not rows:
-        click.echo("note: nothing changed, so the table has no row", err=True)
+        tell("note: nothing changed, so the table has no row")
     if output is None:
         put(text_of(rows))
         return

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.base.text import aligned, counted, printable
+from harness.cli.screen import terminal_width
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
@@ -68,7 +69,9 @@ def slice_lines(found: Mapping[str, Any]) -> Iterator[str]:
     if found["profiles"]:
         yield ""
         head = ("slices of GPUs (MIG)", "model", "slices", "compute each", "memory each")
-        yield from aligned([head, *map(_row, found["profiles"])], left=(0, 1)).split("\n")
+        yield from aligned([head, *map(_row, found["profiles"])], left=(0, 1), width=terminal_width()).split(
+            "\n"
+        )
     for each in found["models"]:
         yield printable(
             f"{counted(each['gpus'], 'GPU')} of model {each['model']}: slices have {each['cut']:,} of "

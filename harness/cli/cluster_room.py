@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.base.text import aligned, counted, printable
+from harness.cli.screen import terminal_width
 
 
 def room_lines(rooms: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -16,7 +17,7 @@ def room_lines(rooms: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     over = [room for room in rooms if room["over"]]
     if over:
         head = ("quota exceeds nodes", "of nodes", "resource", "quota", "nodes have", "exceeds by")
-        yield from aligned([head, *map(_row, over)], left=(0, 2)).split("\n")
+        yield from aligned([head, *map(_row, over)], left=(0, 2), width=terminal_width()).split("\n")
     else:
         yield "no quota exceeds what the nodes of its flavors have"
     nodes = {tuple(room["flavors"]): (room["nodes"], room["idle"]) for room in rooms}

@@ -8,7 +8,7 @@ import click
 
 from harness.base.text import printable
 from harness.cli.output import spare, write_output
-from harness.cli.screen import put
+from harness.cli.screen import put, tell
 
 
 @click.command(
@@ -44,7 +44,7 @@ def from_slurm(nodes: Path, qos: Path | None, assoc: Path | None, output: Path |
     made = converted(nodes, qos=qos, associations=assoc)
     cluster_from(made.manifests, str(nodes))
     for note in made.notes:
-        click.echo(printable(f"not in the manifests: {note}"), err=True)
+        tell(f"not in the manifests: {note}")
     text = dump_yaml(made.manifests)
     if output is None:
         put(text)

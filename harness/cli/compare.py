@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.base.text import counted, printable
+from harness.base.text import counted
 from harness.cli.context import command_line, loaded_plugins
-from harness.cli.screen import put, show_table, terminal_width
+from harness.cli.screen import put, show_table, tell, terminal_width
 
 if TYPE_CHECKING:
     from harness.analysis.comparison.conditions import Check
@@ -129,7 +129,7 @@ def compare(
     elif layout == "csv":
         put(comparison.changes(*metrics, scope=scope).write_csv())
         for sentence in comparison.absent(*metrics, scope=scope):
-            click.echo(printable(f"warning: {sentence}"), err=True)
+            tell(f"warning: {sentence}")
     else:
         brief = not (every or metrics or scope != "all")
         if layout == "markdown":

@@ -11,6 +11,7 @@ import click
 
 from harness.base.text import aligned, printable
 from harness.cli.context import PluginChoice, loaded_plugins
+from harness.cli.screen import fold, terminal_width
 
 if TYPE_CHECKING:
     from harness.plugins.conformance import Case, Report, Verdict
@@ -85,13 +86,13 @@ def conform(
     if not report.total.cases:
         raise InputError("no case was selected", hint="leave out --component and --feature to ask them all")
     shown = {verdict.id: verdict for verdict in report.differing[:_SHOWN_CASES]}
-    click.echo(json.dumps(_content(report), indent=2) if as_json else _tables(report))
+    click.echo(json.dumps(_content(report), indent=2) if as_json else fold(_tables(report)))
     if not report.differing:
         return
     if not as_json:
         for case in read_cases(files, component=component, features=features):
             if case["id"] in shown:
-                click.echo("\n" + "\n".join(_diff(case, shown.pop(case["id"]))))
+                click.echo(fold("\n" + "\n".join(_diff(case, shown.pop(case["id"])))))
             if not shown:
                 break
     raise CheckError(
@@ -110,7 +111,7 @@ def _tables(report: Report) -> str:
             for (owner, feature), tally in sorted(report.features.items())
             if owner == component
         ]
-        parts.append(aligned(rows))
+        parts.append(aligned(rows, width=terminal_width()))
         parts += [
             f"{field} differs in {cases:,} cases; it is reported, not judged (--counters judges it)"
             for (owner, field), cases in sorted(report.informative.items())

@@ -12,6 +12,7 @@ import click
 from harness.base.errors import OptionError
 from harness.base.text import printable
 from harness.cli.replays import ending
+from harness.cli.screen import tell
 
 if TYPE_CHECKING:
     from harness.analysis.explanation.cycles import Cycle, Observer
@@ -93,8 +94,8 @@ def watched(
     if not quiet:
         if not telling.told:
             none = f"no cycle concerns {', '.join(jobs)}" if jobs else "there is no cycle"
-            click.echo(printable(f"note: {none}"), err=True)
-        click.echo(printable(ending(run)), err=True)
+            tell(f"note: {none}")
+        tell(ending(run))
     return run
 
 

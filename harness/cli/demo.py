@@ -10,6 +10,7 @@ import click
 from harness.base.text import aligned
 from harness.cli.replay import replay
 from harness.cli.run_options import kept
+from harness.cli.screen import terminal_width
 from harness.trace.bundled import BUNDLED, bundled_path
 
 _FIRST = next(iter(BUNDLED))
@@ -44,7 +45,9 @@ def demo(ctx: click.Context, name: str, listed: bool, until: str | None, output:
         return
     if listed:
         rows = [(each, bundled.about, " ".join(bundled.plugins)) for each, bundled in BUNDLED.items()]
-        click.echo(aligned([("trace", "what it is", "plugins"), *rows], left=range(3)))
+        click.echo(
+            aligned([("trace", "what it is", "plugins"), *rows], left=range(3), width=terminal_width())
+        )
         return
     path = bundled_path(name)
     look = BUNDLED[name]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli.screen import put, terminal_width
+from harness.cli.screen import fold, put, terminal_width
 
 
 @click.command(
@@ -36,4 +36,5 @@ def diff(first: Path, second: Path, most: int, layout: str) -> None:
     elif layout == "csv":
         put(difference.jobs.write_csv())
     else:
-        click.echo(difference.text(most, markdown=layout == "markdown", width=terminal_width()))
+        told = difference.text(most, markdown=layout == "markdown", width=terminal_width())
+        click.echo(told if layout == "markdown" else fold(told))

@@ -10,7 +10,7 @@ from harness.base.errors import OptionError
 from harness.cli.context import command_line
 from harness.cli.group import Group
 from harness.cli.output import STDOUT, deliver, is_page
-from harness.cli.screen import show_table
+from harness.cli.screen import fold, show_table, terminal_width
 
 _EXPERIMENT = click.argument("experiment", metavar="DIR", type=click.Path(path_type=Path))
 _OBJECTIVES = click.option(
@@ -54,7 +54,8 @@ def show(experiment: Path, objectives: tuple[str, ...], where: tuple[str, ...]) 
     from harness.studies.experiments.objectives import Judged
     from harness.studies.experiments.table import show as told
 
-    click.echo(told(Judged(Experiment.open(experiment), objectives, _pairs(where))))
+    judged = Judged(Experiment.open(experiment), objectives, _pairs(where))
+    click.echo(fold(told(judged, terminal_width())))
 
 
 def _pairs(where: tuple[str, ...]) -> dict[str, str]:
@@ -128,4 +129,4 @@ def compare(experiment: Path, items: tuple[int, ...], metrics: tuple[str, ...]) 
     from harness.studies.experiments.objectives import Judged
     from harness.studies.experiments.table import compare as told
 
-    show_table(told(Judged(Experiment.open(experiment)), items, metrics))
+    show_table(told(Judged(Experiment.open(experiment)), items, metrics, terminal_width()))

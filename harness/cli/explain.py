@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from harness.cli.screen import fold
+
 
 @click.command(
     epilog="""\b
@@ -43,5 +45,5 @@ def explain(
         click.echo(json.dumps(answer.to_json(), default=str))
         return
     if opened.is_record:
-        click.echo("a record of what happened, not a simulation: it has no reasons\n")
-    click.echo(answer.text(everything=everything))
+        click.echo(fold("a record of what happened, not a simulation: it has no reasons\n"))
+    click.echo(fold(answer.text(everything=everything)))

@@ -12,7 +12,7 @@ import click
 from harness.base.errors import InputError, OptionError
 from harness.base.text import printable
 from harness.base.units import parse_duration
-from harness.cli.screen import binary_stdout
+from harness.cli.screen import binary_stdout, tell
 
 if TYPE_CHECKING:
     from harness.analysis.export.sink import BinarySink
@@ -110,7 +110,5 @@ def _write(run: Run, form: str, window: Window, step: int, file: BinarySink) -> 
     from harness.analysis.export.openmetrics import write_openmetrics
 
     if run.info["trace"].get("times") != "timestamp":
-        click.echo(
-            "note: the trace has no timestamps; its origin is written as 1970-01-01 00:00:00 UTC", err=True
-        )
+        tell("note: the trace has no timestamps; its origin is written as 1970-01-01 00:00:00 UTC")
     write_openmetrics(run, window, step, file)

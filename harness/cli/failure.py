@@ -75,7 +75,7 @@ def warnings_in_words() -> Iterator[None]:
     """Print warnings during a command as lines on stderr, without the place in the code."""
 
     def tell(message: Warning | str, *_: object, **__: object) -> None:
-        click.echo(printable(f"warning: {message}"), err=True)
+        tell(f"warning: {message}")
 
     with warnings.catch_warnings():
         warnings.showwarning = tell

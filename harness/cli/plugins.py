@@ -15,6 +15,7 @@ from harness.cli.context import loaded_plugins
 from harness.cli.group import Group
 from harness.cli.plugins_kueue import told_of_release
 from harness.cli.plugins_new import new
+from harness.cli.screen import terminal_width
 from harness.plugins import Plugins
 
 _WIDTH = 100
@@ -61,10 +62,8 @@ def _report(loaded: Plugins) -> Iterator[str]:
     rows = [["plugin", "from", "version", "brings"]]
     for info in loaded.found:
         brings = f"broken: {info.error}" if info.error else _brings(loaded, info.name)
-        first, *rest = wrap(brings, _WIDTH // 2)
-        rows.append([info.name, info.distribution or info.module, info.version or "-", first])
-        rows += [["", "", "", line] for line in rest]
-    yield aligned(rows, left=range(4))
+        rows.append([info.name, info.distribution or info.module, info.version or "-", brings])
+    yield aligned(rows, left=range(4), width=terminal_width() or _WIDTH)
     entries: list[_Entry] = [
         (
             spec.name,
@@ -108,7 +107,7 @@ def _section(head: str, entries: Iterable[_Entry]) -> str:
 def _wrapped(text: str, indent: int) -> list[str]:
     first, more = " " * indent, " " * (indent + 2)
     return wrap(
-        printable(text), _WIDTH, initial_indent=first, subsequent_indent=more,
+        printable(text), terminal_width() or _WIDTH, initial_indent=first, subsequent_indent=more,
         break_long_words=False, break_on_hyphens=False,
     )  # fmt: skip
 

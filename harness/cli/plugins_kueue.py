@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator
 from textwrap import wrap
 
+from harness.cli.screen import terminal_width
+
 _WIDTH = 100
 
 
@@ -20,6 +22,7 @@ def told_of_release(text: str, *, as_json: bool) -> Iterator[str]:
 
     release = release_named(text)
     found, own, lacking = list(differences(release)), gates_of_its_own(release), gates_that_it_lacks(release)
+    width = terminal_width() or _WIDTH
     if as_json:
         yield json.dumps(
             {
@@ -37,7 +40,7 @@ def told_of_release(text: str, *, as_json: bool) -> Iterator[str]:
         yield f"Kueue {release} decides differently from {NEWEST}, the newest that is recorded:"
         for each in found:
             yield ""
-            yield from wrap(each.sentence, _WIDTH, initial_indent="- ", subsequent_indent="  ")
+            yield from wrap(each.sentence, width, initial_indent="- ", subsequent_indent="  ")
             yield f"  {each.link}"
     for head, names in (
         (f"Gates that {NEWEST} does not have", own),
@@ -45,7 +48,7 @@ def told_of_release(text: str, *, as_json: bool) -> Iterator[str]:
     ):
         if names:
             yield ""
-            yield from wrap(f"{head}: {', '.join(names)}", _WIDTH, subsequent_indent="  ")
+            yield from wrap(f"{head}: {', '.join(names)}", width, subsequent_indent="  ")
     if found:
         yield ""
         yield f"To replay it: --set kueueVersion={release}"

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from math import ceil
 from typing import Self
 
-import click
-
 from harness.base.text import columns, printable
 from harness.base.units import SECOND, format_duration
-from harness.cli.screen import can_redraw, steer
+from harness.cli.screen import can_redraw, steer, tell, terminal_size
 
 _PAUSE = 0.1  # ten times a second is smooth
 _BAR = 20
@@ -61,7 +57,7 @@ class ProgressBars:
         """Print lines above the bars."""
         self._erase()
         for line in lines:
-            click.echo(printable(line), err=True)
+            tell(line)
         self._draw()
 
     def _update(self, number: int, simulated: int, arrived: int) -> None:
@@ -78,7 +74,7 @@ class ProgressBars:
             self._drawn = 0
 
     def _draw(self) -> None:
-        width, height = _size()
+        width, height = terminal_size()
         lines = [self._line(number, width - 1) for number in sorted(self._lines)[: max(1, height - 1)]]
         if lines:
             erased = _ERASE + _ERASE_ABOVE * max(0, self._drawn - 1)
@@ -106,15 +102,6 @@ class ProgressBars:
         if rate <= 0 or arrived >= self._jobs:
             return ""
         return f"  {format_duration(ceil((self._jobs - arrived) / rate) * SECOND)} left"
-
-
-def _size() -> tuple[int, int]:
-    """Returns the columns and lines of the terminal."""
-    try:
-        size = os.get_terminal_size(sys.stderr.fileno())
-    except (OSError, ValueError):
-        return 80, 24
-    return size.columns or 80, size.lines or 24
 
 
 def _cut(line: str, most: int) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.base.errors import OptionError, PluginError, StoppedError
-from harness.base.text import counted, printable
+from harness.base.text import counted
 from harness.cli.calibration import calibrated
 from harness.cli.context import command_line, complete_policies, loaded_plugins
 from harness.cli.conventions import conventions
@@ -21,7 +21,7 @@ from harness.cli.cycles import check_watched, watched
 from harness.cli.plugin_options import assign
 from harness.cli.replays import carried_out, isolated, judged, shaken
 from harness.cli.run_options import interrupted, kept, unfinished_work
-from harness.cli.screen import show_table, terminal_width
+from harness.cli.screen import show_table, tell, terminal_width
 from harness.cli.worlds import World, read_worlds
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ def replay(
     if not quiet:
         of_plans = [next(world for world in worlds if world.cluster is each.cluster) for each in requests]
         for line in _preface(opened, worlds, list(zip(of_plans, plans, strict=True)), selected=not names):
-            click.echo(printable(line), err=True)
+            tell(line)
     command = command_line(ctx)
     if step or traced:
         runs = [watched(requests[0], plans[0], plugins, jobs=traced, step=step, command=command, quiet=quiet)]
@@ -283,7 +283,7 @@ def replay(
         show_table(table)
     for run in runs:
         for sentence in alarms(run):
-            click.echo(printable(f"warning: {run.label}: {sentence}"), err=True)
+            tell(f"warning: {run.label}: {sentence}")
     _check_measured(runs)
     _check_ends(runs)
 

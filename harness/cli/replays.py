@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-import click
-
 from harness.base.errors import HarnessError
-from harness.base.text import counted, printable
+from harness.base.text import counted
 from harness.cli.progress import ProgressBars
+from harness.cli.screen import tell
 
 if TYPE_CHECKING:
     from harness.analysis.comparison import Comparison
@@ -113,12 +112,12 @@ def shaken(
             told = f"shaking: {counted(len(twins.requests), 'replay')} of {shake.told()}"
             told += ", and of each with its quotas one by one" if isolated else ""
             told += ", each once more to judge why jobs wait" if idle else ""
-            click.echo(printable(f"{told}; each is kept, and not made again"), err=True)
+            tell(f"{told}; each is kept, and not made again")
         with ProgressBars([each.called for each in twins.requests], jobs, shown=not quiet) as progress:
             twins.replay(workers=workers, watch=progress.watch, over=progress.over, command=command)
     if not quiet:
         for run, of_run in zip(runs, twins.found, strict=True):
-            click.echo(printable(_ending_of_twins(run, of_run)), err=True)
+            tell(_ending_of_twins(run, of_run))
     return Comparison(runs, chosen=comparison.head.chosen, shake=shake, twins=twins.found)
 
 
@@ -136,7 +135,7 @@ def isolated(
     if found.requests and not quiet:
         alone = counted(len(found.requests), "run")
         told = f"isolated: {alone} of one quota alone; kept runs are not replayed again"
-        click.echo(told, err=True)
+        tell(told)
     jobs = max(run.info["trace"]["jobs"] for run in runs)
     with ProgressBars([each.called for each in found.requests], jobs, shown=not quiet) as progress:
         return found.measured(workers=workers, watch=progress.watch, over=progress.over, command=command)
@@ -158,7 +157,7 @@ def judged(
     missing = sum(IDLE not in run.info for run in runs)
     if missing and not quiet:
         again = f"{missing:,} run{'s are' if missing > 1 else ' is'} replayed once more"
-        click.echo(f"idle causes: {again} to judge why jobs wait; kept runs are not replayed", err=True)
+        tell(f"idle causes: {again} to judge why jobs wait; kept runs are not replayed")
     jobs = 2 * max(run.info["trace"]["jobs"] for run in runs)
     outcomes = {}
     with ProgressBars([each.called for each in requests], jobs, shown=not quiet) as progress:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from harness.base.errors import InputError, OptionError
-from harness.base.text import printable
+from harness.cli.screen import fold, tell, terminal_width
 
 _SHOWN = 1
 
@@ -48,7 +48,7 @@ def reproduce(names: tuple[str, ...], listed: bool, every: bool, places: tuple[P
             if len(case.sources) > _SHOWN:
                 needs.append(f"{len(case.sources) - _SHOWN} more of {case.sources[0].origin}")
             lines.append([case.name, case.about, case.published, ", ".join(needs)])
-        click.echo(aligned(lines, left=(0, 1, 2, 3)))
+        click.echo(aligned(lines, left=(0, 1, 2, 3), width=terminal_width()))
         return
     results = {}
     for case in CASES.values() if every else [case_of(name) for name in names]:
@@ -57,6 +57,8 @@ def reproduce(names: tuple[str, ...], listed: bool, every: bool, places: tuple[P
         except InputError as error:
             if not every or not case.sources:
                 raise
-            click.echo(printable(f"{case.name} is left out: {error.message}; {error.hint}"), err=True)
-    shown = {"text": table.text, "markdown": table.markdown, "json": table.to_json}
-    click.echo(shown[form](results))
+            tell(f"{case.name} is left out: {error.message}; {error.hint}")
+    if form == "text":
+        click.echo(fold(table.text(results, terminal_width())))
+    else:
+        click.echo(table.markdown(results) if form == "markdown" else table.to_json(results))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from harness.base.text import printable
+from harness.base.text import folded, printable
 
 if TYPE_CHECKING:
     from harness.analysis.export.sink import BinarySink
@@ -104,6 +104,30 @@ def terminal_width() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
+def terminal_size() -> tuple[int, int]:
+    """Returns the columns and lines of the terminal of stderr; 80 and 24 if they are unknown."""
+    try:
+        size = os.get_terminal_size(sys.stderr.fileno())
+    except (OSError, ValueError):
+        return 80, 24
+    return size.columns or 80, size.lines or 24
+
+
+def error_width() -> int | None:
+    """Returns the columns of stderr; None if it is no terminal."""
+    return terminal_size()[0] if sys.stderr.isatty() else None
+
+
+def fold(text: str) -> str:
+    """Returns text for stdout; if it is a terminal, lines that are too wide are folded between words."""
+    return "\n".join(folded(text.split("\n"), terminal_width()))
+
+
+def tell(text: str) -> None:
+    """Print a line on stderr, such as a note; on a terminal it folds between words."""
+    click.echo("\n".join(folded([printable(text)], error_width())), err=True)
+
+
 def can_redraw() -> bool:
     """Returns True if stderr is a terminal that can redraw a line, and not a log, as under CI."""
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("CI")
@@ -111,6 +135,7 @@ def can_redraw() -> bool:
 
 def show_table(table: str) -> None:
     """Print a table, with verdicts in colours if stdout is a terminal and NO_COLOR is not set."""
+    table = fold(table)
     if not isinstance(sys.stdout, Screen) or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         click.echo(table)
         return

@@ -10,6 +10,7 @@ import click
 from harness.base.errors import CheckError, OptionError
 from harness.base.text import aligned, printable, shortened
 from harness.cli.context import loaded_plugins
+from harness.cli.screen import error_width, tell, terminal_width
 from harness.cli.sweep_progress import SweepBar
 
 if TYPE_CHECKING:
@@ -98,13 +99,13 @@ def sweep(
     elif verb == "items" or dry_run:
         click.echo(_listed(made))
         if dry_run and not quiet:
-            click.echo(printable(_estimated(made)), err=True)
+            tell(_estimated(made))
     else:
         with SweepBar(shown=not quiet) as progress, dask_executor(dask) as executor:
             experiment = made.run(workers=workers, executor=executor, watch=progress.update)
         click.echo(printable(f"{experiment.root / 'experiment.parquet'}"))
         if stopped := stopped_text(experiment):
-            click.echo(stopped, err=True)
+            tell(stopped)
         _check_failures(experiment)
 
 
@@ -166,7 +167,7 @@ def _listed(made: Sweep) -> str:
     for item in made.items:
         there = "" if item.number in missing else "there"
         rows.append([str(item.number), *(value_text(item.point[name]) or "-" for name in factors), there])
-    return aligned(rows, left=range(1, len(factors) + 2))
+    return aligned(rows, left=range(1, len(factors) + 2), width=terminal_width())
 
 
 def _estimated(made: Sweep) -> str:
@@ -200,7 +201,7 @@ def _check_failures(experiment: Experiment) -> None:
         rows.append(
             [str(row["item"]), *("-" if row[name] is None else str(row[name]) for name in names), told]
         )
-    click.echo(aligned(rows, left=range(1, len(names) + 2)), err=True)
+    click.echo(aligned(rows, left=range(1, len(names) + 2), width=error_width()), err=True)
     raise CheckError(
         f"{failed.height:,} of {experiment.items.height:,} items failed",
         hint=f"the others are kept; {experiment.root / 'failed'} has all error messages, and sweeping "

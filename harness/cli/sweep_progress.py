@@ -5,11 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Self
 
-import click
-
 from harness.base.text import printable
 from harness.base.units import SECOND, format_duration
-from harness.cli.screen import can_redraw, steer
+from harness.cli.screen import can_redraw, steer, tell
 
 if TYPE_CHECKING:
     from harness.studies.experiments.evaluation import Made
@@ -41,7 +39,7 @@ class SweepBar:
         state = self._state
         if self._said and state is not None:
             wall = format_duration((time.monotonic() - self._began) * SECOND)
-            self._say(f"{_told(state)}; {state.seconds:.1f} CPU-s of replays in {wall}")
+            tell(f"{_told(state)}; {state.seconds:.1f} CPU-s of replays in {wall}")
 
     def update(self, state: State, made: Made | None) -> None:
         """Update the line at the beginning, and after each item."""
@@ -50,7 +48,7 @@ class SweepBar:
             self._began = time.monotonic()
         if made is not None and made.error and self._said:
             self._erase()
-            self._say(f"item {made.item.number}: {made.error.split(chr(10))[0]}")
+            tell(f"item {made.item.number}: {made.error.split(chr(10))[0]}")
         now = time.monotonic()
         if self._live and (made is None or now - self._last >= _PAUSE):
             self._last = now
@@ -67,9 +65,6 @@ class SweepBar:
     def _erase(self) -> None:
         if self._live:
             steer(_ERASE)
-
-    def _say(self, line: str) -> None:
-        click.echo(printable(line), err=True)
 
 
 def _told(state: State) -> str:

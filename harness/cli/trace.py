@@ -16,7 +16,7 @@ from harness.cli.calibration import calibrated
 from harness.cli.context import loaded_plugins
 from harness.cli.group import Group
 from harness.cli.output import parquet_target, spare
-from harness.cli.screen import terminal_width
+from harness.cli.screen import fold, tell, terminal_width
 from harness.cli.trace_fetch import fetch
 from harness.cli.trace_file import account, from_file, open_file
 from harness.cli.trace_from_run import from_run
@@ -84,7 +84,7 @@ def check(
         click.echo(json.dumps(result.document(file, cluster)))
         ctx.exit(2 if result.faults else 0)
     for line in result.remarks:
-        click.echo(printable(line), err=True)
+        tell(line)
     if result.faults:
         raise InputError("\n".join(result.faults), hint=result.hint)
     fits = f", fits {cluster}" if cluster is not None and not result.impossible else ""
@@ -122,7 +122,7 @@ def info(
     opened = calibration.of_trace(open_file(ctx, file, reader, settings))
     summary = summarize(opened)
     click.echo(
-        json.dumps(document(opened, summary)) if as_json else report(opened, summary, terminal_width())
+        json.dumps(document(opened, summary)) if as_json else fold(report(opened, summary, terminal_width()))
     )
 
 
@@ -166,10 +166,10 @@ def lint(
         click.echo(json.dumps({"schema": "1", "path": str(file), "findings": rows}))
         return
     count = "1 finding" if len(found) == 1 else f"{len(found)} findings"
-    click.echo(printable(f"{file}: {count}" if found else f"{file}: nothing that would mislead"))
+    click.echo(fold(printable(f"{file}: {count}" if found else f"{file}: nothing that would mislead")))
     for finding in found:
-        click.echo(printable(f"{finding.check}: {finding.says}"))
-        click.echo(printable(f"  do: {finding.do}"))
+        click.echo(fold(printable(f"{finding.check}: {finding.says}")))
+        click.echo(fold(printable(f"  do: {finding.do}")))
 
 
 @trace.command(
@@ -211,7 +211,7 @@ def calibrate(
     load = factor("the load cannot be", target_load, hint="1.2 asks for 120 % of the capacity")
     opened = calibration.of_trace(open_file(ctx, file, reader, settings))
     target = aim(opened, api.read_cluster(cluster, opened, calibration), load)
-    click.echo(json.dumps(document(target)) if as_json else report(target))
+    click.echo(json.dumps(document(target)) if as_json else fold(report(target, terminal_width())))
 
 
 @trace.command(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.base.errors import InputError, OptionError
-from harness.base.text import printable
+from harness.cli.screen import tell
 
 if TYPE_CHECKING:
     from harness.readers.live.prometheus import Page
@@ -125,7 +125,7 @@ def _write(output: Path, pages: Iterable[Page]) -> None:
                 )
     except OSError as error:
         raise InputError(f"{output} cannot be written: {error.strerror or error}") from error
-    click.echo(printable(f"{samples:,} samples in {count:,} answers fetched"), err=True)
+    tell(f"{samples:,} samples in {count:,} answers fetched")
 
 
 def seconds_of(option: str, text: str) -> int:

@@ -11,6 +11,7 @@ import click
 
 from harness.base.errors import OptionError
 from harness.base.text import printable
+from harness.cli.screen import tell
 
 
 @click.command(
@@ -68,17 +69,13 @@ def record(
     with closing(found.http):
         kinds, notes = kinds_of(found, namespace)
         for note in notes:
-            _tell(f"note: {note}")
+            tell(f"note: {note}")
         with recording_folder(folder, {"server": found.address, "namespace": namespace}) as opened:
-            recorder = Recorder(opened, _tell)
+            recorder = Recorder(opened, tell)
             names = ", ".join(f"{kind.plural} ({kind.api})" for kind in kinds)
-            _tell(f"recording {names} of {namespace or 'all namespaces'} into {folder}; ctrl-C ends it")
+            tell(f"recording {names} of {namespace or 'all namespaces'} into {folder}; ctrl-C ends it")
             record_into(found, kinds, namespace, recorder, every=pause, enough=lambda: monotonic() > end)
     click.echo(printable(f"{folder}: {recorder.seen:,} versions of objects recorded"))
-
-
-def _tell(line: str) -> None:
-    click.echo(printable(line), err=True)
 
 
 def _seconds(option: str, text: str) -> float:

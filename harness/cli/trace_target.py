@@ -31,8 +31,8 @@ def document(target: Target) -> dict[str, Any]:
     }
 
 
-def report(target: Target) -> str:
-    """Returns the same for people."""
+def report(target: Target, width: int | None = None) -> str:
+    """Returns the same for people, in tables of at most `width` columns."""
     rows = [("offered now", "mean", "capacity", "load")]
     for resource, offer in target.offers.items():
         amounts = [short_amount(resource, float(amount)) for amount in (offer.mean, offer.capacity)]
@@ -41,13 +41,13 @@ def report(target: Target) -> str:
     cluster = (f"--scale-cluster {_factor(target.scale_cluster)}", _percent(target.cluster_load))
     if target.cluster_reaches:
         ways = [(f"for {target.resource}, either", "gives"), arrivals, cluster]
-        return f"{aligned(rows)}\n\n{aligned(ways)}"
+        return "\n\n".join(aligned(each, width=width) for each in (rows, ways))
     ways = [(f"for {target.resource}", "gives"), arrivals]
     nearest = (
         f"with whole nodes and quotas in whole units, no cluster gives {_percent(target.wanted)}:  "
         f"the nearest is {cluster[1]}, by {cluster[0]}"
     )
-    return f"{aligned(rows)}\n\n{aligned(ways)}\n\n{nearest}"
+    return "\n\n".join([*(aligned(each, width=width) for each in (rows, ways)), nearest])
 
 
 def _factor(scale: Fraction) -> str:

@@ -11,6 +11,7 @@ import click
 from harness.base.text import printable
 from harness.cli.context import loaded_plugins
 from harness.cli.output import remove_output, write_output
+from harness.cli.screen import fold, terminal_width
 
 if TYPE_CHECKING:
     from harness.studies.tuning.tuner import Tuner
@@ -45,13 +46,14 @@ def tune(ctx: click.Context, spec: Path, output: Path, workers: int | None, dask
     from harness.cluster.manifests import dump_yaml
     from harness.studies.dask_executor import dask_executor
     from harness.studies.experiments.objectives import value_text
+    from harness.studies.tuning.result import text
     from harness.studies.tuning.specification import load_tuning
     from harness.studies.tuning.tuner import Tuner
 
     tuner = Tuner(load_tuning(spec), loaded_plugins(ctx), output)
     with dask_executor(dask) as executor:
         found = tuner.run(workers=workers, executor=executor)
-    click.echo(found)
+    click.echo(fold(text(found, terminal_width())))
     path = tuner.root / "winner.patch.yaml"
     remove_output(path)  # of an earlier search
     if found.winner is not None and found.patch:
@@ -63,7 +65,7 @@ def tune(ctx: click.Context, spec: Path, output: Path, workers: int | None, dask
             if value != found.today[name] and not is_knob(name)
         ]
         rest = f", without what else the winner changes ({', '.join(others)})" if others else ""
-        click.echo(printable(f"its knobs are in {path}; to replay them beside today's{rest}:"))
+        click.echo(fold(printable(f"its knobs are in {path}; to replay them beside today's{rest}:")))
         click.echo(printable(_command(tuner, path)))
 
 

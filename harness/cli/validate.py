@@ -15,7 +15,7 @@ from harness.cli.conventions import conventions
 from harness.cli.plugin_options import assign
 from harness.cli.replays import carried_out
 from harness.cli.run_options import interrupted, kept, one_plugin
-from harness.cli.screen import terminal_width
+from harness.cli.screen import fold, tell, terminal_width
 
 if TYPE_CHECKING:
     from harness.runs.request import Request
@@ -107,9 +107,9 @@ def validate(
     plans = [request.plan(plugins) for request in requests]
     if not quiet:
         for line in conventions(opened):
-            click.echo(printable(line), err=True)
+            tell(line)
         for sentence in dict.fromkeys([*world.assumed, *plans[1].assumed, *plans[1].warnings]):
-            click.echo(printable(f"note: {sentence}"), err=True)
+            tell(f"note: {sentence}")
     runs = carried_out(
         requests,
         plans,
@@ -124,7 +124,7 @@ def validate(
     events = None
     if write_events is not None:
         if not quiet:
-            click.echo("trying what was found as events, each with a replay", err=True)
+            tell("trying what was found as events, each with a replay")
         events = explained(validation, requests[1], plugins)
         write(write_events, events.rows)
     if as_json:
@@ -137,12 +137,12 @@ def validate(
         return
     click.echo(text(validation, terminal_width()))
     for sentence in () if fit is None else fit.told:
-        click.echo(sentence)
+        click.echo(fold(sentence))
     if events is not None:
         click.echo(f"\n{events.table}" if events.rows else "\nno event brings waits nearer to the record")
         if not quiet:
             for note in events.notes:
-                click.echo(printable(f"note: {note}"), err=True)
+                tell(f"note: {note}")
             told, use = counted(len(events.rows), "event"), f"; replay with --events {write_events}"
             click.echo(printable(f"{told}: {write_events}{use if events.rows else ''}"), err=True)
     if not quiet:

@@ -38,10 +38,9 @@ def result_of(submission: Submission, task: str, seed: int | None) -> Result | N
     return next((each for each in submission.results if (each.task, each.seed) == (task, seed)), None)
 
 
-def text(scores: Scores) -> str:
-    """For a terminal."""
-    first, second = _rows(scores)
-    return f"{aligned(first, left=(0,))}\n\n{aligned(second, left=(0,))}"
+def text(scores: Scores, width: int | None = None) -> str:
+    """For a terminal of `width` columns."""
+    return "\n\n".join(aligned(rows, width=width) for rows in _rows(scores))
 
 
 def markdown(scores: Scores) -> str:

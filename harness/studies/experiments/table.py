@@ -33,12 +33,15 @@ _NAMED = 5
 _QUEUES = 2
 
 
-def show(judged: Judged) -> str:
-    """Best and worst settings, main effects, the frontier with gains and losses, and what is missing."""
+def show(judged: Judged, width: int | None = None) -> str:
+    """Best and worst settings, main effects, the frontier with gains and losses, and what is missing.
+
+    Tables have at most `width` columns of a terminal.
+    """
     found = outcomes(judged)
-    parts = [_state(judged), _extremes(judged, found)]
-    parts += [*(_effects(judged, each) for each in judged.objectives), unpaired(judged)]
-    parts += [_frontier(judged, found), "\n".join(about_objectives(judged))]
+    parts = [_state(judged), _extremes(judged, found, width)]
+    parts += [*(_effects(judged, each, width) for each in judged.objectives), unpaired(judged)]
+    parts += [_frontier(judged, found, width), "\n".join(about_objectives(judged))]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -84,7 +87,7 @@ def value_of(found: Estimate, unit: str) -> str:
     return shown(found.value, unit, at_least=found.at_least)
 
 
-def _extremes(judged: Judged, found: Sequence[Outcome]) -> str:
+def _extremes(judged: Judged, found: Sequence[Outcome], width: int | None) -> str:
     """The best and worst settings by each objective."""
     rows = [["", "item", "setting", "value"]]
     for at, measured in enumerate(judged.objectives):
@@ -98,10 +101,10 @@ def _extremes(judged: Judged, found: Sequence[Outcome]) -> str:
             for each in some:
                 about = [f"{word} {name_of(measured)}", str(each.setting.item), setting_text(each.setting)]
                 rows.append([*about, figure(each.values[at], measured)])
-    return aligned(rows, left=(0, 2))
+    return aligned(rows, left=(0, 2), width=width)
 
 
-def _effects(judged: Judged, measured: Measurement) -> str:
+def _effects(judged: Judged, measured: Measurement, width: int | None) -> str:
     """The main effects on one objective."""
     found = effects(judged, measured)
     if not found:
@@ -117,7 +120,7 @@ def _effects(judged: Judged, measured: Measurement) -> str:
         partly = f" {each.lack.partly}" if each.lack.partly else ""
         difference = moved(each.difference.value, base, measured)
         rows.append([*about, value_of(each.base, measured.unit), difference, f"{told}{partly}"])
-    return aligned(rows, left=(0, 1))
+    return aligned(rows, left=(0, 1), width=width)
 
 
 def moved(value: float, base: float | None, measured: Measurement) -> str:
@@ -130,7 +133,7 @@ def moved(value: float, base: float | None, measured: Measurement) -> str:
     return change_between(each, each, measured.unit, relative=relative)
 
 
-def _frontier(judged: Judged, found: Sequence[Outcome]) -> str:
+def _frontier(judged: Judged, found: Sequence[Outcome], width: int | None) -> str:
     """The Pareto set, with the queues that gain and lose most against the first setting."""
     rows = [["frontier", "item", *map(name_of, judged.objectives), ""]]
     moved = shifts(judged)
@@ -140,7 +143,7 @@ def _frontier(judged: Judged, found: Sequence[Outcome]) -> str:
         rows.append(
             [setting_text(each.setting), str(each.setting.item), *figures, _moved(moved[each.setting.item])]
         )
-    return aligned(rows, left=(0, len(rows[0]) - 1))
+    return aligned(rows, left=(0, len(rows[0]) - 1), width=width)
 
 
 def _moved(found: Sequence[Shift]) -> str:
@@ -154,7 +157,9 @@ def _moved(found: Sequence[Shift]) -> str:
     return "; ".join(told) or "-"
 
 
-def compare(judged: Judged, items: Sequence[int], metrics: Sequence[str] = ()) -> str:
+def compare(
+    judged: Judged, items: Sequence[int], metrics: Sequence[str] = (), width: int | None = None
+) -> str:
     """Compares settings with the first one, paired by seeds; the headline metrics unless others are named.
 
     Raises:
@@ -188,7 +193,7 @@ def compare(judged: Judged, items: Sequence[int], metrics: Sequence[str] = ()) -
         body.append([name_of(row.measured), base, *(" ".join(cell).rstrip() for cell in cells)])
     told = [f"item {setting.item}: {setting_text(setting)}" for setting in chosen]
     notes = [*_about_changes(rows, family, seeds=judged.seeds > 1), *about_values(judged, chosen, rows)]
-    return "\n".join([*told, "", aligned([head, *body]), *notes])
+    return "\n".join([*told, "", aligned([head, *body], width=width), *notes])
 
 
 def _about_changes(rows: Sequence[Row], family: Family, *, seeds: bool) -> Iterator[str]:

@@ -15,13 +15,13 @@ Results = Mapping[str, Sequence[Row]]
 _HEAD = ("result", "figure", "theirs", "ours", "difference", "reason")
 
 
-def text(results: Results) -> str:
-    """For a terminal: a table for each result, and its reasons below."""
+def text(results: Results, width: int | None = None) -> str:
+    """For a terminal of `width` columns: a table for each result, and its reasons below."""
     parts = []
     for name, rows in results.items():
         lines = [[name, *_HEAD[2:5]], *([row.figure, *_values(row)] for row in rows)]
         reasons = dict.fromkeys(row.reason for row in rows if row.reason)
-        parts.append("\n".join([aligned(lines, left=(0,)), *(f"  {reason}" for reason in reasons)]))
+        parts.append("\n".join([aligned(lines, width=width), *(f"  {reason}" for reason in reasons)]))
     return "\n\n".join(parts)
 
 

@@ -51,11 +51,11 @@ class Tuned:
     unmade: bool
 
     def __str__(self) -> str:
-        return _text(self)
+        return text(self)
 
 
-def _text(found: Tuned) -> str:
-    """The result as text, on the weeks of the search and on those that were held out."""
+def text(found: Tuned, width: int | None = None) -> str:
+    """The result on the weeks of the search and on those held out, in tables of at most `width` columns."""
     pruned = sum(each.pruned for each in found.trials)
     failed = sum(each.found is None for each in found.trials) - pruned
     barred = sum(each.found is not None and not each.found.allowed for each in found.trials)
@@ -88,7 +88,7 @@ def _text(found: Tuned) -> str:
         if len(gains) > 1 and gains[0] > 0:
             share = f"{100 * max(0.0, gains[1]) / gains[0]:.0f} %"
             survives.append(f"{name_of(measured)}: {share} of the gain survives on the held-out weeks")
-    parts = [count, "\n".join(changed), aligned(rows, left=(0, 1)), "\n".join(survives)]
+    parts = [count, "\n".join(changed), aligned(rows, left=(0, 1), width=width), "\n".join(survives)]
     if found.unmade:
         parts.append("the held-out weeks cannot be replayed with it")
     elif found.held_out is None:
@@ -102,5 +102,5 @@ def _text(found: Tuned) -> str:
         if broken:
             parts.append(f"on the held-out weeks it is beyond a constraint: {'; '.join(broken)}")
     if not found.unmade and found.items is not None:
-        parts += ["on the held-out weeks:", compare(Judged(found.experiment), found.items)]
+        parts += ["on the held-out weeks:", compare(Judged(found.experiment), found.items, width=width)]
     return "\n\n".join(part for part in parts if part)
