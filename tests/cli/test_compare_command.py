@@ -271,7 +271,8 @@ def test_demo_ends_with_a_verdict(harness: Callable) -> None:
     shown = harness("demo")
     assert "--until 1d --shake 4" in shown.err
     verdict = next(line for line in shown.out.split("\n") if line.startswith("Where preempted jobs"))
-    assert "keep “none”, unless “fairsharing” with shares" in verdict
+    assert "keep “none”, unless the gains with “fairsharing” are worth their costs" in verdict
+    assert "  shared: better, shares " in shown.out
     differences = {line.split()[0]: line.split()[-1] for line in shown.out.split("\n") if line.strip()}
     assert differences["fairness.share_deviation"] == "▲"
     assert differences["delay.mean"] == "▼"

@@ -58,25 +58,29 @@ def test_what_is_better_and_in_nothing_worse_is_to_be_taken(replayed: Callable[.
     found = told(few, many)
     assert found.carried
     start = "Where preempted jobs lose all their progress and whatever the capacity itself costs, "
-    assert found.sentence.startswith(f"{start}take “many”: it has ")
-    assert " of the cpu asked for served instead of " in found.sentence
-    assert ", 95 of 100 jobs starting within " in found.sentence or "and 95 of 100 jobs" in found.sentence
-    sentence, _, price = found.sentence.partition(" The price of “many”: ")
-    assert sentence.endswith(", and is worse than “few” in nothing judged here.")
-    groups = [each.partition(": ")[0] for each in price.split("; ")]
+    assert found.sentence == (
+        f"{start}take “many”: it is better than “few” in something, and worse in nothing judged here."
+    )
+    assert found.weighed == ["many"]
+    price = found.prices["many"]
+    groups = [each.partition(": ")[0] for each in price]
     assert groups == ["served", "waited", "shared", "disrupted"], "every group of headlines has its price"
-    assert "waited: better, -" in price
-    assert "disrupted: equal" in price
+    assert price[0].startswith("served: ")
+    assert " of the cpu asked for served instead of " in price[0]
+    assert price[1].startswith("waited: better, 95 of 100 jobs start within ")
+    assert price[3] == "disrupted: equal"
+    assert found.lines == [found.sentence, "The price of “many”:", *(f"  {each}" for each in price)]
     found = told(many, few)
     assert found.sentence == f"{start}keep “many”: nothing else is better in anything judged here."
-    assert "95 of 100 jobs starting within " in found.points[0].removeprefix("few: worse: ").partition(";")[0]
+    assert found.lines == [found.sentence]
+    assert found.prices["few"][1].startswith("waited: worse, 95 of 100 jobs start within ")
 
 
 def test_prices_within_a_group_are_told_by_name_where_they_differ() -> None:
     """Else two percentages stand side by side, and nobody knows what of."""
     work, jobs = ("work done", "not shown, -16 to +8 % relative"), ("unfinished jobs", "worse, +2 to +4")
     assert _together([work, jobs]) == (
-        "work done not shown, -16 to +8 % relative, unfinished jobs worse, +2 to +4"
+        "work done not shown, -16 to +8 % relative; unfinished jobs worse, +2 to +4"
     )
     assert _together([("work done", "equal"), ("unfinished jobs", "equal")]) == "equal"
     assert _together([]) == "not measured"
@@ -118,17 +122,20 @@ def test_a_difference_that_the_table_marks_is_never_denied(
 def test_what_is_better_and_what_is_worse_stand_against_each_other(
     replayed: Callable[..., harness.Run],
 ) -> None:
-    """Every verdict that is carried stands in the points, on its side, and decides the sentence."""
+    """Every verdict that is carried is in the price, and decides the sentence."""
     runs = [replayed("calm", 1), replayed("rough", 1, "default-preemption")]
     comparison = harness.compare(runs, shake=4, workers=1)
     found = recommendation(comparison)
     assert found is not None
-    (point,) = found.points
+    price = found.prices["rough"]
     verdicts = {row.measured.metric: row.changes[0].verdict for row in comparison.rows("disruption.lost")}
     assert verdicts["disruption.lost"] is Verdict.WORSE
-    assert "of cpu lost to evictions instead of 0 core·h" in point.partition("worse: ")[2]
+    assert price[3].startswith("disrupted: worse, ")
+    assert "of cpu lost to evictions instead of 0 core·h" in price[3]
     assert found.sentence.startswith("Where preempted jobs lose all their progress, keep “calm”")
-    assert ("unless “rough”" in found.sentence) == ("better: " in point)
+    gains = any("better, " in each for each in price)
+    assert ("unless the gains with “rough” are worth their costs" in found.sentence) is gains
+    assert found.weighed == ["rough"] * gains
 
 
 def test_nothing_is_recommended_of_one_run(replayed: Callable[..., harness.Run]) -> None:

@@ -1,4 +1,4 @@
-"""Recommends one of several runs, in a sentence with its condition; or says why it recommends none.
+"""Recommends one of several runs, with its condition and its price; or says why it recommends none.
 
 The recommendation rests on verdicts with evidence: those of twins, and values that are equal. A single replay
 of each run is one draw of a chaotic system, and its differences are no evidence.
@@ -7,6 +7,7 @@ of each run is one draw of a chaotic system, and its differences are no evidence
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness.analysis.comparison.changes import Change, Ground, Row, Verdict
@@ -55,7 +56,7 @@ _AIMS = (
     _Aim("served", SERVED, "work done", "{} of the {resource} asked for served", of_resource=True),
     _Aim("served", "jobs.unfinished", "unfinished jobs", "{} jobs unfinished", counts=True),
     _Aim("served", "jobs.rejected", "rejected jobs", "{} jobs rejected", counts=True),
-    _Aim("waited", WAITS[0], "waits", "95 of 100 jobs starting within {}"),
+    _Aim("waited", WAITS[0], "waits", "95 of 100 jobs start within {}"),
     _Aim("waited", WAITS[1], "delays", "a mean delay of {}"),
     _Aim("shared", SHARES, "shares", "shares {} away from ideal"),
     _Aim("disrupted", LOST, "lost work", "{} of {resource} lost to evictions", of_resource=True),
@@ -67,13 +68,23 @@ class Recommendation(NamedTuple):
 
     Attributes:
         sentence: the answer with its condition; or that there is none, and which command would give one.
-        points: for each run except the baseline, what is better and worse; empty without an answer.
+        prices: for each run except the baseline, its gains and losses: a line for each group of headlines.
+        weighed: those of these runs that are better in something.
         carried: whether there is an answer.
     """
 
     sentence: str
-    points: Sequence[str] = ()
+    prices: Mapping[str, Sequence[str]] = MappingProxyType({})
+    weighed: Sequence[str] = ()
     carried: bool = False
+
+    @property
+    def lines(self) -> list[str]:
+        """The answer, and the prices of the runs that are better in something, as lines of a text."""
+        found = [self.sentence]
+        for name in self.weighed:
+            found += [f"The price of {_quoted(name)}:", *(f"  {price}" for price in self.prices[name])]
+        return found
 
 
 class _Judged(NamedTuple):
@@ -92,26 +103,12 @@ class _Judged(NamedTuple):
 
 
 class _Sides(NamedTuple):
-    """The aims in which a run is better, worse or neither, and the same by groups of headlines."""
+    """Whether a run is better and worse than the baseline in any aim, and its price."""
 
     name: str
-    better: Sequence[str]
-    worse: Sequence[str]
-    neither: Sequence[str]
-    groups: Mapping[str, str]
-
-    @property
-    def told(self) -> str:
-        """The aims in which the run is better, worse and neither, in one line."""
-        words = ("better", "worse", "no difference can be told in")
-        parts = zip(words, self[1:4], strict=True)
-        sides = "; ".join(f"{word}: {_listed(each)}" for word, each in parts if each)
-        return f"{self.name}: {sides}; by group: {self.price}"
-
-    @property
-    def price(self) -> str:
-        """The gains and losses in every group of headlines."""
-        return "; ".join(f"{group}: {what}" for group, what in self.groups.items())
+    better: bool
+    worse: bool
+    price: Sequence[str]
 
 
 def recommendation(comparison: Comparison) -> Recommendation | None:
@@ -192,64 +189,53 @@ def _refused(comparison: Comparison, aims: Sequence[_Judged], others: Sequence[R
 
 
 def _sides(comparison: Comparison, aims: Sequence[_Judged], place: int) -> _Sides:
-    """The aims in which a run is better and worse; with one replay, only equal values come here."""
-    better, worse, neither = [], [], []
+    """The gains and losses of a run; with one replay, only equal values come here."""
     groups: dict[str, list[tuple[str, str]]] = {group: [] for group in GROUPS}
+    verdicts = set()
     for each in aims:
         change = each.row.changes[place - 1] if each.row.changes else None
-        verdict = Verdict.SAME if change is None else change.verdict
-        groups[each.aim.group].append((each.aim.name, _judgement(change, each)))
-        if verdict is Verdict.BETTER:
-            better.append(each.told(place))
-        elif verdict is Verdict.WORSE:
-            worse.append(each.told(place))
-        else:
-            neither.append(each.aim.name)
-    told = {group: _together(each) for group, each in groups.items()}
-    return _Sides(comparison.names[place], better, worse, neither, told)
+        verdicts.add(Verdict.SAME if change is None else change.verdict)
+        groups[each.aim.group].append((each.aim.name, _judgement(change, each, place)))
+    price = [f"{group}: {_together(each)}" for group, each in groups.items()]
+    return _Sides(comparison.names[place], Verdict.BETTER in verdicts, Verdict.WORSE in verdicts, price)
 
 
 def _together(judgements: Sequence[tuple[str, str]]) -> str:
     """The judgement of a group, or of each of its aims by name if these differ."""
     distinct = dict.fromkeys(judgement for _, judgement in judgements)
     if len(distinct) > 1:
-        return ", ".join(f"{name} {judgement}" for name, judgement in judgements)
+        return "; ".join(f"{name} {judgement}" for name, judgement in judgements)
     return next(iter(distinct), "not measured")
 
 
-def _judgement(change: Change | None, judged: _Judged) -> str:
-    """A change as a word, with the range of its size."""
+def _judgement(change: Change | None, judged: _Judged, place: int) -> str:
+    """A change as a word, with the values if there is a verdict, and the range of its size."""
     if change is None or change.verdict is Verdict.SAME:
         return "equal"
     how = within(change, judged.row.measured.unit)
-    word = {Verdict.BETTER: "better", Verdict.WORSE: "worse"}.get(change.verdict, "not shown")
-    return f"{word}, {how}" if how else word
+    if change.verdict not in _DECIDED:
+        return f"not shown, {how}" if how else "not shown"
+    word = "better" if change.verdict is Verdict.BETTER else "worse"
+    return f"{word}, {judged.told(place)}{f' ({how})' if how else ''}"
 
 
 def _answer(comparison: Comparison, sides: Sequence[_Sides], others: Sequence[Row]) -> Recommendation:
     base = _quoted(comparison.names[0])
     marked = [row for row in others if any(of.verdict in _DECIDED for of in row.changes)]
     clear = [each for each in sides if each.better and not each.worse]
-    traded = [each for each in sides if each.better and each.worse]
+    weighed = clear or [each for each in sides if each.better]
+    names = _listed([_quoted(each.name) for each in weighed], last="or") if weighed else ""
     if len(clear) == 1:
-        text = (
-            f"take {_quoted(clear[0].name)}: it has {_listed(clear[0].better)}, "
-            f"and is worse than {base} in nothing judged here"
-        )
+        text = f"take {names}: it is better than {base} in something, and worse in nothing judged here"
         at = comparison.names.index(clear[0].name) - 1
         also = [name_of(row.measured) for row in marked if row.changes[at].verdict is Verdict.WORSE]
         text += f" (the table marks {_listed(also)} as worse, too)" if also else ""
     elif clear:
-        names = _listed([_quoted(each.name) for each in clear], last="or")
         text = (
             f"take {names}: each is better than {base} in something, and worse in nothing judged here; "
             f"--baseline {clear[0].name} compares them with each other"
         )
-    elif len(traded) == 1:
-        gains, costs = _listed(traded[0].better), _listed(traded[0].worse)
-        text = f"keep {base}, unless {_quoted(traded[0].name)} with {gains} is worth {costs}"
-    elif traded:
-        names = _listed([_quoted(each.name) for each in traded], last="or")
+    elif weighed:
         text = f"keep {base}, unless the gains with {names} are worth their costs"
     elif any(each.worse for each in sides):
         text = f"keep {base}: nothing else is better in anything judged here"
@@ -259,9 +245,12 @@ def _answer(comparison: Comparison, sides: Sequence[_Sides], others: Sequence[Ro
     else:
         text = f"no difference is significant: {base} does as well as any other"
     sentence = f"{_conditions(comparison)}{text}."
-    prices = [f" The price of {_quoted(each.name)}: {each.price}." for each in clear or traded]
-    whole = "".join((sentence[0].upper(), sentence[1:], *prices))
-    return Recommendation(whole, [each.told for each in sides], carried=True)
+    return Recommendation(
+        sentence[0].upper() + sentence[1:],
+        {each.name: each.price for each in sides},
+        [each.name for each in weighed],
+        carried=True,
+    )
 
 
 def _conditions(comparison: Comparison) -> str:

@@ -13,7 +13,7 @@ from harness.analysis.comparison.figures import changed, digits_of, name_of, sho
 from harness.analysis.comparison.head_text import head_html, head_lines, head_markdown
 from harness.analysis.comparison.headlines import SHOWN, comes_first
 from harness.analysis.comparison.notes import remarks, stopped
-from harness.analysis.comparison.recommendation import recommendation
+from harness.analysis.comparison.recommendation import Recommendation, recommendation
 from harness.analysis.metrics.unseen import unseen
 from harness.analysis.metrics.utilization import HOURS
 from harness.base.markdown import plain
@@ -106,7 +106,7 @@ def text(
     head = list(head_lines(comparison.head, comparison.head.title))
     if brief:
         answer = recommendation(comparison)
-        head = [*([printable(answer.sentence), ""] if answer else []), *head]
+        head = [*([*map(printable, answer.lines), ""] if answer else []), *head]
         left = len(_selected(comparison, metrics, scope)) - len(shown)
         hidden = 0 if every_note else max(0, len(notes) - _MOST_NOTES)
         more = [
@@ -201,9 +201,17 @@ def markdown(
         ]
         return "\n".join([*head_markdown(comparison.head, comparison.head.title), *table, "", *notes])
     answer = recommendation(comparison)
-    first = [plain(answer.sentence), ""] if answer else []
+    first = [plain(answer.sentence), "", *_prices(answer)] if answer else []
     cut = [f"- {plain(each)}" for each in stopped(comparison)]
     return "\n".join([*first, *table, "", *cut, *head_markdown(comparison.head), *notes[:1]])
+
+
+def _prices(answer: Recommendation) -> Iterator[str]:
+    """The prices of the runs that are better in something, as lists in Markdown."""
+    for name in answer.weighed:
+        yield from (f"The price of {plain(name)}:", "")
+        yield from (f"- {plain(price)}" for price in answer.prices[name])
+        yield ""
 
 
 def html(comparison: Comparison) -> str:

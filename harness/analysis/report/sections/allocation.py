@@ -60,7 +60,8 @@ def blocks(material: Material) -> Iterator[Block]:
         quotas = any(each is not None for lane in material.lanes for each in lane.nominal)
         several = any(len(_distinct(material, lane)) > 1 for lane in material.lanes)
         yield Figure(
-            title=f"{unit.name} held by each {material.holder}" + (", and its nominal quota" if quotas else ""),
+            title=f"{unit.name} held by each {material.holder}"
+            + (", and its nominal quota" if quotas else ""),
             words=_lane_words(material),
             draw=lambda width: _each(material, width),
             keys=material.run_keys,

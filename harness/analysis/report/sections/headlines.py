@@ -64,8 +64,8 @@ def blocks(material: Material) -> Iterator[Block]:
     answer = recommendation(material.comparison)
     if answer is not None:
         yield Text(answer.sentence, lead=True)
-        if answer.points:
-            yield Points(list(answer.points), title=f"Against {material.names[0]}")
+        for name, price in answer.prices.items():
+            yield Points(list(price), title=f"The price of {name}")
     ended = [
         f"{name}: {run.stopped.told()}"
         for name, run in zip(material.names, material.runs, strict=True)
