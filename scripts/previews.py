@@ -87,11 +87,14 @@ def measured(preview: str, value: str, twins: int, folder: Path) -> Row:
             keep="metrics",
         )
         for each in FIGURES:
-            (row,) = run.metrics.filter(metric=each.name, resource=each.resource, scope="all").rows(
-                named=True
-            )
-            found[each.name].append(row["value"] / each.unit)
+            found[each.name].append(value_of(run, each))
     return {name: _mean(values) for name, values in found.items()}
+
+
+def value_of(run: harness.Run, figure: Figure) -> float:
+    """What is measured of all jobs of a run."""
+    (row,) = run.metrics.filter(metric=figure.name, resource=figure.resource, scope="all").rows(named=True)
+    return float(row["value"]) / figure.unit
 
 
 def table(preview: str, rows: Mapping[str, Row]) -> Iterator[str]:
