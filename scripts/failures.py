@@ -3,7 +3,7 @@
     python scripts/failures.py FOLDER [--twins N] [--write]
 
 replays two weeks of Philly with each plugin, with failures and without them, under two loss models, and so
-many twins of each: 23 CPU-minutes for 20 twins. Runs are kept in FOLDER, and not made again. It prints the
+many twins of each: 24 CPU-minutes for 20 twins. Runs are kept in FOLDER, and not made again. It prints the
 tables; `--write` puts them into the page.
 """
 
@@ -71,7 +71,8 @@ def added(found: Costs) -> Iterator[str]:
     work, told = asked(), []
     for loss in LOSSES:
         parts = sorted(fmean(found[plugin, loss, FIGURES[0]]) / work for plugin in PLUGINS)
-        told.append(f"{_text(100 * parts[0])} to {_text(100 * parts[-1])} % of that under `{loss}`")
+        ends = dict.fromkeys(_text(100 * part) for part in (parts[0], parts[-1]))
+        told.append(f"{' to '.join(ends)} % of that under `{loss}`")
     twins = len(next(iter(found.values())))
     sentences = (
         f"These are means over {twins} twins with 95 % intervals. The jobs ask for {work:,.0f} GPU-hours. "
