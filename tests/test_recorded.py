@@ -79,8 +79,8 @@ def test_jobs_start_and_end_as_recorded_whatever_the_duration_says(tmp_path: Pat
     }
     assert run.info["policy"]["record"] is True
     assert list(notes_of(run.info)) == [
-        "1 jobs never started, or the record does not say when: they wait until the end",
-        "1 jobs had not ended when the record was made: they run until the end",
+        "1 job never started, or the record does not say when: they wait until the end",
+        "1 job had not ended when the record was made: they run until the end",
     ]
 
 
@@ -151,9 +151,9 @@ def test_what_contradicts_itself_is_played_as_near_as_can_be_and_counted(tmp_pat
     assert found["j1"][:2] == (6, 6)
     assert found["j2"][:3] == (1, 12, "finished")
     assert list(notes_of(run.info)) == [
-        "1 jobs started before they were submitted: they start when they are submitted",
-        "1 jobs ended before they started: they take no time",
-        "1 jobs have runs that overlap: the later one starts when the earlier one has ended",
+        "1 job started before they were submitted: they start when they are submitted",
+        "1 job ended before they started: they take no time",
+        "1 job had runs that overlap: the later one starts when the earlier one has ended",
     ]
 
 

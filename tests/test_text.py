@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from itertools import pairwise
+from pathlib import Path
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.base.text import aligned, columns, counted, printable, times, told_apart
+from harness.base.text import agreeing, aligned, columns, counted, printable, times, told_apart
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def test_one_of_something_is_in_the_singular() -> None:
@@ -88,3 +95,25 @@ def test_names_of_other_tables_do_not_look_alike_either() -> None:
     first, second = "a-very-long-prefix-1-and-a-very-long-end", "a-very-long-prefix-2-and-a-very-long-end"
     tables = [aligned([["name"], [each]], names={0: [first, second]}, width=20) for each in (first, second)]
     assert tables[0] != tables[1]
+
+
+def test_a_noun_and_its_verb_agree_with_their_count() -> None:
+    """In the present and in the past of `be`."""
+    assert [agreeing(count, "job", "were") for count in (1, 1_200)] == ["1 job was", "1,200 jobs were"]
+    assert [agreeing(count, "task", "depend") for count in (1, 0)] == ["1 task depends", "0 tasks depend"]
+
+
+def test_notes_of_readers_never_count_1_jobs() -> None:
+    """A count before a plural comes from `counted` or `agreeing`; limits, in capitals, are many."""
+    plural = re.compile(r" (jobs|pods|tasks|rows|instances|objects|attempts|events|nodes|columns|cells)\b")
+    found = []
+    for folder in ("plugins/harness_plugins/readers", "harness/readers"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            for text in ast.walk(ast.parse(path.read_text())):
+                parts = text.values if isinstance(text, ast.JoinedStr) else []
+                for value, after in pairwise(parts):
+                    if isinstance(value, ast.FormattedValue) and isinstance(after, ast.Constant):
+                        counts = value.format_spec is not None and not ast.unparse(value.value).isupper()
+                        if counts and plural.match(str(after.value)):
+                            found.append(f"{path.name}:{text.lineno}: {ast.unparse(value.value)}")
+    assert found == []

@@ -23,6 +23,14 @@ def counted(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
+_SINGULAR = {"are": "is", "were": "was", "have": "has", "do": "does"}
+
+
+def agreeing(count: int, what: str, does: str) -> str:
+    """Returns a count with its noun and a verb in the present, or `were`: `1 node is`, `15 nodes are`."""
+    return f"{counted(count, what)} {_SINGULAR.get(does, f'{does}s') if count == 1 else does}"
+
+
 def times(count: int) -> str:
     """Returns how often something happens: `once`, `15 times`."""
     return "once" if count == 1 else f"{count:,} times"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.base.errors import CheckError, InputError
-from harness.base.text import printable
+from harness.base.text import agreeing, printable
 from harness.cli.context import loaded_plugins
 from harness.cli.group import Group
 from harness.cli.screen import fold, tell, terminal_width
@@ -112,7 +112,7 @@ def run(
             submission.write(home / name)
     click.echo(_table(suite, home, plugins, seed, "text"))
     if failed:
-        raise CheckError(f"{failed:,} results are missing, since replays failed")
+        raise CheckError(f"{agreeing(failed, 'result', 'are')} missing, since replays failed")
 
 
 @bench.command(

@@ -140,7 +140,7 @@ def _print_manifests(manifests: Sequence[Mapping[str, Any]], output: Path | None
         put(text)
         return
     write_output(output, text)
-    click.echo(printable(f"{len(manifests):,} manifests written to {output}"))
+    click.echo(printable(f"{counted(len(manifests), 'manifest')} written to {output}"))
 
 
 def _content(cluster: Cluster) -> dict[str, Any]:

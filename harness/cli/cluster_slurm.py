@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from harness.base.text import printable
+from harness.base.text import counted, printable
 from harness.cli.output import spare, write_output
 from harness.cli.screen import put, tell
 
@@ -50,4 +50,4 @@ def from_slurm(nodes: Path, qos: Path | None, assoc: Path | None, output: Path |
         put(text)
         return
     write_output(output, text)
-    click.echo(printable(f"{len(made.manifests):,} manifests written to {output}"))
+    click.echo(printable(f"{counted(len(made.manifests), 'manifest')} written to {output}"))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.base.text import aligned, printable
+from harness.base.text import aligned, counted, printable
 from harness.cli.context import PluginChoice, loaded_plugins
 from harness.cli.screen import fold, terminal_width
 
@@ -113,7 +113,7 @@ def _tables(report: Report) -> str:
         ]
         parts.append(aligned(rows, width=terminal_width()))
         parts += [
-            f"{field} differs in {cases:,} cases; it is reported, not judged (--counters judges it)"
+            f"{field} differs in {counted(cases, 'case')}; it is reported, not judged (--counters judges it)"
             for (owner, field), cases in sorted(report.informative.items())
             if owner == component
         ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.base.errors import CheckError, OptionError
-from harness.base.text import aligned, printable, shortened
+from harness.base.text import aligned, counted, printable, shortened
 from harness.cli.context import loaded_plugins
 from harness.cli.screen import error_width, tell, terminal_width
 from harness.cli.sweep_progress import SweepBar
@@ -177,10 +177,11 @@ def _estimated(made: Sweep) -> str:
 
     missing = len(made.folder.missing(made.items))
     if not missing:
-        return f"{len(made.items):,} items, all there"
+        return f"{counted(len(made.items), 'item')}, all there"
     spent = format_duration(estimated(made) * SECOND)
     return (
-        f"{len(made.items):,} items, {missing:,} to be made: about {spent} of CPU time, from pilots of the "
+        f"{counted(len(made.items), 'item')}, {missing:,} to be made: about {spent} of CPU "
+        "time, from pilots of the "
         f"first {PILOT_JOBS:,} jobs (more where queues grow longer than in these)"
     )
 
@@ -203,7 +204,7 @@ def _check_failures(experiment: Experiment) -> None:
         )
     click.echo(aligned(rows, left=range(1, len(names) + 2), width=error_width()), err=True)
     raise CheckError(
-        f"{failed.height:,} of {experiment.items.height:,} items failed",
+        f"{failed.height:,} of {counted(experiment.items.height, 'item')} failed",
         hint=f"the others are kept; {experiment.root / 'failed'} has all error messages, and sweeping "
         f"again repeats the failed ones",
     )

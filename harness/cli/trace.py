@@ -165,7 +165,7 @@ def lint(
         rows = [asdict(finding) for finding in found]
         click.echo(json.dumps({"schema": "1", "path": str(file), "findings": rows}))
         return
-    count = "1 finding" if len(found) == 1 else f"{len(found)} findings"
+    count = counted(len(found), "finding")
     click.echo(fold(printable(f"{file}: {count}" if found else f"{file}: nothing that would mislead")))
     for finding in found:
         click.echo(fold(printable(f"{finding.check}: {finding.says}")))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.base.errors import InputError, OptionError
+from harness.base.text import counted
 from harness.cli.screen import tell
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def _write(output: Path, pages: Iterable[Page]) -> None:
                 )
     except OSError as error:
         raise InputError(f"{output} cannot be written: {error.strerror or error}") from error
-    tell(f"{samples:,} samples in {count:,} answers fetched")
+    tell(f"{counted(samples, 'sample')} in {counted(count, 'answer')} fetched")
 
 
 def seconds_of(option: str, text: str) -> int:

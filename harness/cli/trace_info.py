@@ -69,7 +69,7 @@ def report(opened: Trace, summary: Summary, width: int | None = None) -> str:
 
 def _about(opened: Trace, summary: Summary) -> list[str]:
     rows = f" in {counted(summary.rows, 'row')}" if summary.rows != summary.jobs else ""
-    queues = "1 queue" if len(summary.tenants) == 1 else f"{len(summary.tenants):,} queues"
+    queues = counted(len(summary.tenants), "queue")
     lines = [
         f"{opened.path}: {counted(summary.jobs, 'job')}{rows}, {summary.gangs:,} of them gangs; {queues}",
         f"submitted from {summary.first} to {summary.last} ({format_duration(summary.span)})",
@@ -120,7 +120,9 @@ def _tenants(summary: Summary, width: int | None) -> str:
             row += [short_amount(name, work / 3600), _percent(work, total[name])]
         rows.append(row)
     more = len(summary.tenants) - _SHOWN
-    return _table(head, rows, width) + (f"\n… and {more:,} more queues (all: --json)" if more > 0 else "")
+    return _table(head, rows, width) + (
+        f"\n… and {counted(more, 'more queue')} (all: --json)" if more > 0 else ""
+    )
 
 
 def _resources(summary: Summary, spread: Sequence[str], width: int | None) -> str:

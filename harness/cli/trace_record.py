@@ -10,7 +10,7 @@ from time import monotonic
 import click
 
 from harness.base.errors import OptionError
-from harness.base.text import printable
+from harness.base.text import counted, printable
 from harness.cli.screen import tell
 
 
@@ -75,7 +75,7 @@ def record(
             names = ", ".join(f"{kind.plural} ({kind.api})" for kind in kinds)
             tell(f"recording {names} of {namespace or 'all namespaces'} into {folder}; ctrl-C ends it")
             record_into(found, kinds, namespace, recorder, every=pause, enough=lambda: monotonic() > end)
-    click.echo(printable(f"{folder}: {recorder.seen:,} versions of objects recorded"))
+    click.echo(printable(f"{folder}: {counted(recorder.seen, 'version')} of objects recorded"))
 
 
 def _seconds(option: str, text: str) -> float:

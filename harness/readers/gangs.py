@@ -7,6 +7,7 @@ from math import isqrt
 import polars as pl
 
 from harness.base.errors import OptionError
+from harness.base.text import counted
 from harness.readers.names import GPU
 
 
@@ -43,7 +44,10 @@ def gpu_notes(per_node: int, gangs: pl.Series) -> tuple[str, ...]:
     """Returns sentences about the assumptions of `gpu_columns`, with the number of gangs that it made."""
     count = int(gangs.sum())
     return (
-        f"a job of more than {per_node} GPUs ({count:,} jobs) is a gang of equal pods of at most {per_node}",
+        (
+            f"a job of more than {per_node} GPUs ({counted(count, 'job')}) is a gang of equal pods of at "
+            f"most {per_node}"
+        ),
         "GPUs of each pod of a gang are the largest such divisor; any other job is one pod",
     )
 

@@ -14,6 +14,7 @@ import polars as pl
 
 from harness.base.errors import Fault, InputError, PluginError, TraceError
 from harness.base.options import resolve
+from harness.base.text import agreeing, counted
 from harness.runs.cache import Lasting
 from harness.runs.questions import foresight
 from harness.trace.homes import homed
@@ -147,10 +148,11 @@ def sentences(found: Sequence[Impossible], total: int) -> Iterator[str]:
     for each in found[:_REASONS]:
         count, named = len(each.jobs), ", ".join(each.jobs[:_NAMED])
         more = f" and {count - _NAMED:,} more" if count > _NAMED else ""
-        yield f"{count:,} of {total:,} jobs can never start ({named}{more}): {each.why}"
+        yield f"{count:,} of {counted(total, 'job')} can never start ({named}{more}): {each.why}"
     if len(found) > _REASONS:
         rest = sum(len(each.jobs) for each in found[_REASONS:])
-        yield f"{rest:,} of {total:,} jobs can never start for {len(found) - _REASONS:,} other reasons"
+        reasons = counted(len(found) - _REASONS, "other reason")
+        yield f"{rest:,} of {counted(total, 'job')} can never start for {reasons}"
 
 
 def without(trace: Trace, jobs: Iterable[str]) -> Trace:
@@ -170,7 +172,10 @@ def without(trace: Trace, jobs: Iterable[str]) -> Trace:
         trace,
         frame=frame,
         left_out={**trace.left_out, reason: len(out)},
-        notes=(*trace.notes, f"--drop-impossible: {len(out):,} jobs that can never start are left out"),
+        notes=(
+            *trace.notes,
+            f"--drop-impossible: {agreeing(len(out), 'job', 'are')} left out, since none can ever start",
+        ),
         calibration={**trace.calibration, "drop_impossible": f"{len(out)} jobs"},
     )
 

@@ -206,7 +206,7 @@ class Plan(Value):
     def changing(self) -> str:
         """A sentence about the changes of the cluster; "" if there are none."""
         told = summary(self.events)
-        return f"events: {told}" if told else ""
+        return f"the cluster changes over time: {told}" if told else ""
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import polars as pl
 
 from harness.base.errors import Fault, TraceError
+from harness.base.text import counted
 from harness.policy.job import ENDLESS, RecordedRun
 from harness.trace.job_rows import ROW
 
@@ -36,7 +37,7 @@ _UNSTARTED = "never started, or the record does not say when: they wait until th
 _UNENDED = "had not ended when the record was made: they run until the end"
 _EARLY = "started before they were submitted: they start when they are submitted"
 _BACKWARDS = "ended before they started: they take no time"
-_OVERLAP = "have runs that overlap: the later one starts when the earlier one has ended"
+_OVERLAP = "had runs that overlap: the later one starts when the earlier one has ended"
 _ORDER = (_UNSTARTED, _UNENDED, _EARLY, _BACKWARDS, _OVERLAP)
 
 
@@ -110,7 +111,7 @@ def record_of(trace: Trace, jobs: pl.DataFrame, submit: pl.Series) -> Record:
         said.update(changed)
     if faults:
         raise TraceError(str(trace.path), faults)
-    return Record(runs, tuple(f"{said[each]:,} jobs {each}" for each in _ORDER if said[each]))
+    return Record(runs, tuple(f"{counted(said[each], 'job')} {each}" for each in _ORDER if said[each]))
 
 
 class _Span(NamedTuple):

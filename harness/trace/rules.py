@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from harness.base.errors import Fault
+from harness.base.text import counted
 from harness.base.units import format_duration
 
 _ROW = re.compile(r"row ([0-9,]+)")
@@ -55,7 +56,9 @@ def breaches(frame: pl.DataFrame, rules: Iterable[Rule], rows: pl.Series | None 
             found.append((row, number, _fault(frame, rule, place, row)))
         if len(places) > _LISTED:
             what = rule.says.replace("{}", rule.about or "")
-            beyond.append(Fault(f"column {rule.column}", f"{len(places) - _LISTED:,} more rows: {what}"))
+            beyond.append(
+                Fault(f"column {rule.column}", f"{counted(len(places) - _LISTED, 'more row')}: {what}")
+            )
     found.sort(key=lambda item: item[:2])
     return [fault for _, _, fault in found] + beyond
 

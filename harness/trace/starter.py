@@ -17,6 +17,7 @@ from typing import Any
 import polars as pl
 
 from harness.base.errors import Fault, InputError, TraceError
+from harness.base.text import counted
 from harness.base.units import INT64_MAX, format_amount, short_number
 from harness.cluster.derive import unit_of, wanted_capacity
 from harness.cluster.kinds.core import HOSTNAME
@@ -208,7 +209,7 @@ def start(
         for queue, share in split_in_units(total, shares, unit_of(resource, total)).items():
             quotas[queue][resource] = share
     by = weights if isinstance(weights, str) else "by the weights given"
-    why.append(f"nominal quotas of {len(queues):,} queues: {by}; what is idle may be borrowed")
+    why.append(f"nominal quotas of {counted(len(queues), 'queue')}: {by}; what is idle may be borrowed")
     size, of_what = 1, "nodes"
     for level, number in (topology or {}).items():
         size *= number

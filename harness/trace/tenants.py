@@ -15,6 +15,7 @@ from harness.base.errors import OptionError
 from harness.base.frozen import Frozen
 from harness.base.names import kubernetes_name
 from harness.base.options import did_you_mean
+from harness.base.text import agreeing
 from harness.base.values import Value, fixed
 from harness.trace.job_rows import has_pod_sets
 from harness.trace.queue_map import Place, read_queue_map
@@ -101,7 +102,7 @@ class Tenants(Value):
                 frame = _mapped(frame, argument, read_queue_map(argument) if there is None else there)
             else:
                 frame = _STEPS[kind](frame, argument)
-        return frame, f"{before:,} queues become {frame['queue'].n_unique():,}"
+        return frame, f"{agreeing(before, 'queue', 'become')} {frame['queue'].n_unique():,}"
 
 
 def _column(frame: pl.DataFrame, name: str) -> pl.DataFrame:

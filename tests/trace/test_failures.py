@@ -179,7 +179,7 @@ def test_the_command_replays_with_failures(tmp_path: Path, capsys: pytest.Captur
         called([*line, "--mttr", "2h", "--failure-shape", "0.7", "--failure-seed", "3", "--shake", "2"]) == 0
     )
     told = capsys.readouterr()
-    assert "events: " in told.err
+    assert "note: the cluster changes over time: " in told.err
     (info,) = (tmp_path / "r").glob("t/none-*/run.json")
     settings = json.loads(info.read_text())["settings"]
     assert settings["calibration"]["failures"] == "mtbf:1d00h mttr:2h00m shape:0.7 seed:3"

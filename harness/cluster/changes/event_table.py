@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from harness.base.errors import ClusterError, Fault
 from harness.base.options import did_you_mean
+from harness.base.text import counted
 from harness.cluster.yaml.fields import shown
 from harness.cluster.yaml.sources import text_of
 
@@ -74,7 +75,7 @@ def read_table(path: Path, faults: list[Fault]) -> list[Row]:
         if len(cells) == len(head):
             rows.append(Row(number, dict.fromkeys(COLUMNS, "") | dict(zip(head, cells, strict=True))))
         else:
-            what = f"has {len(cells)} cells, and the table has {len(head)} columns"
+            what = f"has {counted(len(cells), 'cell')}, and the table has {counted(len(head), 'column')}"
             faults.append(Fault(f"row {number:,}", what))
     return _whole(rows, faults)
 

@@ -9,6 +9,7 @@ from math import floor
 
 from harness.base.errors import InputError
 from harness.base.options import factor_text
+from harness.base.text import agreeing
 from harness.base.units import INT64_MAX
 from harness.cluster.kinds.elastic import ElasticQuota
 from harness.cluster.model import MOST_NODES, UNLIMITED, Cluster, Node, ResourceGroup, ResourceQuota, frozen
@@ -38,7 +39,7 @@ def scaled_cluster(cluster: Cluster, scale: Fraction) -> Cluster:
     nodes = _scaled_nodes(cluster.nodes, scale)
     pods = tuple(pod for pod in cluster.pods if not pod.node or pod.node in nodes)
     lost = len(cluster.pods) - len(pods)
-    warning = (f"{lost:,} pods are left out with the nodes they run on",) if lost else ()
+    warning = (f"{agreeing(lost, 'pod', 'are')} left out with the nodes they run on",) if lost else ()
     unscaled = [
         f"{kind}: --scale-cluster does not change objects of this kind"
         for kind, found in cluster.custom_resources.items()

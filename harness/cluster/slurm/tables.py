@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from harness.base.errors import ClusterError, Fault
+from harness.base.text import counted
 from harness.base.units import INT64_MAX
 from harness.base.values import Value, fixed
 
@@ -82,7 +83,7 @@ def read_table(path: Path, needed: tuple[str, ...], command: str) -> list[Row]:
     for number, line in lines[1:]:
         cells = line.split("|")
         if len(cells) != len(names):
-            what = f"has {len(cells):,} columns instead of {len(names):,}"
+            what = f"has {counted(len(cells), 'column')} instead of {len(names):,}"
             faults.append(Fault(f"line {number:,}", what))
         rows.append(Row(f"line {number:,}", dict(zip(names, cells, strict=False))))
     if faults or not rows:

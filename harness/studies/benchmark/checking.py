@@ -15,6 +15,7 @@ import polars as pl
 
 from harness.base.errors import HarnessError, InputError, told
 from harness.base.tables import schemas
+from harness.base.text import agreeing
 from harness.plugins import Plugins
 from harness.plugins.measurement import Measurement
 from harness.runs.measuring import measure
@@ -139,7 +140,7 @@ def _arrivals(run: Run, plan: Plan) -> Iterator[str]:
     if not wrong.is_empty():
         row: dict[str, Any] = wrong.row(0, named=True)
         name = row["job_id"] or row["job_id_right"]
-        yield f"{wrong.height:,} jobs do not arrive when the task says, first {name}"
+        yield f"{agreeing(wrong.height, 'job', 'do')} not arrive when the task says, first {name}"
 
 
 def _end(run: Run, plan: Plan) -> Iterator[str]:

@@ -51,7 +51,7 @@ def _state(judged: Judged) -> str:
     done = items.filter(state=DONE).height
     seeds = experiment.description["seeds"]
     repeats = f", {counted(judged.seeds, 'seed')} ({seeds['of']} {seeds['by']}) each" if seeds else ""
-    made = f"{done:,} of {items.height:,} items, {len(judged.settings):,} settings{repeats}"
+    made = f"{done:,} of {counted(items.height, 'item')}, {counted(len(judged.settings), 'setting')}{repeats}"
     return "\n".join(filter(None, (f"{experiment.name}: {made}", stopped_text(experiment))))
 
 

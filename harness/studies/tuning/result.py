@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.analysis.comparison.figures import digits_of, name_of, shown
-from harness.base.text import aligned
+from harness.base.text import aligned, counted
 from harness.plugins.measurement import Measurement
 from harness.studies.experiments.experiment import Experiment
 from harness.studies.experiments.objectives import Judged, value_text
@@ -60,7 +60,7 @@ def text(found: Tuned, width: int | None = None) -> str:
     failed = sum(each.found is None for each in found.trials) - pruned
     barred = sum(each.found is not None and not each.found.allowed for each in found.trials)
     ended = f", {pruned:,} pruned" if found.parts else ""
-    count = f"{len(found.trials):,} trials{ended}, {failed:,} failed, {barred:,} beyond a constraint"
+    count = f"{counted(len(found.trials), 'trial')}{ended}, {failed:,} failed, {barred:,} beyond a constraint"
     if found.winner is None:
         return f"{count}\nnothing is better than the present configuration, which stays"
     changed = [

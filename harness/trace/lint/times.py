@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from harness.base.text import agreeing
 from harness.base.units import DAY, HOUR, SECOND, format_duration
 from harness.trace.level import SUBMIT
 from harness.trace.lint.finding import Finding, Material, counted, percent
@@ -82,7 +83,7 @@ def check_clock(material: Material) -> Iterator[Finding]:
     if back:
         yield Finding(
             "unsorted",
-            f"{back:,} rows are submitted before the row above them",
+            f"{agreeing(back, 'row', 'are')} submitted before the row above them",
             "jobs arrive by submit_time, those of one instant in the order of rows; check that this "
             "order is meaningful",
         )

@@ -14,6 +14,7 @@ import polars as pl
 
 from harness import Reading
 from harness.base.errors import OptionError
+from harness.base.text import agreeing
 from harness.base.units import format_duration
 from harness.readers.cells import choice, seconds, text, whole
 from harness.readers.delimited import open_table
@@ -67,7 +68,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
         f"times are in units of {format_duration(unit)}; the files do not say so, Chronus' code does",
         "the queue is the virtual cluster; the authors made all of them about equally large",
         *gpu_notes(per_node, frame["gang"]),
-        *((f"{without:,} jobs have no GPU and ask for nothing",) if without else ()),
+        *((f"{agreeing(without, 'job', 'have')} no GPU and no request",) if without else ()),
         priority_note("job_type", BANDS, options["priority"]),
         "deadlines (expect_time_list) are kept, and no policy sees them",
     )

@@ -13,6 +13,7 @@ import polars as pl
 
 from harness import Reading
 from harness.base.errors import OptionError
+from harness.base.text import counted
 from harness.readers.cells import amount, seconds, text, whole
 from harness.readers.delimited import open_table
 from harness.readers.names import GPU
@@ -83,8 +84,8 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     after = int(kept["deletion_time"].is_null().sum())
     notes = (
         "every instance of a service is a job of one pod",
-        f"{before:,} instances existed before the trace and arrive at 0",
-        *((f"{after:,} instances outlived the trace and end with it",) if after else ()),
+        f"{counted(before, 'instance')} existed before the trace: they arrive at 0",
+        *((f"{counted(after, 'instance')} outlived the trace: they end with it",) if after else ()),
         "an instance runs from scheduled_time to deletion_time",
         "the cap max_instance_per_node is kept, and not modelled",
         "disk and RDMA are requested as ephemeral-storage and alibabacloud.com/rdma-percent"

@@ -15,6 +15,7 @@ import polars as pl
 
 from harness import Reading
 from harness.base.errors import Fault, OptionError
+from harness.base.text import agreeing, counted
 from harness.base.units import INT64_MAX
 from harness.models.manifests import shown
 from harness.readers.source import also_read, json_lines, stop_at_many, trace_error
@@ -267,10 +268,12 @@ def _notes(jobs: list[_Collection], options: Mapping[str, Any], strangers: int) 
         "its instances are pods that need not run together; each requests what it requested last",
         f"the largest machine is taken to have {options['cores']:g} cores and {options['memory']:,} bytes",
         f"the queue is the {options['tenant']}; priorities are Borg's",
-        f"{evicted:,} jobs had instances evicted, in the column evictions",
+        f"{counted(evicted, 'job')} had instances evicted, in the column evictions",
     ]
     if inside:
-        notes.append(f"{inside:,} jobs ran inside alloc sets and ask for their resources themselves")
+        notes.append(f"{counted(inside, 'job')} ran inside alloc sets: they ask for resources themselves")
     if strangers:
-        notes.append(f"{strangers:,} instance events belong to collections that are not in the file")
+        notes.append(
+            f"{agreeing(strangers, 'instance event', 'belong')} to collections that are not in the file"
+        )
     return tuple(notes)

@@ -15,6 +15,7 @@ from typing import Any
 
 from harness import Reading
 from harness.base.errors import Fault, TraceError
+from harness.base.text import agreeing, counted
 from harness.base.units import format_duration
 from harness.models.manifests import Document, Fields, read_documents, read_time, unpacked
 from harness.readers.recordings import GAP, STANDING, is_recording, read_rows
@@ -249,20 +250,24 @@ def _notes(
 ) -> tuple[str, ...]:
     which = "the number that the cluster resolved" if options["priority"] == "number" else "the class's name"
     evicted = sum(bool(job.evictions or job.past) for job in jobs)
-    how = "; ".join(f"{word} ({begins[word]:,} jobs)" for word in BEST_FIRST if begins.get(word))
+    how = "; ".join(f"{word} ({counted(begins[word], 'job')})" for word in BEST_FIRST if begins.get(word))
     before = "and as long as it ran before that" if options["attempts"] == "total" else "and not before that"
     watched = any(life.watched for life in lives)
     kept = sum(life.deleted for life in lives)
     if watched:
         missing = (
-            f"{kept:,} objects were deleted while they were watched, and count in their last state; "
+            f"{agreeing(kept, 'object', 'were')} deleted while they were watched, and count "
+            "in their last state; "
             "objects from before the watch are missing"
         )
     else:
         missing = "the list lacks objects that the cluster had already deleted; their number is unknown"
     return (
         missing,
-        f"a job runs from when its pods last ran to its end, {before} ({evicted:,} jobs had been evicted)",
+        (
+            f"a job runs from when its pods last ran to its end, {before} "
+            f"({counted(evicted, 'job')} had been evicted)"
+        ),
         f"its pods are taken to run since {how}",
         f"the queue is the LocalQueue (the label {QUEUE_LABEL}), else the namespace",
         f"priority is {which}",

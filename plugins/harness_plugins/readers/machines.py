@@ -15,6 +15,7 @@ from typing import IO, Any
 import click
 
 from harness.base.errors import Fault, HarnessError, OptionError, TraceError
+from harness.base.text import counted
 from harness.base.units import format_amount
 from harness.models.manifests import dump_yaml, node_pool_manifest
 from harness.readers.cells import amount, number, text, whole
@@ -109,7 +110,7 @@ def node_manifests(path: Path, *, gpu: str = "milli", keep: int | None = None) -
     places = [place for place, machine in enumerate(machines) for _ in range(machine.nodes)]
     if keep is not None:
         if not 1 <= keep <= len(places):
-            raise OptionError(f"{keep:,} nodes cannot be kept: {path} has {len(places):,}")
+            raise OptionError(f"{counted(keep, 'node')} cannot be kept: {path} has {len(places):,}")
         places = [places[number * len(places) // keep] for number in range(keep)]
     return [machines[place].manifest(count) for place, count in sorted(Counter(places).items())]
 

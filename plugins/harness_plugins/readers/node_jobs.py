@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from harness import Reading
+from harness.base.text import counted
 from harness.readers.cells import Field, amount, seconds, text, whole
 from harness.readers.delimited import open_table
 from harness.readers.gangs import pods_of
@@ -90,9 +91,8 @@ def _read(
         *([pl.col("mem_per_pod_GB").alias("request.memory")] if "mem_per_pod_GB" in jobs.columns else []),
     ).hstack(pods)
     differs = (jobs.select(run).to_series().dt.total_microseconds() - jobs["duration"]).abs() > _SECOND
-    said = (
-        f"a job runs from start_time to end_time; for {int(differs.sum()):,} jobs the column duration differs"
-    )
+    other = counted(int(differs.sum()), "job")
+    said = f"a job runs from start_time to end_time; for {other} the column duration differs"
     return Reading(frame, rows.height, left_out, (said, *_split_notes(jobs, pods), *notes), metadata)
 
 
@@ -122,9 +122,10 @@ def _pods(jobs: pl.DataFrame, gpus_per_node: int) -> pl.DataFrame:
 def _split_notes(jobs: pl.DataFrame, pods: pl.DataFrame) -> tuple[str, ...]:
     uneven = int((pods["pods"] != jobs["node_num"].fill_null(1).clip(lower_bound=1)).sum())
     gangs = int(pods["gang"].sum())
-    notes = [f"a job of several nodes ({gangs:,} jobs) is a gang of equal pods, one on each"]
+    notes = [f"a job of several nodes ({counted(gangs, 'job')}) is a gang of equal pods, one on each"]
     if uneven:
         notes.append(
-            f"{uneven:,} jobs cannot divide their GPUs evenly among nodes, and become gangs of smaller pods"
+            f"{counted(uneven, 'job')} cannot divide their GPUs evenly among nodes: "
+            "they become gangs of smaller pods"
         )
     return tuple(notes)

@@ -16,6 +16,7 @@ import polars as pl
 
 from harness import Reading
 from harness.base.errors import OptionError
+from harness.base.text import counted
 from harness.base.units import HOUR, LONGEST, format_duration
 from harness.readers.cells import amount, seconds, text, whole
 from harness.readers.delimited import open_table
@@ -64,7 +65,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     if options["fill"]:
         pods = _filled(pods, options["fill"], Random(options["seed"]).random)  # noqa: S311 no secret
     if options["rate"] and pods.height * HOUR / LONGEST > options["rate"]:
-        what = f"option rate: {pods.height:,} pods would arrive over more than a hundred years"
+        what = f"option rate: {counted(pods.height, 'pod')} would arrive over more than a hundred years"
         raise OptionError(what)
     read_rows = pods.height
     left_out: dict[str, int] = {}

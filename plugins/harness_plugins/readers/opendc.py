@@ -10,6 +10,7 @@ import polars as pl
 
 from harness import Reading
 from harness.base.errors import Fault, TraceError
+from harness.base.text import agreeing
 from harness.base.units import INT64_MAX
 from harness.readers.schema import Rule, breaches, leave_out
 from harness_plugins.readers.parquet import read_frame
@@ -96,7 +97,7 @@ def _dependent(rows: pl.DataFrame, column: str) -> list[str]:
         return []
     count = int((rows[column].list.len().fill_null(0) > 0).sum())
     when = "they arrive when they were submitted, whether or not those have ended"
-    return [f"{count:,} tasks depend on others ({column}); {when}"] if count else []
+    return [f"{agreeing(count, 'task', 'depend')} on others ({column}); {when}"] if count else []
 
 
 def _checked(

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from harness import Reading
 from harness.base.errors import Fault, TraceError
+from harness.base.text import counted
 from harness.readers.schema import CONVENTIONS_KEY, LEFT_OUT_KEY, VERSION, VERSION_KEY, column_of
 from harness_plugins.readers.parquet_source import parquet_source
 from harness_plugins.readers.parquet_types import held_as
@@ -86,7 +87,7 @@ def _check_rows(path: Path, rows: int) -> None:
     """Refuses a file that unpacks to far more rows than it can have jobs, and would fill the memory."""
     size = path.stat().st_size
     if rows > max(_FREELY, _MOST_IN_A_BYTE * size):
-        what = f"says that it holds {rows:,} rows in {size:,} bytes, too few for jobs with names"
+        what = f"says that it holds {counted(rows, 'row')} in {size:,} bytes, too few for jobs with names"
         raise TraceError(str(path), [Fault("", what)])
 
 

@@ -16,6 +16,7 @@ import polars as pl
 
 from harness import Reading
 from harness.base.errors import Fault, TraceError
+from harness.base.text import agreeing, times
 from harness.base.units import SECOND
 from harness.models.manifests import Fields
 from harness.readers.gangs import gpu_columns, gpu_notes
@@ -152,8 +153,11 @@ def _notes(jobs: list[_Job], *, total: bool) -> tuple[str, ...]:
     unknown = sum(not (attempt.start and attempt.end) for job in jobs for attempt in job.attempts)
     runs = "all its attempts took together" if total else "its last attempt took"
     notes = [
-        f"a job runs for as long as {runs}; {restarted:,} jobs were restarted, {restarts:,} times in all"
+        (
+            f"a job runs for as long as {runs}; "
+            f"{agreeing(restarted, 'job', 'were')} restarted, {times(restarts)} in all"
+        )
     ]
     if unknown:
-        notes.append(f"{unknown:,} attempts without a start or an end do not count")
+        notes.append(f"{agreeing(unknown, 'attempt', 'have')} no start or no end and are not counted")
     return tuple(notes)

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from harness import Reading
+from harness.base.text import agreeing, counted
 from harness.base.units import SECOND
 from harness.readers.schema import leave_out
 from harness_plugins.readers.swf_layout import layout_of, recorded_hosts
@@ -147,7 +148,8 @@ def _notes(jobs: pl.DataFrame, options: Mapping[str, Any], overran: int) -> tupl
         return int(jobs.select(which.sum()).item())
 
     def where(number: int, text: str) -> str:
-        return f"; {number:,} jobs {text}" if number else ""
+        does, _, rest = text.partition(" ")
+        return f"; {agreeing(number, 'job', does)} {rest}" if number else ""
 
     ends = "end at the requested time" if options["cut_at_request"] else "keep their recorded run time"
     unknown = count(pl.col("run") < 0)
@@ -157,9 +159,11 @@ def _notes(jobs: pl.DataFrame, options: Mapping[str, Any], overran: int) -> tupl
     notes = (
         f"processors are those {wanted}"
         + where(count(pl.col(wanted) <= 0), f"lack them and have those {other}"),
-        f"{overran:,} jobs ran longer than they requested and {ends}" if overran else "",
-        f"{unknown:,} jobs without a run time run for 0 seconds" if unknown else "",
-        f"{cancelled:,} jobs that were cancelled are replayed like any other" if cancelled else "",
+        f"{counted(overran, 'job')} ran longer than they requested and {ends}" if overran else "",
+        f"{agreeing(unknown, 'job', 'have')} no run time: 0 seconds are taken" if unknown else "",
+        f"{agreeing(cancelled, 'job', 'were')} cancelled: they are replayed like any other"
+        if cancelled
+        else "",
         "no job of the log waited: its submit times may be start times" if never_waited else "",
         f"the queue is the log's {tenant}" + where(nameless, "have none and are in queue 'default'"),
     )

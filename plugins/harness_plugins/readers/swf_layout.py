@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 
 from harness.base.errors import OptionError
+from harness.base.text import agreeing, counted
 from harness.readers.gangs import pods_of
 from harness.readers.names import MACHINE, label_maps
 from harness.readers.source import also_read
@@ -63,8 +64,9 @@ def layout_of(records: pl.DataFrame, options: Mapping[str, Any]) -> Layout:
     else:
         pods = pods_of(processors, per_node, "processors_per_node")
         each, columns = pods["each"], [pods["pods"], pods["gang"]]
+        gangs = int(pods["gang"].sum())
         note = (
-            f"a job of more than {per_node} processors ({int(pods['gang'].sum()):,} jobs) is a gang of equal "
+            f"a job of more than {per_node} processors ({counted(gangs, 'job')}) is a gang of equal "
             f"pods of at most {per_node}, as many as the largest such divisor allows"
         )
     amounts, memory = _amounts(records["requested_memory"], each, options, per_processor=True)
@@ -100,7 +102,7 @@ def _amounts(
     memory = pl.select(amount.alias("request.memory")).to_series()
     of = "KiB a processor" if per_processor else "bytes (taken to be per node; the log does not say so)"
     silent = int((~known).sum())
-    missing = f"; {silent:,} jobs do not give it and request none" if silent else ""
+    missing = f"; {agreeing(silent, 'job', 'do')} not give it: they request none" if silent else ""
     return [cpu, memory], f"memory is what was requested, in {of}{missing}"
 
 
@@ -142,8 +144,13 @@ def _by_request(records: pl.DataFrame, options: Mapping[str, Any]) -> Layout:
         columns.append(label_maps("node_selector", selectors))
     gangs = layout.group_by("job").agg(pl.col("pods").cast(pl.Int64).sum()).filter(pl.col("pods") > 1).height
     notes = (
-        f"a job has the pods that it requested, nodes x ppn of column 21 ({gangs:,} jobs are gangs)",
-        f"{other:,} jobs requested another number of processors there and are one pod" if other else "",
+        (
+            f"a job has the pods that it requested, nodes x ppn of column 21 "
+            f"({agreeing(gangs, 'job', 'are')} gangs)"
+        ),
+        f"{counted(other, 'job')} requested another number of processors there: they are one pod"
+        if other
+        else "",
         _selected(labels, selectors),
         memory,
     )
@@ -177,8 +184,8 @@ def _selected(labels: Mapping[str, str], selectors: Sequence[object]) -> str:
     count = sum(map(bool, selectors))
     known = ", ".join(labels)
     return (
-        f"the properties {known} are a node selector, {MACHINE} ({count:,} pod sets); the log does not say "
-        "which nodes have the other ones, so that they are ignored"
+        f"the properties {known} are a node selector, {MACHINE} ({counted(count, 'pod set')}); the log does "
+        "not say which nodes have the other ones, so that they are ignored"
     )
 
 

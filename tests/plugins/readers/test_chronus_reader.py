@@ -48,7 +48,7 @@ def test_queues_gangs_and_jobs_without_gpus(read_text: Callable) -> None:
         ("vc_b", 6, 2, True),
         ("vc_a", 0, 1, False),
     ]
-    assert "1 jobs have no GPU and ask for nothing" in trace.notes
+    assert "1 job has no GPU and no request" in trace.notes
 
 
 def test_malformed_lines_are_all_named(faults_of_text: Callable) -> None:

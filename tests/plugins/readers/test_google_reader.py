@@ -135,7 +135,7 @@ def test_collections_that_are_no_jobs_are_left_out_and_counted(read: Callable[..
         "no request of an instance is recorded": 1,
     }
     assert trace.rows_read == 7
-    assert "1 instance events belong to collections that are not in the file" in trace.notes
+    assert "1 instance event belongs to collections that are not in the file" in trace.notes
 
 
 def test_faults_name_the_lines(faults_of_text: Callable) -> None:

@@ -183,7 +183,7 @@ def test_a_workload_runs_since_its_pods_do(
     trace = read(*objects)
     assert trace.frame["recorded_start"][0] == datetime(2025, 3, 1, 10, minute, tzinfo=UTC)
     assert trace.frame["duration"][0] == timedelta(minutes=50 - minute)
-    assert f"its pods are taken to run since {how} (1 jobs)" in trace.notes
+    assert f"its pods are taken to run since {how} (1 job)" in trace.notes
 
 
 def test_a_job_set_runs_since_the_pods_of_its_jobs_do(read: Callable[..., Trace]) -> None:
@@ -227,7 +227,7 @@ def test_evictions_of_a_workload_are_counted(read: Callable[..., Trace]) -> None
     trace = read(evicted, job())
     assert trace.frame["evictions"].to_list() == [4, 4, None]
     assert trace.frame["duration"][0] == timedelta(hours=1, seconds=30)
-    assert any("(1 jobs had been evicted)" in note for note in trace.notes)
+    assert any("(1 job had been evicted)" in note for note in trace.notes)
     assert read(evicted, attempts="total").frame["duration"][0] == timedelta(hours=1, minutes=10, seconds=30)
     status = evicted["status"]
     status["accumulatedPastExexcutionTimeSeconds"] = status.pop("accumulatedPastExecutionTimeSeconds")

@@ -89,7 +89,7 @@ def test_a_pod_that_was_deleted_while_it_ran_ends_when_that_was_asked(read: Call
     gone = job_alone(RUNNING, "DELETED", 2, deletionTimestamp="2026-03-01T10:05:00Z")
     trace = read([job_alone(RUNNING), gone])
     assert told(trace.frame)[0].runs == ((60, 300, ""),)
-    assert trace.notes[0].startswith("1 objects were deleted while they were watched")
+    assert trace.notes[0].startswith("1 object was deleted while they were watched")
 
 
 def test_a_pod_that_failed_did_not_run_until_it_was_deleted(

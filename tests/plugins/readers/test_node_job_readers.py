@@ -38,7 +38,7 @@ def test_a_job_of_helios_is_a_pod_on_each_of_its_nodes(read_text: Callable) -> N
         ("1425513", "vcpDC", 2, 5, 3_500, True),
     ]
     assert trace.left_out == {"never started (no start_time)": 1, "not ended (no end_time)": 1}
-    assert any(note.startswith("1 jobs cannot divide their GPUs evenly among nodes") for note in trace.notes)
+    assert any(note.startswith("1 job cannot divide their GPUs evenly among nodes") for note in trace.notes)
     assert trace.frame["submit_time"][0] == datetime(2020, 6, 9, 18, 41, 1)
     assert trace.frame["duration"].dt.total_seconds().to_list() == [36_848, 246, 10]
     assert read_text(HELIOS, tenant="user").frame["queue"].to_list() == ["uXBbc", "uVMrF", "uzqls"]
@@ -61,7 +61,7 @@ def test_kalos_runs_from_start_to_end_and_says_memory(read_text: Callable) -> No
     assert job["duration"] == timedelta(seconds=8)
     assert (job["pods"], job["request.nvidia.com/gpu"], job["request.cpu"]) == (8, 8, 120_000)
     assert job["request.memory"] == 1000 * 2**30
-    assert trace.notes[0].endswith("for 1 jobs the column duration differs")
+    assert trace.notes[0].endswith("for 1 job the column duration differs")
 
 
 def test_faults_name_the_line_and_the_column(faults_of_text: Callable) -> None:

@@ -48,7 +48,7 @@ def test_a_restarted_job_runs_as_long_as_all_its_attempts(read_text: Callable) -
     assert row["submit_time"] == datetime(2017, 10, 7, 1, 11, 39)
     assert row["recorded_start"] == datetime(2017, 10, 7, 1, 12, 9)
     assert row["recorded_end"] == datetime(2017, 10, 7, 3, 13, 30)
-    assert any("1 jobs were restarted, 1 times in all" in note for note in trace.notes)
+    assert any("1 job was restarted, once in all" in note for note in trace.notes)
     assert read_text(text, attempts="last").frame["duration"][0] == timedelta(hours=2)
 
 
@@ -76,7 +76,7 @@ def test_jobs_without_a_known_run_are_left_out_and_counted(read_text: Callable) 
         "submit time unknown": 1,
         "an attempt ended before it started": 1,
     }
-    assert "1 attempts without a start or an end do not count" in trace.notes
+    assert "1 attempt has no start or no end and are not counted" in trace.notes
     assert trace.rows_read == trace.frame.height + sum(trace.left_out.values())
 
 

@@ -116,8 +116,8 @@ def test_queues_are_those_of_the_labels(opened: Callable[..., Trace]) -> None:
         "pods that lived less than 5 s may be in no sample",
         "3 Jobs have no pod in the answers",
         "8 pods were gone before an end was scraped: they end with their last sample, which is within 5 s",
-        "nothing was scraped for more than two intervals 1 times, at most 23.424 s",
-        "4 pods have no series of requests and ask for nothing",
+        "nothing was scraped for more than two intervals once, at most 23.424 s",
+        "4 pods have no series of requests: they ask for nothing",
         "with _ for other characters: nvidia_com_mig_1g_5gb",
     ],
 )
@@ -203,7 +203,7 @@ def test_a_final_phase_is_an_end_where_no_completion_is(read_text: Read, until: 
     row = only(trace)
     assert (row["duration"].total_seconds(), row["recorded_state"]) == (30, "Failed")
     assert any(
-        note.startswith("1 pods ended without a completion time")
+        note.startswith("1 pod ended without a completion time")
         and note.endswith("the first sample of their final phase, at most 5 s too late")
         for note in trace.notes
     )

@@ -209,10 +209,10 @@ def test_steps_are_never_jobs(opened: Callable[..., Trace]) -> None:
             "by_job_ids_epoch.txt.gz",
             "9 jobs were preempted (recorded_preemptions); 2 of them have no later row",
         ),
-        ("by_job_ids_epoch.txt.gz", "1 jobs were resized while they ran"),
+        ("by_job_ids_epoch.txt.gz", "1 job was resized while they ran"),
         ("by_job_ids_epoch.txt.gz", "2 jobs were suspended: they run without that"),
         ("by_job_ids_epoch.txt.gz", "3 jobs are heterogeneous"),
-        ("by_job_ids_epoch.txt.gz", "1 jobs lost a node: the end of that run is when the controller gave up"),
+        ("by_job_ids_epoch.txt.gz", "1 job has lost a node: the end of that run is when the controller gave"),
         (
             "by_job_ids_epoch.txt.gz",
             "10 jobs did not end by themselves (CANCELLED 5, TIMEOUT 3, PREEMPTED 2)",
@@ -435,7 +435,7 @@ def test_a_number_that_is_given_again_is_another_job(read_text: Read) -> None:
     assert late.frame["job_id"].to_list() == ["7", "7#2"]
     lost = read_text(requeued("CANCELLED"))
     assert lost.frame["job_id"].to_list() == ["7", "7#2"]
-    assert any("1 jobs have a number that another job had before" in note for note in lost.notes)
+    assert any("1 job has a number that another job had before" in note for note in lost.notes)
 
 
 @pytest.mark.parametrize(
@@ -453,7 +453,7 @@ def test_a_job_without_an_end_does_not_take_in_the_next_one_of_its_number(
     assert (row["job_id"], row["recorded_start"].timestamp(), row["recorded_restarts"]) == ("7#2", 9000100, 0)
     assert row["submit_time"].timestamp() == 9000000
     assert sum(trace.left_out.values()) == 1
-    assert any("1 jobs have a number that another job had before" in note for note in trace.notes)
+    assert any("1 job has a number that another job had before" in note for note in trace.notes)
 
 
 def test_a_job_that_ran_in_one_dump_goes_on_in_the_next(read_text: Read) -> None:
@@ -602,7 +602,7 @@ def test_jobs_that_still_run_can_be_kept(read_text: Read, option: str, seconds: 
     trace = read_text(text, unfinished=option)
     assert only(trace)["duration"].total_seconds() == seconds
     assert "recorded_end" not in trace.frame.columns
-    assert any("1 jobs had not ended when sacct was asked" in note for note in trace.notes)
+    assert any("1 job was not over when sacct was asked" in note for note in trace.notes)
 
 
 def test_jobs_of_several_clusters_are_named_with_theirs(read_text: Read) -> None:

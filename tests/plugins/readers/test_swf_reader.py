@@ -147,7 +147,7 @@ def test_processors_are_those_requested_else_those_allocated(tmp_path: Path) -> 
     assert requested.frame["request.cpu"].to_list() == [8000, 4000, 2000, 4000]
     assert allocated.frame["request.cpu"].to_list() == [4000, 4000, 2000, 4000]
     assert "processors are those requested; 2 jobs lack them and have those allocated" in requested.notes
-    assert "processors are those allocated; 1 jobs lack them and have those requested" in allocated.notes
+    assert "processors are those allocated; 1 job lacks them and have those requested" in allocated.notes
 
 
 def test_jobs_without_processors_are_left_out(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_jobs_can_end_at_the_time_they_requested(tmp_path: Path) -> None:
     assert read(tmp_path, text).frame["duration"].dt.total_seconds().to_list() == [300, 300, 100]
     cut = read(tmp_path, text, cut_at_request="true")
     assert cut.frame["duration"].dt.total_seconds().to_list() == [200, 300, 100]
-    assert "1 jobs ran longer than they requested and end at the requested time" in cut.notes
+    assert "1 job ran longer than they requested and end at the requested time" in cut.notes
     assert cut.frame["recorded_end"].to_list() == read(tmp_path, text).frame["recorded_end"].to_list()
 
 
@@ -188,7 +188,7 @@ def test_cancelled_jobs_are_kept_or_dropped(tmp_path: Path) -> None:
     text = log({"status": 5}, {"status": 0})
     kept = read(tmp_path, text)
     assert (kept.frame.height, dict(kept.left_out)) == (2, {})
-    assert "1 jobs that were cancelled are replayed like any other" in kept.notes
+    assert "1 job was cancelled: they are replayed like any other" in kept.notes
     assert read(tmp_path, text, cancelled="drop").left_out == {"cancelled (status 5)": 1}
 
 
@@ -206,7 +206,7 @@ def test_jobs_without_a_run_time_are_left_out_or_take_no_time(tmp_path: Path) ->
     zero = read(tmp_path, text, unknown_run="zero")
     assert zero.frame["duration"].dt.total_seconds().to_list() == [0, 100]
     assert zero.frame["recorded_end"].null_count() == 1
-    assert "1 jobs without a run time run for 0 seconds" in zero.notes
+    assert "1 job has no run time: 0 seconds are taken" in zero.notes
 
 
 def test_a_row_is_left_out_for_one_reason(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_memory_is_what_each_processor_requested(tmp_path: Path) -> None:
     opened = read(tmp_path, text)
     assert opened.frame["request.memory"].to_list() == [30 * 1024, None]
     assert (
-        "memory is what was requested, in KiB a processor; 1 jobs do not give it and request none"
+        "memory is what was requested, in KiB a processor; 1 job does not give it: they request none"
         in opened.notes
     )
     ignored = read(tmp_path, text, memory="ignore")

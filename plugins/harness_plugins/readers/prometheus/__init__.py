@@ -17,6 +17,7 @@ import polars as pl
 
 from harness import Reading
 from harness.base.errors import Fault, OptionError, TraceError
+from harness.base.text import agreeing, counted, times
 from harness.base.units import SECOND
 from harness.readers.schema import REQUEST
 from harness.readers.source import also_read
@@ -219,26 +220,32 @@ def _notes(
     yield f"each pod is a job of its own; samples are {seconds} apart"
     if options["arrival"] == "job":
         with_job = sum(job.owner is not None and job.submit == job.owner.created for job in jobs)
-        yield f"{with_job:,} pods, the first of their Jobs, arrive when those were made; others when made"
+        yield (
+            f"{counted(with_job, 'pod')}, the first of their Jobs, arrive when those were "
+            "made; others when made"
+        )
     yield f"pods that lived less than {seconds} may be in no sample; their number is unknown"
     without = {(pod.namespace, pod.owner) for pod in pods}
     unseen = sum(key not in without for key in owners)
     if unseen:
         yield (
-            f"{unseen:,} Jobs have no pod in the answers: their pods lived between two samples, or "
+            f"{agreeing(unseen, 'Job', 'have')} no pod in the answers: their pods lived "
+            "between two samples, or "
             "never existed"
         )
     by_phase = [job for job in jobs if job.late]
     if by_phase:
         most = max(job.late for job in by_phase)
         yield (
-            f"{len(by_phase):,} pods ended without a completion time, as when they are evicted: they end "
+            f"{counted(len(by_phase), 'pod')} ended without a completion time, as when they "
+            "are evicted: they end "
             f"with the first sample of their final phase, at most {most / SECOND:g} s too late"
         )
     guessed = [job for job in jobs if job.gone]
     if guessed:
         yield (
-            f"{len(guessed):,} pods were gone before an end was scraped: they end with their last sample, "
+            f"{agreeing(len(guessed), 'pod', 'were')} gone before an end was scraped: they "
+            "end with their last sample, "
             f"which is within {seconds} of it"
         )
     spans = list(silences(samples, interval))
@@ -246,14 +253,15 @@ def _notes(
         within = sum(any(job.end == begin for begin, _ in spans) for job in guessed)
         longest = max(later - earlier for earlier, later in spans)
         yield (
-            f"nothing was scraped for more than two intervals {len(spans):,} times, at most "
-            f"{longest / SECOND:g} s; {within:,} pods were gone after one, and end as much too early at most"
+            f"nothing was scraped for more than two intervals {times(len(spans))}, at most "
+            f"{longest / SECOND:g} s; {agreeing(within, 'pod', 'were')} gone after one: they end as much "
+            "too early at most"
         )
     if interval >= _COARSE:
         yield "samples this far apart lose pods: ask query for METRIC[1h], once an hour, not query_range"
     nothing = sum(not job.pod.requests and not job.pod.init for job in jobs)
     if nothing:
-        yield f"{nothing:,} pods have no series of requests and ask for nothing"
+        yield f"{agreeing(nothing, 'pod', 'have')} no series of requests: they ask for nothing"
     for metric, says in _WANTED.items():
         if metric not in samples.series:
             yield f"there is no {metric}: {says}"
@@ -262,6 +270,6 @@ def _notes(
         yield f"resources keep their names of Prometheus, with _ for other characters: {', '.join(odd)[:200]}"
     nameless = sum(not pod.uid for pod in pods)
     if nameless:
-        yield f"{nameless:,} pods have no label uid: several pods with one name count as one"
+        yield f"{agreeing(nameless, 'pod', 'have')} no label uid: several pods with one name count as one"
     for what, count in sorted(samples.ignored.items()):
         yield f"not read: {count:,} {what}"

@@ -9,6 +9,7 @@ from itertools import combinations_with_replacement, islice
 from pathlib import Path
 
 from harness.base.errors import Fault, TraceError
+from harness.base.text import counted
 from harness.readers.source import contents, lines_of, shown, stop_at_many
 
 COMMAND = (
@@ -151,7 +152,7 @@ class _Splitter:
 
     def _torn(self, waiting: Sequence[tuple[int, str]]) -> None:
         for number, text in waiting:
-            what = f"has {self._width(text):,} columns instead of {len(self.names):,}"
+            what = f"has {counted(self._width(text), 'column')} instead of {len(self.names):,}"
             self.faults.append(Fault(f"line {number:,}", what))
 
     def _row(self, number: int, text: str) -> Iterator[tuple[int, list[str]]]:
@@ -163,7 +164,7 @@ class _Splitter:
         if len(cells) > len(self.names):
             told = self._told_apart(cells)
             if told is None:
-                what = f"has {len(cells):,} columns instead of {len(self.names):,}"
+                what = f"has {counted(len(cells), 'column')} instead of {len(self.names):,}"
                 advice = ": ask for JobName as the last column, or with --delimiter" if self._free else ""
                 self.faults.append(Fault(f"line {number:,}", what + advice))
                 return

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from harness.base.text import agreeing, counted, times
 from harness_plugins.readers.slurm.chains import Chain
 from harness_plugins.readers.slurm.hidden import missing_numbers, missing_tasks
 from harness_plugins.readers.slurm.jobs import Job, held_by
@@ -55,7 +56,8 @@ def _many(jobs: Sequence[Job], holds: Callable[[Job], object], says: str) -> Ite
     """Yields a sentence that begins with the number of jobs it concerns, if there are any."""
     count = _count(jobs, holds)
     if count:
-        yield f"{count:,} jobs {says}"
+        does, _, rest = says.partition(" ")
+        yield f"{agreeing(count, 'job', does)} {rest}"
 
 
 def _about_times(jobs: Sequence[Job], clock: Clock, options: Mapping[str, Any]) -> Iterator[str]:
@@ -71,7 +73,7 @@ def _about_times(jobs: Sequence[Job], clock: Clock, options: Mapping[str, Any]) 
         yield "a job arrives at its first Submit"
     else:
         late = _count(jobs, lambda job: _later(job.chain.eligible, job.chain.submit))
-        yield f"a job arrives when it was first Eligible, for {late:,} jobs later than their Submit"
+        yield f"a job arrives when it was first Eligible, for {counted(late, 'job')} later than their Submit"
     yield from _many(jobs, lambda job: job.chain.eligible is None, "do not say when they were Eligible")
     suspended = "were suspended: they run without that, and recorded times are on the clock"
     yield from _many(jobs, lambda job: any(run.last.suspended for run in job.chain.runs), suspended)
@@ -96,9 +98,9 @@ def _about_amounts(jobs: Sequence[Job], options: Mapping[str, Any]) -> Iterator[
     if options["resources"] == "requested":
         which, other = other, which
     differs = _count(jobs, lambda job: any(_differs(chain, options) for chain in job.components))
-    yield f"jobs ask for what they {which}; {differs:,} jobs {other} something else"
+    yield f"jobs ask for what they {which}; {counted(differs, 'job')} {other} something else"
     several = _count(jobs, lambda job: sum(pods.count for pods in job.pods.values()) > 1)
-    yield f"a job is a pod on each of its nodes, {several:,} jobs have several and are gangs"
+    yield f"a job is a pod on each of its nodes, {agreeing(several, 'job', 'have')} several: these are gangs"
     uneven = (
         "have amounts that do not divide by their nodes: their pods hold shares as equal as can be, for how "
         "much each node held is not in the accounting"
@@ -120,7 +122,7 @@ def _about_amounts(jobs: Sequence[Job], options: Mapping[str, Any]) -> Iterator[
     if options["gpu_model"] == "affinity":
         models = "need nodes with GPUs of the type that they asked for (the label nvidia.com/gpu.product)"
         yield from _many(jobs, lambda job: any(pods.selector for pods in job.pods.values()), models)
-        mixed = "asked for several types of GPUs at once, which pods cannot: any node will do for them"
+        mixed = "have asked for several types of GPUs at once, which pods cannot: any node will do for them"
         yield from _many(
             jobs, lambda job: any(len(chain.last.requested.models) > 1 for chain in job.components), mixed
         )
@@ -145,15 +147,17 @@ def _about_runs(
         runs = sum(len(job.chain.runs) - 1 for job in again)
         how = "all their runs together" if options["attempts"] == "total" else "their last run"
         yield (
-            f"{len(again):,} jobs were requeued, {runs:,} times in all. Each is one job that runs as long as "
+            f"{agreeing(len(again), 'job', 'were')} requeued, {times(runs)} in all. Each is "
+            "one job that runs as long as "
             f"{how}, with recorded_start of the first, recorded_end of the last, and all in recorded_runs"
         )
     preempted = _count(jobs, lambda job: job.chain.preemptions)
     if preempted:
         for_good = _count(jobs, lambda job: job.chain.last.state == PREEMPTED)
         yield (
-            f"{preempted:,} jobs were preempted (recorded_preemptions); {for_good:,} of them have no "
-            "later row, as they ended so or wait unseen to be eligible again: they run as long as they did"
+            f"{agreeing(preempted, 'job', 'were')} preempted (recorded_preemptions); {for_good:,} of them "
+            "have no later row, as they ended so or wait unseen to be eligible again: they run "
+            "as long as they did"
         )
     yield from _many(
         jobs,
@@ -169,7 +173,10 @@ def _about_runs(
     )
     reused = _count(jobs, lambda job: job.chain.again)
     if reused:
-        yield f"{reused:,} jobs have a number that another job had before; theirs ends in #2, #3, ..."
+        yield (
+            f"{agreeing(reused, 'job', 'have')} a number that another job had before; "
+            "theirs ends in #2, #3, ..."
+        )
 
 
 def _about_ends(jobs: Sequence[Job], options: Mapping[str, Any]) -> Iterator[str]:
@@ -178,7 +185,8 @@ def _about_ends(jobs: Sequence[Job], options: Mapping[str, Any]) -> Iterator[str
     }
     if early:
         states = _listed(Counter(early.values()))
-        yield f"{len(early):,} jobs did not end by themselves ({states}) and run as long as they did"
+        ended = counted(len(early), "job")
+        yield f"{ended} did not end by themselves ({states}): they run as long as they did"
     yield from _many(
         jobs,
         lambda job: job.chain.last.state == CANCELLED and not job.chain.last.by,
@@ -188,11 +196,11 @@ def _about_ends(jobs: Sequence[Job], options: Mapping[str, Any]) -> Iterator[str
     yield from _many(
         jobs,
         lambda job: any(run.last.state == NODE_FAIL for run in job.chain.runs),
-        "lost a node: the end of that run is when the controller gave up, not when the work stopped",
+        "have lost a node: the end of that run is when the controller gave up, not when the work stopped",
     )
     if options["unfinished"] != "drop":
         how = "as long as they had" if options["unfinished"] == "elapsed" else "until their time limit"
-        yield from _many(jobs, lambda job: not job.over, f"had not ended when sacct was asked, and run {how}")
+        yield from _many(jobs, lambda job: not job.over, f"were not over when sacct was asked, and run {how}")
 
 
 def _about_tenants(
@@ -220,7 +228,8 @@ def _about_components(jobs: Sequence[Job]) -> Iterator[str]:
     several = [job for job in jobs if len(job.components) > 1]
     if several:
         yield (
-            f"{len(several):,} jobs are heterogeneous: each component is a pod set, and the first gives "
+            f"{agreeing(len(several), 'job', 'are')} heterogeneous: each component is a pod "
+            "set, and the first gives "
             "queue and QOS"
         )
     other = "have components in another partition, account or QOS than the first"

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from harness.base.errors import Fault, TraceError
+from harness.base.text import counted
 from harness.readers.source import shown
 from harness_plugins.readers.tables.parts import Part, Pick
 
@@ -44,7 +45,7 @@ def read_text(path: Path, data: bytes, pick: Pick, *, delimiter: str = "", heade
 
     def take(row: pyarrow.csv.InvalidRow) -> str:
         if row.text.strip() and len(faults) < _LISTED:
-            what = f"has {row.actual_columns} cells instead of {len(names)}"
+            what = f"has {counted(row.actual_columns, 'cell')} instead of {len(names)}"
             faults.append(Fault(f"row {row.number - begin:,}", what))
         return "skip"
 

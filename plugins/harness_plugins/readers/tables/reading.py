@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from harness.base.errors import Fault, OptionError, TraceError
+from harness.base.text import counted
 from harness.readers.schema import Reading, leave_out
 from harness_plugins.readers.tables.cells import Cell
 from harness_plugins.readers.tables.counting import latest, unmet
@@ -134,7 +135,7 @@ def _notes(mapping: TableMapping, twice: int) -> Iterator[str]:
     if machine:
         has = ", ".join(f"{resource} {amount}" for resource, amount in machine["node"].items())
         said = f" ({machine['source']})" if "source" in machine else ""
-        yield f"the machine is taken to have {machine['nodes']:,} nodes of {has}{said}"
+        yield f"the machine is taken to have {counted(machine['nodes'], 'node')} of {has}{said}"
     if mapping.about.get("left_out"):
         yield f"the data do not have: {mapping.about['left_out']}"
     yield from (str(each) for each in mapping.about.get("conventions", ()))
