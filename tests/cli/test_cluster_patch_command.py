@@ -28,7 +28,7 @@ def test_patched_manifests_are_printed_or_written(harness: Callable, folder: Pat
     assert (ended.code, ended.err) == (0, "")
     assert cluster_from(list(yaml.safe_load_all(ended.out)), "out").knobs() == {"NodePool/p.count": 7}
     written = harness("cluster", "patch", "c.yaml", "1.yaml", "-o", "new.yaml")
-    assert written.out == "1 manifests written to new.yaml\n"
+    assert written.out == "1 manifest written to new.yaml\n"
     assert load_cluster(folder / "new.yaml").knobs() == {"NodePool/p.count": 5}
     assert (folder / "c.yaml").read_text() == before
 

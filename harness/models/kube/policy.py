@@ -154,7 +154,7 @@ class PodPolicy:
                 self._add(job, key, kinds.only or self._kinds.of(job, job.pod_set_of(pod)))
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
-        """Pods are gone from their nodes; of evicted ones the scheduler may know later."""
+        """Takes pods from their nodes; the scheduler may hear of evicted ones later."""
         if now != self._now:
             self._now = now
             self.scheduler.advance(now)

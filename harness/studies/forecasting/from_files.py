@@ -232,7 +232,7 @@ class Asked:
         require_manifests(cluster)
         if not all(map(is_dated, cluster.timed)):
             raise OptionError(
-                f"{cluster.source} changes at times from now on, and a backtest begins at many moments",
+                f"{cluster.source} gives changes by the time from now; a backtest begins at many moments",
                 hint="write dates as harness/from and harness/until, such as 2025-01-31T08:00:00Z",
             )
         return self._backtest(cluster, settings, plugins, self.futures)
