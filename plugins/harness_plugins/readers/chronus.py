@@ -14,9 +14,9 @@ import polars as pl
 
 from harness import Reading
 from harness.base.errors import OptionError
-from harness.base.text import agreeing
 from harness.base.units import format_duration
 from harness.readers.cells import choice, seconds, text, whole
+from harness.readers.counts import agreeing
 from harness.readers.delimited import open_table
 from harness.readers.gangs import gpu_columns, gpu_notes
 from harness.readers.priorities import Band, priority_column, priority_note

@@ -13,8 +13,8 @@ import polars as pl
 
 from harness import Reading
 from harness.base.errors import OptionError
-from harness.base.text import counted
 from harness.readers.cells import amount, seconds, text, whole
+from harness.readers.counts import counted
 from harness.readers.delimited import open_table
 from harness.readers.names import GPU
 from harness.readers.schema import leave_out

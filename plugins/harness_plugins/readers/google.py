@@ -15,9 +15,9 @@ import polars as pl
 
 from harness import Reading
 from harness.base.errors import Fault, OptionError
-from harness.base.text import agreeing, counted
 from harness.base.units import INT64_MAX
 from harness.models.manifests import shown
+from harness.readers.counts import agreeing, counted
 from harness.readers.source import also_read, json_lines, stop_at_many, trace_error
 
 METADATA = {

@@ -15,9 +15,9 @@ from typing import Any
 
 from harness import Reading
 from harness.base.errors import Fault, TraceError
-from harness.base.text import agreeing, counted
 from harness.base.units import format_duration
 from harness.models.manifests import Document, Fields, read_documents, read_time, unpacked
+from harness.readers.counts import agreeing, counted
 from harness.readers.recordings import GAP, STANDING, is_recording, read_rows
 from harness.readers.source import stop_at_many, text_of, trace_error
 from harness_plugins.readers.kubernetes_objects import QUEUE_LABEL, READERS, SPANS, Recorded, final_phase

@@ -15,10 +15,10 @@ from typing import IO, Any
 import click
 
 from harness.base.errors import Fault, HarnessError, OptionError, TraceError
-from harness.base.text import counted
 from harness.base.units import format_amount
 from harness.models.manifests import dump_yaml, node_pool_manifest
 from harness.readers.cells import amount, number, text, whole
+from harness.readers.counts import counted
 from harness.readers.delimited import open_table, typed_rows
 from harness.readers.names import GPU, GPU_COUNT, MACHINE, MILLI_GPU, MODEL
 from harness.readers.sniff import has_columns

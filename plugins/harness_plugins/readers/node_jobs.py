@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 
 from harness import Reading
-from harness.base.text import counted
 from harness.readers.cells import Field, amount, seconds, text, whole
+from harness.readers.counts import counted
 from harness.readers.delimited import open_table
 from harness.readers.gangs import pods_of
 from harness.readers.names import GPU

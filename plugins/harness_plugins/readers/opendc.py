@@ -10,8 +10,8 @@ import polars as pl
 
 from harness import Reading
 from harness.base.errors import Fault, TraceError
-from harness.base.text import agreeing
 from harness.base.units import INT64_MAX
+from harness.readers.counts import agreeing
 from harness.readers.schema import Rule, breaches, leave_out
 from harness_plugins.readers.parquet import read_frame
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from harness import Reading
 from harness.base.errors import Fault, TraceError
-from harness.base.text import counted
+from harness.readers.counts import counted
 from harness.readers.schema import CONVENTIONS_KEY, LEFT_OUT_KEY, VERSION, VERSION_KEY, column_of
 from harness_plugins.readers.parquet_source import parquet_source
 from harness_plugins.readers.parquet_types import held_as

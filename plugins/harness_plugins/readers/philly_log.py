@@ -16,9 +16,9 @@ import polars as pl
 
 from harness import Reading
 from harness.base.errors import Fault, TraceError
-from harness.base.text import agreeing, times
 from harness.base.units import SECOND
 from harness.models.manifests import Fields
+from harness.readers.counts import agreeing, times
 from harness.readers.gangs import gpu_columns, gpu_notes
 from harness.readers.source import read_json, stop_at_many, trace_error
 from harness_plugins.readers.philly import LICENSE

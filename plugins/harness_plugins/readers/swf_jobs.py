@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 
 from harness import Reading
-from harness.base.text import agreeing, counted
 from harness.base.units import SECOND
+from harness.readers.counts import agreeing, counted
 from harness.readers.schema import leave_out
 from harness_plugins.readers.swf_layout import layout_of, recorded_hosts
 

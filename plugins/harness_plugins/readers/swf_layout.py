@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from harness.base.errors import OptionError
-from harness.base.text import agreeing, counted
+from harness.readers.counts import agreeing, counted
 from harness.readers.gangs import pods_of
 from harness.readers.names import MACHINE, label_maps
 from harness.readers.source import also_read

@@ -17,8 +17,8 @@ import polars as pl
 
 from harness import Reading
 from harness.base.errors import Fault, OptionError, TraceError
-from harness.base.text import agreeing, counted, times
 from harness.base.units import SECOND
+from harness.readers.counts import agreeing, counted, times
 from harness.readers.schema import REQUEST
 from harness.readers.source import also_read
 from harness_plugins.readers.prometheus.answers import Samples, read_answers

@@ -9,7 +9,7 @@ from itertools import combinations_with_replacement, islice
 from pathlib import Path
 
 from harness.base.errors import Fault, TraceError
-from harness.base.text import counted
+from harness.readers.counts import counted
 from harness.readers.source import contents, lines_of, shown, stop_at_many
 
 COMMAND = (

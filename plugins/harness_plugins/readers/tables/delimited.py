@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from harness.base.errors import Fault, TraceError
-from harness.base.text import counted
+from harness.readers.counts import counted
 from harness.readers.source import shown
 from harness_plugins.readers.tables.parts import Part, Pick
 

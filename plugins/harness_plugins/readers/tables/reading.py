@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from harness.base.errors import Fault, OptionError, TraceError
-from harness.base.text import counted
+from harness.readers.counts import counted
 from harness.readers.schema import Reading, leave_out
 from harness_plugins.readers.tables.cells import Cell
 from harness_plugins.readers.tables.counting import latest, unmet
