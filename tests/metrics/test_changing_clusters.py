@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,9 @@ from small_clusters import queues
 
 import harness
 from harness.analysis.export.holding import FINISHED, holding
+from harness.analysis.metrics.fairness import measure_shares
 from harness.analysis.metrics.levels import holders_then, nominals_then, pieces
+from harness.analysis.metrics.pieces import Piece, cut
 from harness.analysis.metrics.pod_moves import COLUMNS, PodMoves
 from harness.analysis.metrics.shares import Sharing
 from harness.cluster.load import load_cluster
@@ -157,38 +160,64 @@ def test_what_is_free_in_vain_is_of_the_nodes_that_there_are_then(measured: Meas
     assert value("fragmentation", resource="cpu") == 150 / capacity
 
 
-def test_ideal_shares_do_not_depend_on_the_epochs_beside(
-    write_trace: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The only GPUs are gone from 5 to 9 s, and 6 cores of 8 from 12 to 15 s, while jobs wait."""
+@pytest.fixture
+def contended(write_trace: Callable[..., Path], tmp_path: Path) -> harness.Run:
+    """Replays jobs that wait; the only GPUs are gone from 5 to 9 s, and 6 cores of 8 from 12 to 15 s.
+
+    The queue `b` asks for nothing before 1 s, and `c` only from 20 s on.
+    """
     gpus = {"status": {"allocatable": {"cpu": "4", "nvidia.com/gpu": "4", "pods": "10"}}}
     gone = {"$patch": "delete"}
     nodes = [node("n0", 8), node("g0", 4, **gpus)]
     later = [node("g0", 4, "5s", "9s", **gone), node("n0", 2, "12s", "15s")]
     path = tmp_path / "cluster.yaml"
-    path.write_text("---\n".join([queues({"a": {"cpu": "8"}, "b": {"cpu": "4"}}), *nodes, *later]))
+    path.write_text(
+        "---\n".join([queues({"a": {"cpu": "8"}, "b": {"cpu": "4"}, "c": {"cpu": "2"}}), *nodes, *later])
+    )
     jobs = [
         {
             "job_id": f"{queue}{number}",
             "queue": queue,
-            "submit_time": number,
+            "submit_time": number + later,
             "request.cpu": 3000,
             "duration": 8,
         }
         | ({"request.nvidia.com/gpu": 3} if number % 2 else {})
         for number in range(6)
-        for queue in ("a", "b")
+        for queue, later in (("a", 0), ("b", 1), ("c", 20))
     ]
     cluster = load_cluster(path)
-    run = harness.replay(write_trace(*jobs), plugin="none", cluster=cluster, output=tmp_path / "runs")
+    return harness.replay(write_trace(*jobs), plugin="none", cluster=cluster, output=tmp_path / "runs")
+
+
+def test_ideal_shares_do_not_depend_on_the_epochs_beside(
+    contended: harness.Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shares are the same to the last digit, whether epochs make pieces of their own or parts of one."""
     found = []
-    for together in (32, 1):
-        monkeypatch.setattr("harness.analysis.metrics.shares._PIECES", together)
-        of_pieces = Sharing(run).of(pieces(run, run.window, changes=3))
-        found.append([shares.ideal for _, shares in of_pieces if shares is not None])
-    assert len(found[0]) == len(found[1]) > len(run.epochs) > 3
-    assert all(map(np.array_equal, *found))
-    assert any(((ideal > 0) & (ideal < 0.9)).any() for ideal in found[0])
+    for cut_otherwise in (cut, _cut_at_turns):
+        monkeypatch.setattr("harness.analysis.metrics.levels.cut", cut_otherwise)
+        some = list(Sharing(contended).of(pieces(contended, contended.window, changes=1000)))
+        off = [each.askers.total(abs(each.share - each.ideal), slice(None)) for _, each in some if each]
+        found.append((len(some), np.concatenate(off)))
+    assert found[0][0] == 1
+    assert found[1][0] == len(contended.epochs) > 3
+    assert np.array_equal(found[0][1], found[1][1])
+    assert (found[0][1] > 0.1).any()
+
+
+def test_fairness_does_not_depend_on_how_epochs_make_up_pieces(
+    contended: harness.Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All values are the same to the last digit."""
+    together = list(measure_shares(contended, contended.window))
+    monkeypatch.setattr("harness.analysis.metrics.levels.cut", _cut_at_turns)
+    assert together == list(measure_shares(contended, contended.window))
+
+
+def _cut_at_turns(*args: Any, alike: Container[int], **settings: Any) -> Iterator[Piece]:
+    """Cuts at all changes of the cluster."""
+    return cut(*args, **settings)
 
 
 def test_holders_are_made_anew_only_when_quotas_change(

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from math import fsum
 
 import numpy as np
 
 from harness.analysis.metrics.inequality import gini, jain
-from harness.analysis.metrics.levels import Piece
+from harness.analysis.metrics.pieces import Piece
 from harness.analysis.metrics.shares import Shares
-from harness.base.arrays import Floats
+from harness.base.arrays import Floats, Groups, Ints
 from harness.base.units import DAY
 from harness.plugins.measurement import SHARE, Measurement, Window
 
@@ -35,40 +34,40 @@ class Daily:
         """Take a piece into account."""
         start, times, end = self._window.start, piece.times, piece.end
         first, last = (int(times[0]) - start) // DAY, max(0, end - start - 1) // DAY
-        borders = [start + day * DAY for day in range(first, last + 2)]
-        begins = times.searchsorted(borders).tolist()
+        begins = times[piece.parts]
+        borders = np.setdiff1d(np.arange(first + 1, last + 1) * DAY + start, begins)
         # A level counts with the day in which it begins; what of it lasts into the next day is moved there.
-        beyond = [
-            (until - 1, max(0, (int(times[until]) if until < len(times) else end) - border))
-            for until, border in zip(begins[1:-1], borders[1:-1], strict=True)
-        ]
+        stretches = np.sort(np.concatenate((begins, borders)))
+        at = times.searchsorted(stretches)
+        until = np.append(times, end)[at]
+        beyond = [(place, int(until[place] - stretches[place])) for place in stretches.searchsorted(borders)]
+        days = (stretches - start) // DAY
         spans = piece.spans.astype(np.float64)
-        sums = self._areas(found.share, spans, begins, beyond)
-        of_ideal = sums if found.ideal is found.share else self._areas(found.ideal, spans, begins, beyond)
+        sums = self._areas(found.share, spans, at, beyond)
+        of_ideal = sums if found.ideal is found.share else self._areas(found.ideal, spans, at, beyond)
         for kind, areas in enumerate((sums, of_ideal)):
-            for day, of_holders in enumerate(areas, first):
-                for holder, area in zip(found.holders.tolist(), of_holders.tolist(), strict=True):
-                    self._sums[day][holder][kind] += area
+            for day, some in Groups(days):
+                for holder, of_holder in zip(found.holders.tolist(), areas[:, some], strict=True):
+                    known = self._sums[day][holder]
+                    known[kind] = float(np.append(known[kind], of_holder).cumsum()[-1])
 
     @staticmethod
-    def _areas(
-        cells: Floats, spans: Floats, begins: Sequence[int], beyond: Sequence[tuple[int, int]]
-    ) -> list[Floats]:
-        """For each day, the time-weighted sum of each holder's shares.
+    def _areas(cells: Floats, spans: Floats, begins: Ints, beyond: Sequence[tuple[int, int]]) -> Floats:
+        """For each stretch of time, the time-weighted sum of each holder's shares.
 
         Args:
             cells: a row for each holder, a column for each instant.
             spans: the time from each instant to the next.
-            begins: the instants at which days begin, and the end.
-            beyond: for each day but the last, its last instant, and how much of that span is in the next day.
+            begins: the first instant of each stretch; equal ones are of stretches without any.
+            beyond: the numbers of stretches that begin within a span, and how much of the span is in them.
         """
-        areas = cells * spans
-        found = [areas[:, begin:until].sum(axis=1) for begin, until in pairwise(begins)]
-        for day, (instant, left) in enumerate(beyond):
-            if left:
-                moved = cells[:, instant] * left
-                found[day] -= moved
-                found[day + 1] += moved
+        # Each sum begins with 0, so that it is one of nothing if no instant is in the stretch.
+        areas = np.insert(cells * spans, begins, 0.0, axis=1)
+        found: Floats = np.add.reduceat(areas, begins + np.arange(len(begins)), axis=1)
+        for place, left in beyond:
+            moved = cells[:, begins[place] - 1] * left
+            found[:, place - 1] -= moved
+            found[:, place] += moved
         return found
 
     def measurements(self) -> Iterator[Measurement]:

@@ -5,6 +5,7 @@ The result does not depend on the order of the summands.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import frexp, fsum
 
 import numpy as np
@@ -34,6 +35,16 @@ def exact_sum(values: Floats) -> float:
             parts.append(float(leading.sum()))
             rest = rest - leading
     return fsum(parts)
+
+
+def exact_sums(values: Floats, begins: Ints) -> list[float]:
+    """The sums of neighbouring values, each rounded by itself.
+
+    Args:
+        values: the values.
+        begins: the place at which each sum begins, ascending from 0; equal ones are sums of nothing.
+    """
+    return [exact_sum(values[begin:end]) for begin, end in pairwise([*begins.tolist(), len(values)])]
 
 
 def whole_sum(values: Ints) -> int:

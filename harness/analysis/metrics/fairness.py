@@ -12,12 +12,10 @@ import numpy as np
 import polars as pl
 
 from harness.analysis.metrics.daily import Daily
-from harness.analysis.metrics.exact import exact_sum, resource_times
-from harness.analysis.metrics.ideal import total
+from harness.analysis.metrics.exact import exact_sums, resource_times
 from harness.analysis.metrics.inequality import jain
 from harness.analysis.metrics.levels import (
     Holder,
-    Piece,
     holder_of_jobs,
     holders,
     nominals_then,
@@ -25,9 +23,10 @@ from harness.analysis.metrics.levels import (
     quotas_named,
     unused_quotas,
 )
+from harness.analysis.metrics.pieces import Piece
 from harness.analysis.metrics.shares import Shares, Sharing, changes_at_once
 from harness.analysis.metrics.waiting import mean_slowdowns
-from harness.base.arrays import Floats, codes, firsts, quotients
+from harness.base.arrays import Floats, Ints, codes, firsts, quotients
 from harness.plugins.measurement import SHARE, Measurement, Window, resource_hours
 from harness.runs.epochs import number_at
 from harness.runs.run import Run
@@ -70,25 +69,30 @@ class _Shares:
         span = piece.spans
         # So many instants at a time as stay near the processor.
         step = max(1, _NEAR // len(found.holders))
-        ideal = np.concatenate([total(found.ideal[:, some]) for some in _cut(len(span), step)])
-        self._ideal.append(exact_sum(ideal * span))
+        ideal = np.concatenate(
+            [found.askers.total(found.ideal[:, some], some) for some in _cut(len(span), step)]
+        )
+        self._ideal += exact_sums(ideal * span, piece.parts)
         # Where all have just what is ideal nothing is off, and of several the index is 1.
         several = found.even & (found.holding >= 2)
-        alike = int(span[several].sum())
+        alike = np.add.reduceat(np.where(several, span, 0), piece.parts)
+        self._compared += int(alike.sum())
         uneven = np.flatnonzero(~found.even)
         if not len(uneven):
-            self._jain.append(float(alike))
-            self._compared += alike
+            self._jain += alike.astype(np.float64).tolist()
             return
         of_uneven = (uneven[some] for some in _cut(len(uneven), step))
-        blocks = [_compared(found.share[:, some], found.ideal[:, some]) for some in of_uneven]
-        off, count, ratio, square = map(np.concatenate, zip(*blocks, strict=True))
-        span = span[uneven]
-        self._off.append(exact_sum(off / 2 * span))
+        off, count, ratio, square = map(
+            np.concatenate, zip(*(_compared(found, some) for some in of_uneven), strict=True)
+        )
+        span, begins = span[uneven], uneven.searchsorted(piece.parts)
+        self._off += exact_sums(off / 2 * span, begins)
         several = (count >= 2) & (square > 0)
         index = quotients(ratio * ratio, count * square) * span
-        self._jain.append(exact_sum(np.append(index[several], float(alike))))
-        self._compared += int(span[several].sum()) + alike
+        begins = np.append(0, several.cumsum())[begins]
+        of_parts = np.insert(index[several], begins, alike)
+        self._jain += exact_sums(of_parts, begins + np.arange(len(begins)))
+        self._compared += int(span[several].sum())
 
     def measurements(self) -> Iterator[Measurement]:
         """The measurements of the sums."""
@@ -105,15 +109,12 @@ def _cut(length: int, step: int) -> Iterator[slice]:
     return (slice(start, start + step) for start in range(0, length, step))
 
 
-def _compared(share: Floats, ideal: Floats) -> tuple[Floats, ...]:
+def _compared(found: Shares, instants: Ints) -> tuple[Floats, ...]:
     """At each instant: the sum of differences, the number of ideal shares, and sums of parts and squares."""
+    share, ideal = found.share[:, instants], found.ideal[:, instants]
     ratio = quotients(share, ideal)
-    return (
-        total(np.abs(share - ideal)),
-        total((ideal > 0).astype(np.float64)),
-        total(ratio),
-        total(ratio * ratio),
-    )
+    each = (np.abs(share - ideal), (ideal > 0).astype(np.float64), ratio, ratio * ratio)
+    return tuple(found.askers.total(cells, instants) for cells in each)
 
 
 class _Owed:

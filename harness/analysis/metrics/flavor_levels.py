@@ -14,7 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from harness.analysis.metrics.lending import Cell
-from harness.analysis.metrics.levels import Moves, Piece, cut, holder_of_jobs, holders, turns_of
+from harness.analysis.metrics.levels import holder_of_jobs, holders, turns_of
+from harness.analysis.metrics.pieces import Moves, Piece, cut
 from harness.analysis.metrics.pod_moves import admitted_of, place_of
 from harness.analysis.metrics.pod_sizes import PodSet, pod_sizes
 from harness.analysis.metrics.quota_held import latency_of, unbound_evictions

@@ -48,7 +48,7 @@ class Wants(NamedTuple):
 
     @staticmethod
     def side_by_side(some: Sequence[Wants]) -> Wants:
-        """Joins tables of the same holders: all their instants side by side."""
+        """Joins tables of as many holders: all their instants side by side."""
         weight, demand, limit, rates = zip(*some, strict=True)
         columns = map(np.hstack, (weight, demand, limit, *zip(*rates, strict=True)))
         return Wants._with(list(columns))
@@ -74,15 +74,20 @@ def total(cells: Floats) -> Floats:
     return whole if rest is None else whole + rest
 
 
-def ideal_shares(some: Sequence[Wants]) -> list[Floats]:
-    """The ideal share of each cell, of several tables of the same holders."""
-    lengths = [each.weight.shape[1] for each in some]
-    found = _shares(Wants.side_by_side(some), lengths)
-    return np.split(found, np.cumsum(lengths)[:-1], axis=1)
+def ideal_shares(some: Sequence[Wants], lengths: Sequence[Sequence[int]]) -> list[Floats]:
+    """The ideal share of each cell, of several tables of as many holders and resources.
+
+    Args:
+        some: the tables.
+        lengths: for each table, the numbers of instants of its parts. What is found for a part does not
+            depend on the others.
+    """
+    found = _shares(Wants.side_by_side(some), [length for of_table in lengths for length in of_table])
+    return np.split(found, np.cumsum([sum(of_table) for of_table in lengths])[:-1], axis=1)
 
 
 def _shares(wants: Wants, lengths: Sequence[int]) -> Floats:
-    """The ideal shares of several tables side by side, with these numbers of instants."""
+    """The ideal shares of a table whose parts have these numbers of instants."""
     share = np.zeros_like(wants.weight)
     base: Floats = np.zeros(share.shape[1])
     used = [base] * len(wants.rates)
@@ -110,7 +115,7 @@ def _shares(wants: Wants, lengths: Sequence[int]) -> Floats:
 def _guess(wants: Wants, lengths: Sequence[int]) -> Floats:
     """First guesses of the levels at which the first resource is full: those of an instant close by.
 
-    That instant is in the same table, so that other tables do not change the result.
+    That instant is in the same part, so that other parts do not change the result.
     """
     starts = list(accumulate([0, *lengths]))
     some = [np.arange(start, end, _STRIDE) for start, end in pairwise(starts)]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.analysis.metrics import exact
-from harness.base.arrays import Groups, Ints, firsts
+from harness.base.arrays import Groups, Ints, firsts, next_of
 from harness.base.units import INT64_MAX
 from harness.plugins.measurement import Window
 
@@ -47,14 +47,13 @@ class Integrals:
         self, owners: int, limits: Sequence[tuple[int, Sequence[int | None]]], window: Window
     ) -> None:
         self._time, self._end = window.start, window.end
-        first, *later = limits
-        self._later = [each for each in later if each[0] < window.end]
-        self._limits = _numbers(first[1])
+        some = [each for each in limits if each[0] < window.end]
+        self._limits = [_Limit.of(some, place) for place in range(len(limits[0][1]))]
         self._since = np.full(owners, window.start)
-        self._levels = [np.zeros(owners, np.int64) for _ in first[1]]  # what is held or asked for
-        self._sums = [[[0, 0, 0] for _ in range(owners)] for _ in first[1]]
+        self._levels = [np.zeros(owners, np.int64) for _ in self._limits]  # what is held or asked for
+        self._sums = [[[0, 0, 0] for _ in range(owners)] for _ in self._limits]
         # What all ask for together is not what each does where a limit cuts it.
-        self._asked, self._beyond = [0 for _ in first[1]], [0 for _ in first[1]]
+        self._asked, self._beyond = [0 for _ in self._limits], [0 for _ in self._limits]
 
     def add(self, time: Ints, owner: Ints, moves: Sequence[tuple[Ints, Ints]]) -> None:
         """Takes changes of levels into account.
@@ -64,31 +63,19 @@ class Integrals:
             owner: the number of the owner whose levels change.
             moves: for each resource the changes in what is held, and in what is held or asked for.
         """
-        while self._later and len(time) and self._later[0][0] <= time[-1]:
-            begin, limits = self._later.pop(0)
-            until = int(time.searchsorted(begin))
-            self._add(time[:until], owner[:until], [(held[:until], asks[:until]) for held, asks in moves])
-            self._reach(begin)
-            self._limits = _numbers(limits)
-            time, owner = time[until:], owner[until:]
-            moves = [(held[until:], asks[until:]) for held, asks in moves]
-        self._add(time, owner, moves)
-
-    def _add(self, time: Ints, owner: Ints, moves: Sequence[tuple[Ints, Ints]]) -> None:
-        """Takes changes of levels into account, while limits stay as they are."""
         groups = Groups(owner)
         number, ranked, last = groups.keys, time[groups.order], groups.last
-        spans = ranked - np.append(0, ranked[:-1])[: len(ranked)]
-        spans[groups.begins] = ranked[groups.begins] - self._since[number[groups.begins]]
+        begins = np.append(0, ranked[:-1])[: len(ranked)]
+        begins[groups.begins] = self._since[number[groups.begins]]
         self._since[number[last]] = ranked[last]
-        since = np.diff(time, prepend=self._time)
+        since = np.append(self._time, time[:-1])[: len(time)]
         self._time = int(time[-1]) if len(time) else self._time
         left = self._end - ranked
         for place, (held, asks) in enumerate(moves):
             together = asks.cumsum() + self._asked[place]
             before = together - asks
-            over = np.flatnonzero(before > self._limits[place])
-            self._beyond[place] += exact.resource_time(before[over] - self._limits[place], since[over])
+            _, amounts, spans = self._limits[place].beyond(before, since, time)
+            self._beyond[place] += exact.resource_time(amounts, spans)
             self._asked[place] = int(together[-1]) if len(time) else self._asked[place]
             by, holds = asks[groups.order], held[groups.order]
             self._integrate(place, _HELD, number, groups.begins, holds, left)
@@ -96,18 +83,20 @@ class Integrals:
             level = self._levels[place]
             after = groups.running(by) + level[number]
             level[number[last]] = after[last]
-            self._cut(place, number, after - by, spans)
+            self._cut(place, number, after - by, begins, ranked)
 
     def sums(self) -> tuple[list[Held], list[list[Held]]]:
         """The sums for every resource, of all owners together and of each owner.
 
         The present levels last until the end.
         """
-        for begin, limits in self._later:
-            self._reach(begin)
-            self._limits = _numbers(limits)
-        self._later = []
-        self._reach(self._end)
+        every = np.arange(len(self._since))
+        ends = np.full(len(every), self._end)
+        for place, (level, asked) in enumerate(zip(self._levels, self._asked, strict=True)):
+            self._cut(place, every, level, self._since, ends)
+            last = (np.array([each]) for each in (asked, self._time, self._end))
+            _, amounts, spans = self._limits[place].beyond(*last)
+            self._beyond[place] += exact.resource_time(amounts, spans)
         of_all = []
         for beyond, of_owners in zip(self._beyond, self._sums, strict=True):
             held, waiting, _ = map(sum, zip(*of_owners, strict=True))
@@ -115,24 +104,12 @@ class Integrals:
         owned = zip(*self._sums, strict=True)
         return of_all, [[_held(*of_resource) for of_resource in of_owner] for of_owner in owned]
 
-    def _reach(self, time: int) -> None:
-        """Adds up the current levels until a time."""
-        every = np.arange(len(self._since))
-        spans = (time - self._since).clip(0)
-        for place, level in enumerate(self._levels):
-            self._cut(place, every, level, spans)
-        self._since[:] = np.maximum(self._since, time)
-        span, self._time = max(0, time - self._time), max(self._time, time)
-        for place, (together, limit) in enumerate(zip(self._asked, self._limits, strict=True)):
-            self._beyond[place] += max(0, together - limit) * span
-
-    def _cut(self, place: int, owner: Ints, level: Ints, spans: Ints) -> None:
+    def _cut(self, place: int, owner: Ints, level: Ints, since: Ints, until: Ints) -> None:
         """Subtracts the amounts beyond the limit for some spans, from owners in ascending order."""
-        over = np.flatnonzero(level > self._limits[place])
+        over, amounts, spans = self._limits[place].beyond(level, since, until)
         if len(over):
             some = owner[over]
-            begins = np.flatnonzero(firsts(some))
-            self._integrate(place, _BEYOND, some, begins, level[over] - self._limits[place], spans[over])
+            self._integrate(place, _BEYOND, some, np.flatnonzero(firsts(some)), amounts, spans)
 
     def _integrate(
         self, place: int, kind: int, owner: Ints, begins: Ints, amounts: Ints, spans: Ints
@@ -148,5 +125,45 @@ def _held(held: int, waiting: int, beyond: int) -> Held:
     return Held(held, held + waiting - beyond, waiting)
 
 
-def _numbers(limits: Sequence[int | None]) -> list[int]:
-    return [min(INT64_MAX if limit is None else limit, INT64_MAX) for limit in limits]
+class _Limit(NamedTuple):
+    """The most that counts of a resource over time.
+
+    Attributes:
+        begins: the times from which the amounts hold, ascending; the first precedes everything.
+        most: the amounts.
+        least: the least of them.
+    """
+
+    begins: Ints
+    most: Ints
+    least: int
+
+    @classmethod
+    def of(cls, limits: Sequence[tuple[int, Sequence[int | None]]], place: int) -> _Limit:
+        """The limit of the resource at a place among the limits of all."""
+        amounts = [amounts[place] for _, amounts in limits]
+        most = np.array([INT64_MAX if each is None else min(each, INT64_MAX) for each in amounts], np.int64)
+        begins = np.array([-INT64_MAX, *(begin for begin, _ in limits[1:])], np.int64)
+        new = firsts(most)
+        return cls(begins[new], most[new], int(most.min()))
+
+    def beyond(self, level: Ints, since: Ints, until: Ints) -> tuple[Ints, Ints, Ints]:
+        """The rows whose level is beyond the limit, in their order, with the amounts and for how long.
+
+        Args:
+            level: the levels.
+            since: when each begins.
+            until: when it ends.
+        """
+        row = np.flatnonzero(level > self.least)
+        if len(self.begins) == 1 or not len(row):
+            return row, level[row] - self.least, until[row] - since[row]
+        first = self.begins.searchsorted(since[row], "right") - 1
+        counts = self.begins.searchsorted(until[row]) - first
+        step = np.arange(counts.sum()) + np.repeat(first - counts.cumsum() + counts, counts)
+        row = np.repeat(row, counts)
+        amounts = level[row] - self.most[step]
+        begins = np.maximum(since[row], self.begins[step])
+        spans = np.minimum(until[row], next_of(self.begins, INT64_MAX)[step]) - begins
+        over = amounts > 0
+        return row[over], amounts[over], spans[over]

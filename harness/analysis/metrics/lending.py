@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from harness.analysis.metrics.exact import exact_sum, resource_times
-from harness.analysis.metrics.levels import Piece
+from harness.analysis.metrics.pieces import Piece
 from harness.base.arrays import Bools, Floats, Groups, Ints, Numbers, firsts, next_of, quotients
 from harness.base.units import INT64_MAX
 from harness.runs.run import Run

@@ -6,14 +6,16 @@ against is one. The jobs of a queue without quota are a holder by themselves.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from harness.base.arrays import Groups, Ints, codes, firsts, next_of, numbers, short
+from harness.analysis.metrics.pieces import Moves, Piece, cut
+from harness.base.arrays import Groups, Ints, codes, next_of, numbers, short
 from harness.base.tables.schemas import TIMELINE_QUEUE
 from harness.base.units import INT64_MAX
 from harness.plugins.measurement import Window
@@ -60,31 +62,6 @@ class Holder(NamedTuple):
         return Scope(QUEUE if self.nominal is None else QUOTA, self.name).text
 
 
-class Moves(NamedTuple):
-    """Changes of holders' levels, in order of time.
-
-    Attributes:
-        time: when.
-        holder: the number of the holder whose levels change.
-        levels: such as `allocated<n>` for the n-th resource -> the changes.
-    """
-
-    time: Ints
-    holder: Ints
-    levels: Mapping[str, Ints]
-
-    def part(self, rows: slice) -> Moves:
-        """Some of them."""
-        levels = {name: level[rows] for name, level in self.levels.items()}
-        return Moves(self.time[rows], self.holder[rows], levels)
-
-    def then(self, later: Moves) -> Moves:
-        """These changes, followed by later ones."""
-        levels = {name: np.concatenate((level, later.levels[name])) for name, level in self.levels.items()}
-        times, holders = (self.time, later.time), (self.holder, later.holder)
-        return Moves(np.concatenate(times), np.concatenate(holders), levels)
-
-
 class _Steps(NamedTuple):
     """Changes of the levels of the timeline's queues, in order of time.
 
@@ -102,31 +79,6 @@ class _Steps(NamedTuple):
         """The same changes in as few bytes as they need: changes are far smaller than levels."""
         levels = {name: short(level) for name, level in self.levels.items()}
         return _Steps(np.ascontiguousarray(self.time), short(self.tenant), levels)
-
-
-class Piece(NamedTuple):
-    """The levels of holders over some time.
-
-    Attributes:
-        times: instants, ascending; between two of them nothing changes.
-        end: the time until which the levels of the last instant last.
-        holder: the number of the holder that has a level, in ascending order.
-        at: the number of the instant at which the level begins, ascending for each holder, from 0.
-        span: how long the level lasts.
-        levels: such as `allocated<n>` for the n-th resource -> the levels.
-    """
-
-    times: Ints
-    end: int
-    holder: Ints
-    at: Ints
-    span: Ints
-    levels: Mapping[str, Ints]
-
-    @property
-    def spans(self) -> Ints:
-        """The time from each instant to the next."""
-        return next_of(self.times, self.end) - self.times
 
 
 def holders(run: Run) -> list[Holder]:
@@ -199,80 +151,11 @@ def pieces(run: Run, window: Window, *, changes: int, kinds: Sequence[str] = USE
         kinds: the kinds of levels, see `moves`.
     """
     users, names = len(holders(run)), level_names(run, kinds)
-    yield from cut(moves(run, window, kinds), users, names, window, changes=changes, turns=turns_of(run))
-
-
-def cut(
-    found: Iterable[Moves],
-    owners: int,
-    names: Sequence[str],
-    window: Window,
-    *,
-    changes: int,
-    turns: Sequence[int] = (),
-) -> Iterator[Piece]:
-    """The levels that result from changes, from the beginning of a window to its end.
-
-    Args:
-        found: the changes, in order of time.
-        owners: the number of owners whose levels change.
-        names: of the levels.
-        window: the measured time; nothing changes before it.
-        changes: the approximate number of changes in a piece.
-        turns: times at which a new piece begins, in order.
-    """
-    state: Mapping[str, Ints] = {name: np.zeros(owners, np.int64) for name in names}
-    start = window.start
-    nothing = np.zeros(0, np.int64)
-    waiting = Moves(nothing, nothing, dict.fromkeys(state, nothing))
-    ahead = [each for each in reversed(turns) if window.start < each < window.end]
-    for batch in found:
-        waiting = waiting.then(batch)
-        while ahead and len(waiting.time) and waiting.time[-1] >= ahead[-1]:
-            turn = ahead.pop()
-            done = int(waiting.time.searchsorted(turn))
-            piece, state = _piece(state, waiting.part(slice(done)), start, turn)
-            waiting, start = waiting.part(slice(done, None)), turn
-            yield piece
-        while len(waiting.time) > changes:
-            # The instant of the last one may go on in what follows.
-            last = int(waiting.time[changes - 1])
-            done = int(waiting.time.searchsorted(last))
-            if not done:
-                changes *= 2
-                continue
-            piece, state = _piece(state, waiting.part(slice(done)), start, last)
-            waiting = waiting.part(slice(done, None))
-            yield piece
-            start = last
-    while ahead:
-        turn = ahead.pop()
-        piece, state = _piece(state, waiting, start, turn)
-        waiting, start = waiting.part(slice(0)), turn
-        yield piece
-    yield _piece(state, waiting, start, window.end)[0]
-
-
-def _piece(
-    state: Mapping[str, Ints], changes: Moves, start: int, end: int
-) -> tuple[Piece, Mapping[str, Ints]]:
-    """A piece, and the levels at its end."""
-    every = np.arange(len(next(iter(state.values()), ())))
-    rows = Moves(np.full(len(every), start), every, state).then(changes)
-    new = firsts(rows.time)
-    times, at = rows.time[new], new.cumsum() - 1
-    groups = Groups(rows.holder)
-    at = at[groups.order]
-    # Of what changes for a holder at one instant, only what comes of it in the end is a level.
-    stays = groups.last
-    stays[:-1] |= at[1:] != at[:-1]
-    levels = {name: groups.running(level[groups.order])[stays] for name, level in rows.levels.items()}
-    holder, at, last = groups.keys[stays], at[stays], groups.last[stays]
-    begin = times[at]
-    until = next_of(begin, end)
-    until[last] = end
-    latest = {name: level[last] for name, level in levels.items()}
-    return Piece(times, end, holder, at, until - begin, levels), latest
+    alike = {
+        then.begin for old, then in pairwise(run.epochs) if then.cluster["queues"] is old.cluster["queues"]
+    }
+    found = moves(run, window, kinds)
+    yield from cut(found, users, names, window, changes=changes, turns=turns_of(run), alike=alike)
 
 
 def moves(

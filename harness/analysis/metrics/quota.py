@@ -14,7 +14,8 @@ import polars as pl
 from harness.analysis.metrics.exact import resource_times
 from harness.analysis.metrics.flavor_levels import flavor_pieces, level_of
 from harness.analysis.metrics.lending import ANY, Cell, Lending, Pool, cells_of, pools
-from harness.analysis.metrics.levels import Holder, Piece, cut, holders, level_names, turns_of, unused_quotas
+from harness.analysis.metrics.levels import Holder, holders, level_names, turns_of, unused_quotas
+from harness.analysis.metrics.pieces import Piece, cut
 from harness.analysis.metrics.quota_held import held_moves
 from harness.analysis.metrics.quota_tree import QuotaTree, quota_trees
 from harness.base.arrays import Bools, Groups, Ints, as_series, firsts, next_of

@@ -12,7 +12,8 @@ import numpy as np
 import polars as pl
 
 from harness.analysis.metrics.arrivals import request_columns
-from harness.analysis.metrics.levels import Moves, holder_of_jobs, level_names, moves
+from harness.analysis.metrics.levels import holder_of_jobs, level_names, moves
+from harness.analysis.metrics.pieces import Moves
 from harness.analysis.metrics.pod_moves import waiting_after
 from harness.base.arrays import codes, numbers
 from harness.plugins.measurement import Window

@@ -5,14 +5,15 @@ A holder's share is its dominant share: the largest part of any resource's capac
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from harness.analysis.metrics.ideal import Wants, ideal_shares
-from harness.analysis.metrics.levels import Holder, Piece, holders_then
-from harness.base.arrays import Bools, Floats, Groups, Ints, next_of, quotients
+from harness.analysis.metrics.ideal import Wants, ideal_shares, total
+from harness.analysis.metrics.levels import Holder, holders_then
+from harness.analysis.metrics.pieces import Piece
+from harness.base.arrays import Bools, Floats, Groups, Ints, distinct, next_of, quotients
 from harness.runs.epochs import number_at
 from harness.runs.run import Run
 
@@ -25,6 +26,48 @@ _FULL = 1 - 1e-6
 """The part of a resource that may be asked for so that all get it; it leaves room for rounding errors."""
 
 
+class Askers(NamedTuple):
+    """The holders that ask for anything, in each part of a piece.
+
+    Attributes:
+        part: the number of the part of each instant.
+        order: a column for each part: the rows of holders, those that ask for something first.
+        counts: for each part, how many ask.
+    """
+
+    part: Ints
+    order: Ints
+    counts: Ints
+
+    @classmethod
+    def of(cls, asks: Bools, piece: Piece) -> Askers:
+        """Those of a piece; `asks` has a row for each holder, a column for each part."""
+        lengths = next_of(piece.parts, len(piece.times)) - piece.parts
+        part = np.repeat(np.arange(len(lengths)), lengths)
+        return cls(part, np.argsort(~asks, axis=0, kind="stable"), asks.sum(axis=0))
+
+    def tables(self, instants: Ints | slice) -> Iterator[tuple[Ints, Ints]]:
+        """Instants at which as many holders ask, by their places, and the rows of these holders at each."""
+        part = self.part[instants]
+        counts = self.counts[part]
+        for count in distinct(counts).tolist():
+            some = np.flatnonzero(counts == count)
+            yield some, self.order[:count, part[some]]
+
+    def total(self, cells: Floats, instants: Ints | slice) -> Floats:
+        """Adds up those who ask at each of some instants; the others have 0 in their cells.
+
+        The last digit depends on how many are added, so that it is the same however parts make up pieces.
+        """
+        if self.counts.min() == len(cells):
+            return total(cells)
+        found = np.zeros(cells.shape[1])
+        for some, rows in self.tables(instants):
+            if len(rows):
+                found[some] = total(cells[rows, some])
+        return found
+
+
 class Shares(NamedTuple):
     """The shares of holders over a piece of time.
 
@@ -34,6 +77,7 @@ class Shares(NamedTuple):
         ideal: likewise, its ideal share; the same array as `share` if all hold their ideal share throughout.
         even: for each instant, True if all are known to hold exactly their ideal share.
         holding: at each instant, the number of holders that hold anything.
+        askers: the holders that ask for anything in each part of the piece.
     """
 
     holders: Ints
@@ -41,6 +85,7 @@ class Shares(NamedTuple):
     ideal: Floats
     even: Bools
     holding: Floats
+    askers: Askers
 
 
 def changes_at_once(users: Sequence[Holder]) -> int:
@@ -57,27 +102,23 @@ class Sharing:
 
     def __init__(self, run: Run) -> None:
         self._epochs = run.epochs
-        self._capacities = [
-            [
-                (number, cluster["capacity"][resource])
-                for number, resource in enumerate(run.resources)
-                if cluster["capacity"].get(resource)
-            ]
-            for _, cluster in run.epochs
-        ]
+        self._begins = np.array([begin for begin, _ in run.epochs], np.int64)
+        # 0 is no capacity: nobody has a share of it.
+        capacities = [[then["capacity"].get(each) or 0 for _, then in run.epochs] for each in run.resources]
+        self._capacities = np.array(capacities, np.float64).reshape(len(run.resources), -1)
         self._weights = [np.array([user.weight for user in users], np.float64) for users in holders_then(run)]
 
     def of(self, found: Iterable[Piece]) -> Iterator[tuple[Piece, Shares | None]]:
         """Each piece with its shares; None if no holder asks for anything, or no capacity is known.
 
         Ideal shares take as long for a thousand contended instants as for ten. So those of neighbouring
-        pieces of the same holders are computed together.
+        pieces are computed together.
         """
         waiting: list[tuple[Piece, _Begun | None]] = []
         for piece in found:
             begun = self._begun(piece)
-            others = [each for _, each in waiting if each is not None]
-            if others and begun is not None and not _go_together(others, begun):
+            cells = sum(each.cells for _, each in waiting if each is not None)
+            if cells and begun is not None and cells + begun.cells > _AT_ONCE:
                 yield from _ended(waiting)
                 waiting = []
             waiting.append((piece, begun))
@@ -88,22 +129,27 @@ class Sharing:
 
     def _begun(self, piece: Piece) -> _Begun | None:
         """All but the ideal shares at contended instants."""
-        epoch = number_at(self._epochs, int(piece.times[0]))
-        capacities, weights = self._capacities[epoch], self._weights[epoch]
+        weights = self._weights[number_at(self._epochs, int(piece.times[0]))]
+        then = self._begins.searchsorted(piece.times[piece.parts], "right") - 1
+        capacities = [
+            (number, of_parts) for number, of_parts in enumerate(self._capacities[:, then]) if of_parts.any()
+        ]
         if not capacities:
             return None
+        part = piece.parts.searchsorted(piece.at, "right") - 1  # of each level
         every = [
-            [piece.levels[f"{kind}{number}"] / capacity for number, capacity in capacities]
+            [quotients(piece.levels[f"{kind}{number}"], of_parts[part]) for number, of_parts in capacities]
             for kind in ("allocated", "demand")
         ]
         top = np.maximum.reduce(every[1])
-        asks = np.zeros(len(weights), np.bool_)
-        asks[piece.holder[top > 0]] = True
-        rows = np.flatnonzero(asks[piece.holder])
+        asks = np.zeros((len(weights), len(piece.parts)), np.bool_)
+        asks[piece.holder[top > 0], part[top > 0]] = True
+        some: Bools = np.logical_or.reduce(asks, axis=1)
+        rows = np.flatnonzero(some[piece.holder])
         if not len(rows):
             return None
         share = np.maximum.reduce(every[0])[rows]
-        top, asked = top[rows], [part[rows] for part in every[1]]
+        top, asked = top[rows], [each[rows] for each in every[1]]
         groups, at = Groups(piece.holder[rows]), piece.at[rows]
         instants = len(piece.times)
         # From a level to the next one of its holder, or the end.
@@ -113,83 +159,101 @@ class Sharing:
         rises = (top > 0) & (weight > 0)
         demand = np.where(rises, np.minimum(top, 1.0), 0.0)
         limit = np.where(rises, quotients(demand, weight), 0.0)
-        rates = [np.where(rises, quotients(weight * part, top), 0.0) for part in asked]
+        rates = [np.where(rises, quotients(weight * each, top), 0.0) for each in asked]
         asked_for = [_together(rate * limit, groups, at, instants) > _FULL for rate in rates]
         contended = np.logical_or.reduce(asked_for)
         even = ~contended & (_together((share != demand) * 1.0, groups, at, instants) == 0)
         holding = _together((share > 0) * 1.0, groups, at, instants)
-        wants = None
-        if contended.any():
+        askers, tables = Askers.of(asks[some], piece), []
+        instant = np.flatnonzero(contended)
+        if len(instant):
             # The number of the level that a holder has at an instant.
             cells = np.repeat(np.arange(len(rows)), lasts).reshape(-1, instants)[:, contended]
-            of_rates = [rate[cells] for rate in rates]
-            wants = Wants((weight * rises)[cells], demand[cells], limit[cells], of_rates)
+            for places, holders in askers.tables(instant):
+                at_once, when = cells[holders, places], instant[places]
+                wants = Wants(
+                    (weight * rises)[at_once],
+                    demand[at_once],
+                    limit[at_once],
+                    [rate[at_once] for rate in rates],
+                )
+                tables.append(_Table(when, holders, wants, np.bincount(askers.part[when]).tolist()))
         of_holders = groups.keys[groups.begins]
-        return _Begun(len(capacities), of_holders, share, demand, lasts, even, holding, contended, wants)
+        return _Begun(of_holders, share, demand, lasts, even, holding, tables, askers)
+
+
+class _Table(NamedTuple):
+    """The demands at the contended instants of a piece at which as many holders ask.
+
+    Attributes:
+        instants: their numbers.
+        rows: for each of these, the rows of the holders in the piece.
+        wants: what they demand.
+        lengths: the number of instants in each part.
+    """
+
+    instants: Ints
+    rows: Ints
+    wants: Wants
+    lengths: Sequence[int]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of holders and of resources; tables that agree in them go together."""
+        return len(self.rows), len(self.wants.rates)
 
 
 class _Begun(NamedTuple):
     """The shares of a piece before the ideal ones at contended instants are computed.
 
     Attributes:
-        resources: the number of resources with a capacity.
-        holders, even, holding: see `Shares`.
+        holders, even, holding, askers: see `Shares`.
         share: for each level, its holder's share from then on.
         demand: the share that the holder would have without contention.
         lasts: the number of instants for which the level lasts.
-        contended: the instants at which not all can have what they ask for.
-        wants: the demands of holders at these; None if there are none.
+        tables: the demands at instants at which not all can have what they ask for.
     """
 
-    resources: int
     holders: Ints
     share: Floats
     demand: Floats
     lasts: Ints
     even: Bools
     holding: Floats
-    contended: Bools
-    wants: Wants | None
+    tables: Sequence[_Table]
+    askers: Askers
 
     @property
     def cells(self) -> int:
         """The number of ideal shares still to be computed."""
-        return 0 if self.wants is None else self.wants.weight.size
+        return sum(each.rows.size for each in self.tables)
 
-    def shares(self, of_contended: Floats) -> Shares:
-        """With the ideal shares at contended instants."""
+    def shares(self, found: Mapping[tuple[int, int], Iterator[Floats]]) -> Shares:
+        """With the ideal shares of the tables, by their shapes."""
         held = self._at_instants(self.share)
-        if self.even.all():
-            return Shares(self.holders, held, held, self.even, self.holding)
-        ideal = self._at_instants(self.demand)
-        if self.wants is not None:
-            ideal[:, self.contended] = of_contended
-        return Shares(self.holders, held, ideal, self.even, self.holding)
+        ideal = held
+        if not self.even.all():
+            ideal = self._at_instants(self.demand)
+            for each in self.tables:
+                ideal[each.rows, each.instants] = next(found[each.shape])
+        return Shares(self.holders, held, ideal, self.even, self.holding, self.askers)
 
     def _at_instants(self, levels: Floats) -> Floats:
-        cells: Floats = np.repeat(levels, self.lasts).reshape(-1, len(self.contended))
+        cells: Floats = np.repeat(levels, self.lasts).reshape(-1, len(self.even))
         return cells
-
-
-def _go_together(some: Sequence[_Begun], other: _Begun) -> bool:
-    """Returns True if ideal shares of pieces can be computed at once.
-
-    They have as many resources, the same holders, and not too many cells.
-    """
-    first = some[0]
-    same = first.resources == other.resources and np.array_equal(first.holders, other.holders)
-    return same and sum(each.cells for each in some) + other.cells <= _AT_ONCE
 
 
 def _ended(waiting: Sequence[tuple[Piece, _Begun | None]]) -> Iterator[tuple[Piece, Shares | None]]:
     """Pieces with their shares, for pieces that are computed together."""
-    wanted = [each.wants for _, each in waiting if each is not None and each.wants is not None]
-    parts = iter(ideal_shares(wanted) if wanted else ())
+    tables: dict[tuple[int, int], list[_Table]] = {}
+    for each in (table for _, begun in waiting if begun is not None for table in begun.tables):
+        tables.setdefault(each.shape, []).append(each)
+    found = {
+        shape: iter(ideal_shares([each.wants for each in some], [each.lengths for each in some]))
+        for shape, some in tables.items()
+    }
     for piece, begun in waiting:
-        if begun is None:
-            yield piece, None
-        else:
-            yield piece, begun.shares(begun.share if begun.wants is None else next(parts))
+        yield piece, None if begun is None else begun.shares(found)
 
 
 def _together(levels: Floats, groups: Groups, at: Ints, instants: int) -> Floats:

@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 
 from harness.analysis.metrics.exact import resource_time
-from harness.analysis.metrics.ideal import total
 from harness.analysis.metrics.levels import holders, pieces
 from harness.analysis.metrics.shares import Sharing, changes_at_once
 from harness.runs.run import Run
@@ -41,7 +40,7 @@ def deviation(run: Run) -> Deviation:
             levels.append(pl.DataFrame({"time": piece.times[:1], "level": pl.Series([0])}))
             continue
         off = (found.share - found.ideal) * ONE
-        level = np.rint(total(np.abs(off)) / 2).astype(np.int64)
+        level = np.rint(found.askers.total(np.abs(off), slice(None)) / 2).astype(np.int64)
         levels.append(pl.DataFrame({"time": piece.times, "level": level}))
         for holder, of_holder in zip(found.holders.tolist(), np.rint(off).astype(np.int64), strict=True):
             sums[holder] += resource_time(of_holder, piece.spans)

@@ -1,0 +1,169 @@
+"""Changes of levels cut into pieces of time, so that memory does not grow with the length of a run.
+
+A piece has parts. Sums of floats are rounded once for each part, so that it does not matter which parts make
+up a piece.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from harness.base.arrays import Groups, Ints, firsts, next_of
+from harness.plugins.measurement import Window
+
+
+class Moves(NamedTuple):
+    """Changes of holders' levels, in order of time.
+
+    Attributes:
+        time: when.
+        holder: the number of the holder whose levels change.
+        levels: such as `allocated<n>` for the n-th resource -> the changes.
+    """
+
+    time: Ints
+    holder: Ints
+    levels: Mapping[str, Ints]
+
+    def part(self, rows: slice) -> Moves:
+        """Some of them."""
+        levels = {name: level[rows] for name, level in self.levels.items()}
+        return Moves(self.time[rows], self.holder[rows], levels)
+
+    def then(self, later: Moves) -> Moves:
+        """These changes, followed by later ones."""
+        levels = {name: np.concatenate((level, later.levels[name])) for name, level in self.levels.items()}
+        times, holders = (self.time, later.time), (self.holder, later.holder)
+        return Moves(np.concatenate(times), np.concatenate(holders), levels)
+
+
+class Piece(NamedTuple):
+    """The levels of holders over some time.
+
+    Attributes:
+        times: instants, ascending; between two of them nothing changes.
+        end: the time until which the levels of the last instant last.
+        holder: the number of the holder that has a level, in ascending order.
+        at: the number of the instant at which the level begins, ascending for each holder, from 0.
+        span: how long the level lasts.
+        levels: such as `allocated<n>` for the n-th resource -> the levels.
+        parts: the numbers of the instants at which its parts begin, from 0. The cluster changes only there,
+            and there a level of each holder begins.
+    """
+
+    times: Ints
+    end: int
+    holder: Ints
+    at: Ints
+    span: Ints
+    levels: Mapping[str, Ints]
+    parts: Ints
+
+    @property
+    def spans(self) -> Ints:
+        """The time from each instant to the next."""
+        return next_of(self.times, self.end) - self.times
+
+
+def cut(
+    found: Iterable[Moves],
+    owners: int,
+    names: Sequence[str],
+    window: Window,
+    *,
+    changes: int,
+    turns: Sequence[int] = (),
+    alike: Container[int] = (),
+) -> Iterator[Piece]:
+    """The levels that result from changes, from the beginning of a window to its end.
+
+    Args:
+        found: the changes, in order of time.
+        owners: the number of owners whose levels change.
+        names: of the levels.
+        window: the measured time; nothing changes before it.
+        changes: the approximate number of changes in a piece.
+        turns: times at which a new piece begins, in order.
+        alike: those of them at which only a new part of a piece begins, unless the piece is long enough.
+    """
+    state: Mapping[str, Ints] = {name: np.zeros(owners, np.int64) for name in names}
+    parts: list[_Part] = []
+    size = 0
+    for part in _parts(found, names, window, changes, turns):
+        longer = 1 + len(part.changes.time)
+        if parts and (part.start not in alike or size + longer > changes):
+            piece, state = _piece(state, parts)
+            yield piece
+            parts, size = [], 0
+        parts.append(part)
+        size += longer
+    yield _piece(state, parts)[0]
+
+
+class _Part(NamedTuple):
+    """The changes from an instant until before another one."""
+
+    changes: Moves
+    start: int
+    end: int
+
+
+def _parts(
+    found: Iterable[Moves], names: Sequence[str], window: Window, changes: int, turns: Sequence[int]
+) -> Iterator[_Part]:
+    """The parts of a window, see `cut`."""
+    start = window.start
+    nothing = np.zeros(0, np.int64)
+    waiting = Moves(nothing, nothing, dict.fromkeys(names, nothing))
+    ahead = [each for each in reversed(turns) if window.start < each < window.end]
+    for batch in found:
+        waiting = waiting.then(batch)
+        while ahead and len(waiting.time) and waiting.time[-1] >= ahead[-1]:
+            turn = ahead.pop()
+            done = int(waiting.time.searchsorted(turn))
+            yield _Part(waiting.part(slice(done)), start, turn)
+            waiting, start = waiting.part(slice(done, None)), turn
+        while len(waiting.time) > changes:
+            # The instant of the last one may go on in what follows.
+            last = int(waiting.time[changes - 1])
+            done = int(waiting.time.searchsorted(last))
+            if not done:
+                changes *= 2
+                continue
+            yield _Part(waiting.part(slice(done)), start, last)
+            waiting, start = waiting.part(slice(done, None)), last
+    while ahead:
+        turn = ahead.pop()
+        yield _Part(waiting, start, turn)
+        waiting, start = waiting.part(slice(0)), turn
+    yield _Part(waiting, start, window.end)
+
+
+def _piece(state: Mapping[str, Ints], parts: Sequence[_Part]) -> tuple[Piece, Mapping[str, Ints]]:
+    """A piece, and the levels at its end."""
+    every = np.arange(len(next(iter(state.values()), ())))
+    still = Moves(every, every, {name: np.zeros(len(every), np.int64) for name in state})
+    rows: list[Moves] = []
+    for part in parts:
+        begun = still if rows else still._replace(levels=state)
+        rows += [begun._replace(time=np.full(len(every), part.start)), part.changes]
+    time = np.concatenate([each.time for each in rows])
+    new = firsts(time)
+    times, at = time[new], new.cumsum() - 1
+    groups = Groups(np.concatenate([each.holder for each in rows]))
+    at = at[groups.order]
+    # Of what changes for a holder at one instant, only what comes of it in the end is a level.
+    stays = groups.last
+    stays[:-1] |= at[1:] != at[:-1]
+    moved = {name: np.concatenate([each.levels[name] for each in rows]) for name in state}
+    levels = {name: groups.running(level[groups.order])[stays] for name, level in moved.items()}
+    holder, at, last = groups.keys[stays], at[stays], groups.last[stays]
+    begin, end = times[at], parts[-1].end
+    until = next_of(begin, end)
+    until[last] = end
+    latest = {name: level[last] for name, level in levels.items()}
+    begins = times.searchsorted([part.start for part in parts])
+    return Piece(times, end, holder, at, until - begin, levels, begins), latest
