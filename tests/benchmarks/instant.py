@@ -1,6 +1,7 @@
-"""`harness simulate`: jobs in a dump of 1,000 running and 1,000 waiting Workloads on 200 nodes.
+"""`harness simulate`: jobs in a dump of 1,000 running and 1,000 waiting Workloads or Pods on 200 nodes.
 
-`python -m benchmarks.instant` (in `tests/`) prints the CPU-seconds of reading and answering, imports apart.
+`python -m benchmarks.instant` (in `tests/`) prints the CPU-seconds of reading and answering one job, imports
+apart, and those of each further job.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import sys
 import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -23,17 +25,26 @@ from harness.studies.simulation.text import text
 GPU, KUEUE = "nvidia.com/gpu", "kueue.x-k8s.io/v1beta1"
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 QUEUES, FLAVORS = 10, ("a100", "h100")
+KUEUES, POLICIES = (
+    ("kueue-classic", "fairsharing"),
+    ("kueue-classic", "fairsharing", "default-preemption", "elasticquota"),
+)
 PRIORITIES = {"low": 10, "mid": 100, "high": 1000}
 
 Manifest = dict[str, Any]
 
 
-def dump(workloads: int, seed: int = 1) -> Iterator[Manifest]:
-    """So many Workloads that run and as many that wait, with nodes, queues in two cohorts, and classes."""
-    for number in range(max(2, workloads // 5)):
+def dump(workloads: int, policy: str = POLICIES[0], seed: int = 1) -> Iterator[Manifest]:
+    """So many Workloads or Pods that run and as many that wait, with nodes, classes, and queues or quotas."""
+    nodes = max(2, workloads // 5)
+    for number in range(nodes):
         named = {"name": f"node-{number:03}", "labels": {"gpu": FLAVORS[number % 2]}}
         there = {"cpu": "96", "memory": "768Gi", GPU: "8", "pods": "110"}
         yield {"apiVersion": "v1", "kind": "Node", "metadata": named, "status": {"allocatable": there}}
+    chance = random.Random(seed)
+    if policy not in KUEUES:
+        yield from of_pods(workloads, nodes, chance, quotas=policy == "elasticquota")
+        return
     for name in FLAVORS:
         yield kueue("ResourceFlavor", name, spec={"nodeLabels": {"gpu": name}})
     for name, value in PRIORITIES.items():
@@ -48,12 +59,50 @@ def dump(workloads: int, seed: int = 1) -> Iterator[Manifest]:
         spec = {"cohort": f"c{number % 2}", "namespaceSelector": {}, "preemption": preemption}
         yield kueue("ClusterQueue", f"team-{number}", spec={**spec, "resourceGroups": [group]})
         yield kueue("LocalQueue", "q", f"team-{number}", spec={"clusterQueue": f"team-{number}"})
-    chance = random.Random(seed)
     for number in range(workloads):
         flavor, gpus = FLAVORS[number // QUEUES % 2], chance.choice([1, 1, 1, 2])
         yield workload(number, gpus, 1, chance, flavor)
     for number in range(workloads, 2 * workloads):
         yield workload(number, chance.choice([1, 2, 4, 8]), chance.choice([1, 2, 4, 8]), chance)
+
+
+def of_pods(workloads: int, nodes: int, chance: random.Random, *, quotas: bool) -> Iterator[Manifest]:
+    """Pods on nodes and Pods that wait, with their classes, and a tree of elastic quotas if asked for."""
+    for name, value in PRIORITIES.items():
+        metadata = {"name": name}
+        yield {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": metadata,
+            "value": value,
+        }
+    if quotas:
+        least = {name: amount * nodes // QUEUES for name, amount in (("cpu", 96), (GPU, 8))}
+        most = {name: amount * QUEUES for name, amount in least.items()}
+        teams = [f"team-{number}" for number in range(QUEUES)]
+        leaves = [{"name": name, "namespaces": [name], "min": least, "max": most} for name in teams]
+        root = {"name": "root", "min": most, "max": most, "children": leaves}
+        about = {"apiVersion": "scheduling.sigs.k8s.io/v1beta1", "kind": "ElasticQuotaTree"}
+        yield {**about, "metadata": {"name": "tree", "namespace": "kube-system"}, "spec": {"root": root}}
+    for number in range(2 * workloads):
+        runs = number < workloads
+        gpus = chance.choice([1, 1, 1, 2] if runs else [1, 2, 4, 8])
+        asks = {"cpu": str(4 * gpus), "memory": f"{32 * gpus}Gi", GPU: str(gpus)}
+        container = {"name": "main", "image": "train:1", "resources": {"requests": asks, "limits": asks}}
+        name = chance.choice(["low", "mid"])
+        since = (NOON - timedelta(hours=chance.uniform(0.1, 48))).strftime("%Y-%m-%dT%H:%M:%SZ")
+        metadata = {
+            "name": f"pod-{number}",
+            "namespace": f"team-{number % QUEUES}",
+            "uid": f"uid-{number:05}",
+        }
+        spec = {"containers": [container], "priorityClassName": name, "priority": PRIORITIES[name]}
+        status = {"phase": "Pending"}
+        if runs:  # none of the nodes gets more than 5, so that all have room
+            spec["nodeName"] = f"node-{number % nodes:03}"
+            status = {"phase": "Running", "startTime": since}
+        metadata["creationTimestamp"] = since
+        yield {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
 
 
 def kueue(kind: str, name: str, namespace: str = "", **fields: Any) -> Manifest:
@@ -82,15 +131,18 @@ def workload(number: int, gpus: int, pods: int, chance: random.Random, flavor: s
     return made
 
 
-def job(number: int = 0, gpus: int = 8, pods: int = 4) -> Manifest:
+def job(number: int = 0, policy: str = POLICIES[0], gpus: int = 8, pods: int = 4) -> Manifest:
     """A job that is submitted, of the lowest class."""
     container = {"name": "main", "resources": {"requests": {"cpu": 4 * gpus, GPU: gpus}}}
     labels = {"kueue.x-k8s.io/queue-name": "q", "kueue.x-k8s.io/priority-class": "low"}
+    spec: Manifest = {"containers": [container]}
+    if policy not in KUEUES:
+        labels, spec["priorityClassName"] = {}, "low"
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {"name": f"mine-{number}", "namespace": f"team-{number % QUEUES}", "labels": labels},
-        "spec": {"parallelism": pods, "completions": pods, "template": {"spec": {"containers": [container]}}},
+        "spec": {"parallelism": pods, "completions": pods, "template": {"spec": spec}},
     }
 
 
@@ -102,34 +154,39 @@ def cpu() -> float:
 class Instant:
     """One job, and twenty jobs in order, with changes and without."""
 
-    params = ([1, 20], [True, False])
-    param_names = ("jobs", "changes")
+    params = ([1, 20], [True, False], POLICIES)
+    param_names = ("jobs", "changes", "policy")
     unit = "CPU-s"
     timeout = 600
 
-    def setup(self, jobs: int, changes: bool, workloads: int = 1000) -> None:
+    def setup(self, jobs: int, changes: bool, policy: str, workloads: int = 1000) -> None:
         """The dump as a file; all modules are imported by a small question."""
         self.library = load(block=["metrics"])
         folder = Path(tempfile.mkdtemp())
         self.path = folder / "dump.json"
         for count in (10, workloads):
-            self.path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*dump(count)]}))
+            self.path.write_text(
+                json.dumps({"apiVersion": "v1", "kind": "List", "items": [*dump(count, policy)]})
+            )
             if count == 10:
-                self.track_cpu(1, changes=True)
+                self.track_cpu(1, True, policy)
 
-    def track_cpu(self, jobs: int, changes: bool) -> float:
+    def track_cpu(self, jobs: int, changes: bool, policy: str) -> float:
         """Reading included."""
         begun = cpu()
-        question = Question(self.library, load_cluster(self.path), "kueue-classic")
-        text(question.answered([job(number) for number in range(jobs)], changes=changes), 100)
+        question = Question(self.library, load_cluster(self.path), policy)
+        text(question.answered([job(number, policy) for number in range(jobs)], changes=changes), 100)
         return cpu() - begun
 
 
 if __name__ == "__main__":
     collect_seldom()  # as the command line does
-    for changes in Instant.params[1]:
-        for jobs in Instant.params[0]:
-            benchmark = Instant()
-            benchmark.setup(int(jobs), bool(changes))
-            took = benchmark.track_cpu(int(jobs), bool(changes))
-            print(f"{jobs} jobs, {'with' if changes else 'without'} changes: {took:.2f} CPU-s")
+    few, many = Instant.params[0]
+    for policy in sys.argv[1:] or POLICIES:
+        benchmark = Instant()
+        benchmark.setup(many, True, policy)
+        for changes in (True, False):
+            one, all_of_them = (benchmark.track_cpu(jobs, changes, policy) for jobs in (few, many))
+            further = 1000 * (all_of_them - one) / (many - few)
+            asked = f"{policy}, {'with' if changes else 'without'} changes"
+            print(f"{asked}: {one:.2f} CPU-s for one job, {further:.0f} ms for each further one")
