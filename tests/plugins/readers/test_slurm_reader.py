@@ -215,7 +215,7 @@ def test_steps_are_never_jobs(opened: Callable[..., Trace]) -> None:
         ("by_job_ids_epoch.txt.gz", "1 job has lost a node: the end of that run is when the controller gave"),
         (
             "by_job_ids_epoch.txt.gz",
-            "10 jobs did not end by themselves (CANCELLED 5, TIMEOUT 3, PREEMPTED 2)",
+            "10 jobs were ended from outside (CANCELLED 5, TIMEOUT 3, PREEMPTED 2)",
         ),
         ("by_job_ids_epoch.txt.gz", "2 rows with the delimiter in a name or comment were told apart"),
         ("by_job_ids_epoch.txt.gz", "44 jobs asked for something else"),

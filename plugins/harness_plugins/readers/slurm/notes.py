@@ -185,8 +185,8 @@ def _about_ends(jobs: Sequence[Job], options: Mapping[str, Any]) -> Iterator[str
     }
     if early:
         states = _listed(Counter(early.values()))
-        ended = counted(len(early), "job")
-        yield f"{ended} did not end by themselves ({states}): they run as long as they did"
+        ended = agreeing(len(early), "job", "were")
+        yield f"{ended} ended from outside ({states}): each runs for its recorded time"
     yield from _many(
         jobs,
         lambda job: job.chain.last.state == CANCELLED and not job.chain.last.by,
