@@ -183,7 +183,7 @@ def markdown(
     """The comparison as Markdown, for a pull request.
 
     A brief one has the recommendation, the most important lines, the runs that were stopped, the differences,
-    and the legend.
+    the legend, and last the prices.
     """
     shown = lines(comparison, metrics, scope, brief=brief)
     if not shown:
@@ -201,17 +201,17 @@ def markdown(
         ]
         return "\n".join([*head_markdown(comparison.head, comparison.head.title), *table, "", *notes])
     answer = recommendation(comparison)
-    first = [plain(answer.sentence), "", *_prices(answer)] if answer else []
+    first = [plain(answer.sentence), ""] if answer else []
     cut = [f"- {plain(each)}" for each in stopped(comparison)]
-    return "\n".join([*first, *table, "", *cut, *head_markdown(comparison.head), *notes[:1]])
+    last = _prices(answer) if answer else ()
+    return "\n".join([*first, *table, "", *cut, *head_markdown(comparison.head), *notes[:1], *last])
 
 
 def _prices(answer: Recommendation) -> Iterator[str]:
     """The prices of the runs that are better in something, as lists in Markdown."""
     for name in answer.weighed:
-        yield from (f"The price of {plain(name)}:", "")
+        yield from ("", f"The price of {plain(name)}:", "")
         yield from (f"- {plain(price)}" for price in answer.prices[name])
-        yield ""
 
 
 def html(comparison: Comparison) -> str:
