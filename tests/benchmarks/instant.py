@@ -67,7 +67,7 @@ def dump(workloads: int, policy: str = POLICIES[0], seed: int = 1) -> Iterator[M
 
 
 def of_pods(workloads: int, nodes: int, chance: random.Random, *, quotas: bool) -> Iterator[Manifest]:
-    """Pods on nodes and Pods that wait, with their classes, and a tree of elastic quotas if asked for."""
+    """Pods on nodes and Pods that wait, with their classes, and a tree of quotas if asked for."""
     for name, value in PRIORITIES.items():
         metadata = {"name": name}
         yield {
@@ -77,8 +77,11 @@ def of_pods(workloads: int, nodes: int, chance: random.Random, *, quotas: bool) 
             "value": value,
         }
     if quotas:
-        least = {name: amount * nodes // QUEUES for name, amount in (("cpu", 96), (GPU, 8))}
-        most = {name: amount * QUEUES for name, amount in least.items()}
+        share = -(-nodes // QUEUES)
+        least, most = (
+            {"cpu": 96 * number, "memory": f"{768 * number}Gi", GPU: 8 * number}
+            for number in (share, share * QUEUES)
+        )
         teams = [f"team-{number}" for number in range(QUEUES)]
         leaves = [{"name": name, "namespaces": [name], "min": least, "max": most} for name in teams]
         root = {"name": "root", "min": most, "max": most, "children": leaves}
@@ -86,7 +89,8 @@ def of_pods(workloads: int, nodes: int, chance: random.Random, *, quotas: bool) 
         yield {**about, "metadata": {"name": "tree", "namespace": "kube-system"}, "spec": {"root": root}}
     for number in range(2 * workloads):
         runs = number < workloads
-        gpus = chance.choice([1, 1, 1, 2] if runs else [1, 2, 4, 8])
+        early = number < 2 * nodes  # of the five on a node only these two may have 2, so that all have room
+        gpus = chance.choice(([1, 1, 1, 2] if early else [1]) if runs else [1, 2, 4, 8])
         asks = {"cpu": str(4 * gpus), "memory": f"{32 * gpus}Gi", GPU: str(gpus)}
         container = {"name": "main", "image": "train:1", "resources": {"requests": asks, "limits": asks}}
         name = chance.choice(["low", "mid"])
@@ -98,7 +102,7 @@ def of_pods(workloads: int, nodes: int, chance: random.Random, *, quotas: bool) 
         }
         spec = {"containers": [container], "priorityClassName": name, "priority": PRIORITIES[name]}
         status = {"phase": "Pending"}
-        if runs:  # none of the nodes gets more than 5, so that all have room
+        if runs:
             spec["nodeName"] = f"node-{number % nodes:03}"
             status = {"phase": "Running", "startTime": since}
         metadata["creationTimestamp"] = since
