@@ -17,6 +17,7 @@ import click
 
 from harness.base.errors import HarnessError
 from harness.base.text import printable
+from harness.cli.screen import tell
 
 USAGE = 2
 """The exit code for wrong usage, bad input, and missing resources of the machine."""
@@ -74,11 +75,11 @@ def _end(number: int, _: object) -> NoReturn:
 def warnings_in_words() -> Iterator[None]:
     """Print warnings during a command as lines on stderr, without the place in the code."""
 
-    def tell(message: Warning | str, *_: object, **__: object) -> None:
+    def show(message: Warning | str, *_: object, **__: object) -> None:
         tell(f"warning: {message}")
 
     with warnings.catch_warnings():
-        warnings.showwarning = tell
+        warnings.showwarning = show
         yield
 
 

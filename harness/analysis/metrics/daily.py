@@ -35,7 +35,8 @@ class Daily:
         start, times, end = self._window.start, piece.times, piece.end
         first, last = (int(times[0]) - start) // DAY, max(0, end - start - 1) // DAY
         begins = times[piece.parts]
-        borders = np.setdiff1d(np.arange(first + 1, last + 1) * DAY + start, begins)
+        midnights = np.arange(first + 1, last + 1) * DAY + start
+        borders = midnights[begins.searchsorted(midnights) == begins.searchsorted(midnights, side="right")]
         # A level counts with the day in which it begins; what of it lasts into the next day is moved there.
         stretches = np.sort(np.concatenate((begins, borders)))
         at = times.searchsorted(stretches)
