@@ -74,9 +74,8 @@ def marks_of(run: Run) -> list[Mark]:
     """
     found: list[_Open] = []
     latest: dict[tuple[str, str], _Open] = {}
-    changed: dict[
-        tuple[str, str, str], tuple[str | None, _Open]
-    ] = {}  # the field at first, and its last mark
+    # Of each field that has changed: its value at first, and its last mark.
+    changed: dict[tuple[str, str, str], tuple[str | None, _Open]] = {}
     for event in run.info["cluster"].get("events", ()):
         at = event["at_us"]
         for edit in event["edits"]:
@@ -100,7 +99,7 @@ def marks_of(run: Run) -> list[Mark]:
     return [each.mark() for each in found]
 
 
-def counted(marks: Iterable[Mark]) -> str:
+def by_kind(marks: Iterable[Mark]) -> str:
     """How many marks there are, by kind of change: `5 (3 failures, 2 quotas)`."""
     return told_sorts(Counter(mark.sort for mark in marks))
 

@@ -10,7 +10,7 @@ import polars as pl
 from harness.analysis.explanation.clock import Clock
 from harness.analysis.report import palette
 from harness.analysis.report.charts import axes
-from harness.analysis.report.marks import ROWS, Mark, counted, merged
+from harness.analysis.report.marks import ROWS, Mark, by_kind, merged
 from harness.analysis.report.material import Material
 
 _ROW = 16
@@ -97,7 +97,7 @@ def _told(group: Sequence[Mark], clock: Clock) -> str:
         return f"{first}{until}: {group[0].told}"
     names = list(dict.fromkeys(mark.name for mark in group))
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return f"{first} to {last}: {counted(group)}: {', '.join(names[:_NAMED])}{more}"
+    return f"{first} to {last}: {by_kind(group)}: {', '.join(names[:_NAMED])}{more}"
 
 
 def _short(count: int) -> str:

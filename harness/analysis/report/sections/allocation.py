@@ -10,7 +10,7 @@ import polars as pl
 from harness.analysis.explanation.clock import Clock
 from harness.analysis.report.amounts import number, percent, shown_in
 from harness.analysis.report.blocks import Block, Figure, Table, Text
-from harness.analysis.report.marks import Mark, counted
+from harness.analysis.report.marks import Mark, by_kind
 from harness.analysis.report.material import Lane, Material
 from harness.runs.epochs import Step
 
@@ -88,7 +88,7 @@ def _changes(material: Material) -> Iterator[Block]:
             rows.append(["…", "", f"and {len(own) - _MOST:,} more, which run.json lists"])
         names = ", ".join(material.names[place] for place in places)
         yield Table(
-            caption=f"Changes of the cluster{f' of {names}' if len(alike) > 1 else ''}: {counted(own)}",
+            caption=f"Changes of the cluster{f' of {names}' if len(alike) > 1 else ''}: {by_kind(own)}",
             head=["from", "until", "change"],
             rows=rows,
             prose=True,
@@ -110,7 +110,7 @@ def _words(material: Material) -> str:
         sentences.append(
             f"{name}: on average {number(mean / unit.size)}{of} {unit.name} were held{share}, at most "
             f"{number(highest)}; most by {most}."
-            + (f" Changes of the cluster: {counted(marks)}." if marks else "")
+            + (f" Changes of the cluster: {by_kind(marks)}." if marks else "")
         )
     return " ".join(sentences)
 

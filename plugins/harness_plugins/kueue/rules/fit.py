@@ -61,19 +61,20 @@ class Fit:
         self, queue: ClusterQueueState, offers: tuple[PodSetOffer, ...], counts: tuple[int, ...]
     ) -> bool:
         """Whether some pod set alone lacks quota in every flavor of a group, so that no scan is needed."""
-        free, node = self._cache.tree.available, queue.node
-        for offer, count in zip(offers, counts, strict=True):
-            for group in offer.groups:
-                for cells in group.cells:
-                    if cells is not None:
-                        for cell, amount in zip(cells, group.amounts, strict=True):
-                            if 0 < amount * count > free(node, cell):
-                                break
-                        else:
-                            break
-                else:
-                    return True
-        return False
+        return any(
+            not any(self._has(queue, cells, group.amounts, count) for cells in group.cells)
+            for offer, count in zip(offers, counts, strict=True)
+            for group in offer.groups
+        )
+
+    def _has(
+        self, queue: ClusterQueueState, cells: tuple[int, ...] | None, amounts: tuple[int, ...], count: int
+    ) -> bool:
+        """Whether a flavor suits, and a queue could use these amounts of it for so many pods."""
+        if cells is None:
+            return False
+        each = zip(cells, amounts, strict=True)
+        return all(available(self._cache, queue, cell, amount * count) for cell, amount in each)
 
 
 @final
