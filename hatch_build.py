@@ -1,4 +1,4 @@
-"""Compiles policies and models where `HARNESS_COMPILE=1` is set while a wheel is built.
+"""Compiles policies, models and the engine where `HARNESS_COMPILE=1` is set while a wheel is built.
 
 Without it nothing is done and no compiler is needed. A compiled wheel has every source file of a plain one;
 beside some of them lie extension modules, which mypyc makes of them and Python imports instead.

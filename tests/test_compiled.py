@@ -13,7 +13,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args
 from weakref import ref
 
 import pytest
@@ -24,6 +24,7 @@ from harness.base.build import compiled_sources, is_compiled
 from harness.base.memo import Memo
 from harness.cli import main
 from harness.models.quota import QuotaTree
+from harness.policy import Decision
 from harness.runs.identity import code_of_harness
 
 ROOT = Path(__file__).parents[1]
@@ -67,11 +68,27 @@ def test_every_pattern_names_something() -> None:
 
 
 def test_the_border_to_plugins_stays_plain(build: ModuleType) -> None:
-    """Compiled code checks types in its own words; the engine, the referee and decisions have better ones."""
+    """Policies of others make jobs' decisions of plain classes; what names errors and stores texts is plain too."""
     rooms = {path.relative_to(ROOT).as_posix() for path in compiled(build)}
     assert len(rooms) > 120
-    ours = ("harness/models/", "harness/base/memo.py", "plugins/harness_plugins/")
+    ours = ("harness/engine/", "harness/models/", "harness/base/memo.py", "plugins/harness_plugins/")
     assert all(name.startswith(ours) for name in rooms)
+    assert not rooms & {"harness/engine/blame.py", "harness/engine/texts.py"}
+
+
+def test_the_referee_reads_decisions_without_their_types() -> None:
+    """Else compiled code would refuse a field of a wrong type before the referee sees it."""
+    source = ast.parse((ROOT / "harness/engine/referee.py").read_text(encoding="utf-8"))
+    types = {each.__name__ for each in get_args(Decision)}
+    named = {
+        ast.unparse(each.annotation)
+        for node in ast.walk(source)
+        if isinstance(node, ast.FunctionDef)
+        for each in node.args.args
+        if each.annotation is not None
+    }
+    assert "Given" in named
+    assert not named & types
 
 
 def test_what_cannot_be_compiled_stays_plain(build: ModuleType) -> None:

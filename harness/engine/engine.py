@@ -10,17 +10,16 @@ There is one cycle per instant, and another one only if it made something due at
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import FrozenInstanceError
 from functools import partial
 from typing import Any, TypeAlias
 
-from harness.base.errors import InputError, PolicyError, blamed_on, is_of_plugin, told
+from harness.base.errors import PolicyError, blamed_on
 from harness.base.units import format_duration
 from harness.base.values import Value, fixed
 from harness.cluster.changes.edits import AT_ARRIVAL, Change, Instant
 from harness.cluster.model import Cluster
-from harness.engine.events import Recorder, UnwritableError
+from harness.engine.blame import blamed
+from harness.engine.events import Recorder
 from harness.engine.lifecycle import HalfBound, Lifecycle
 from harness.engine.livelock import Livelock
 from harness.engine.losses import Losses
@@ -30,15 +29,9 @@ from harness.engine.sources import FAR, Alarms, Arrivals, ChangesAhead, PolicyTi
 from harness.policy import Arrival, Decision, Job, Policy, View
 
 _WATCH_EVERY = 256  # instants between two reports of progress
-_OURS = ("harness.base.tables", "harness.engine", "harness.runs", "harness.trace")
 
 Hear: TypeAlias = Callable[[Change, int], Iterable[Decision] | None]
 """See `Policy`."""
-
-_DEBUG = "--debug shows where"
-_READ_ONLY = (
-    f"jobs, pod sets and the cluster cannot be changed: keep what you add in tables of your own; {_DEBUG}"
-)
 
 
 @fixed()
@@ -163,6 +156,7 @@ class Engine:
         others = (*lifecycle.sources, *alarms, *ahead, arrivals)
         referee = Referee(lifecycle, self._recorder, name, self._quotas, arrivals, others, ends=ends)
         self._referee = referee
+        self._blamed = partial(blamed, name, lifecycle, referee)
         self._handlers = referee.handlers, referee.unknown
         self._sources: tuple[Source, ...] = (*others, referee.wakes)
         self._recurrence = None
@@ -199,27 +193,6 @@ class Engine:
     def wake(self, at: int) -> None:
         """Schedule a cycle of the policy at an instant, which may be the last played one."""
         self._referee.wakes.add(at)
-
-    @contextmanager
-    def _blamed(self) -> Iterator[None]:
-        """Add to errors the time, and the component at fault."""
-        name, lifecycle = self._name, self._lifecycle
-        try:
-            yield
-        except UnwritableError as error:
-            self._referee.refuse(error.job, error.rule)
-        except InputError as error:
-            if not _is_ours(error):
-                error.within(f"policy {name}, at {_told_time(lifecycle.now)}")
-            raise
-        except BaseException as error:
-            if not is_of_plugin(error):
-                raise
-            at = _told_time(lifecycle.now)
-            raise PolicyError(
-                f"policy {name} failed at {at}: {told(error)}",
-                hint=_READ_ONLY if isinstance(error, FrozenInstanceError) else _DEBUG,
-            ) from error
 
     def _decide(self, decisions: Iterable[Decision]) -> None:
         """Apply the decisions that a policy makes outside of its cycles, one after the other."""
@@ -335,23 +308,10 @@ def deaf(name: str, changes: Sequence[Instant]) -> PolicyError:
     )
 
 
-def _told_time(now: int) -> str:
-    return f"{now} us ({format_duration(now)} after the origin)"
-
-
 def _asleep(lifecycle: Lifecycle) -> tuple[str, ...]:
     """Returns the jobs that hold nothing and wait although their whole request is free."""
     waiting = (life.job for life in lifecycle.lives.values() if not (life.admitted or life.holding))
     return tuple(job.id for job in waiting if lifecycle.books.fits(job))
-
-
-def _is_ours(error: InputError) -> bool:
-    """Returns True if an error comes from the code that replays and records, not from the policy."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    module = "" if trace is None else str(trace.tb_frame.f_globals.get("__name__", ""))
-    return module.startswith(_OURS)
 
 
 def _further(policy: Policy, method: str, name: str) -> Any:

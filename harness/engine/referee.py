@@ -10,7 +10,7 @@ from math import isfinite
 from operator import index
 from reprlib import repr as short
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 from harness.base.errors import DecisionError
 from harness.base.units import INT64_MAX, format_duration
@@ -54,6 +54,12 @@ _FAULT = "this is a fault of the policy, not of the trace"
 _TIMELESS = (
     "let rounds take time, by a grace period or the plugin's evictionLatency if it has that; else " + _FAULT
 )
+
+Given: TypeAlias = Any
+"""A decision as a policy made it: its fields may have other types than the class says.
+
+Compiled code would refuse these with a TypeError of its own where the class of a decision is named.
+"""
 
 _WHOLE = (NEVER,)  # stands for all pods of a job
 
@@ -166,7 +172,7 @@ class Referee:
             self.refuse(None, f"it dozes for {played} cycles, but not beyond {due} us")
         return (played, later) if played else (0, due)
 
-    def _admit(self, admit: Admit) -> None:
+    def _admit(self, admit: Given) -> None:
         job, lifecycle = admit.job, self._lifecycle
         life, now = self._alive(job), lifecycle.now
         if life.admitted or life.holding:
@@ -201,7 +207,7 @@ class Referee:
         elif life.unit is not None and life.unit.pod == NEVER:
             life.unit.pods, life.unit.amounts = life.wanted, life.amounts
 
-    def _bind(self, bind: Bind) -> None:
+    def _bind(self, bind: Given) -> None:
         job, node, lifecycle = bind.job, bind.node, self._lifecycle
         life, books = self._alive(job), lifecycle.books
         if not bind.pods:
@@ -210,9 +216,10 @@ class Referee:
             self.refuse(job, "it was evicted and is not gone yet")
         if life.admitted and life.startable > lifecycle.now:
             self.refuse(job, f"it was admitted to start at {life.startable} us and not before")
-        if node not in books.nodes:
+        if not isinstance(node, str) or node not in books.nodes:
             self._check_node(job, node)
-        for pod in bind.pods:
+        for each in bind.pods:
+            pod = each if type(each) is int else self._whole(job, "the number of a pod", each)
             # Nearly always none of these is so, and the pod waits.
             known = life.counts is None and pod in life.every_pod
             if not known or pod in life.holds or pod in life.ended:
@@ -223,7 +230,7 @@ class Referee:
             lifecycle.bind(life, pod, node, bind.detail or None)
         self.idle = 0
 
-    def _preempt(self, preempt: Preempt) -> None:
+    def _preempt(self, preempt: Given) -> None:
         job, by, lifecycle = preempt.job, preempt.by, self._lifecycle
         lifecycle.last = lifecycle.now
         life = self._life_of(job)
@@ -263,7 +270,7 @@ class Referee:
             lifecycle.evict_pod(life, pod, action, note, grace)
         self._count_preemption(job, pods, by)
 
-    def _note(self, note: Note) -> None:
+    def _note(self, note: Given) -> None:
         job, lifecycle = note.job, self._lifecycle
         life = self._alive(job)
         if not life.admitted:
@@ -293,21 +300,24 @@ class Referee:
         if self._watch.endless:
             self.refuse(job, f"it decides for ever, at one instant: {livelock}", hint=_TIMELESS)
 
-    def _nominate(self, nominate: Nominate) -> None:
-        job, pod = nominate.job, nominate.pod
+    def _nominate(self, nominate: Given) -> None:
+        job = nominate.job
         life = self._alive(job)
+        pod = self._whole(job, "the number of a pod", nominate.pod)
         self._count_idle()
         self._check_node(job, nominate.node)
         self._check_waiting(life, pod)
         self._record_pod(NOMINATE, life, pod, node=nominate.node, detail=nominate.detail or None)
 
-    def _unnominate(self, unnominate: Unnominate) -> None:
-        life = self._alive(unnominate.job)
+    def _unnominate(self, unnominate: Given) -> None:
+        job = unnominate.job
+        life = self._alive(job)
         self._count_idle()
-        self._check_waiting(life, unnominate.pod)
-        self._record_pod(UNNOMINATE, life, unnominate.pod)
+        pod = self._whole(job, "the number of a pod", unnominate.pod)
+        self._check_waiting(life, pod)
+        self._record_pod(UNNOMINATE, life, pod)
 
-    def _reject(self, reject: Reject) -> None:
+    def _reject(self, reject: Given) -> None:
         job, lifecycle = reject.job, self._lifecycle
         life = self._alive(job)
         if life.holding or life.admitted:
@@ -332,7 +342,7 @@ class Referee:
         lifecycle.record_job(life, REJECTED, NEVER)
         life.let_go()
 
-    def _refuse(self, refuse: Refuse) -> None:
+    def _refuse(self, refuse: Given) -> None:
         job, lifecycle = refuse.job, self._lifecycle
         life = self._alive(job)
         self._count_idle()
@@ -348,7 +358,7 @@ class Referee:
         ))  # fmt: skip
         self._recorder.record(fact)
 
-    def _wake(self, wake: Wake) -> None:
+    def _wake(self, wake: Given) -> None:
         self._count_idle()
         try:
             at = index(wake.at)  # else the clock would go on in fractions of microseconds
@@ -363,7 +373,7 @@ class Referee:
     def _refuse_wakes(self, rule: str, hint: str) -> None:
         self.refuse(None, rule, hint=hint)
 
-    def _share(self, told: QueueShare) -> None:
+    def _share(self, told: Given) -> None:
         self._count_idle()
         queue, share, weighted = told.queue, told.share, told.weighted
         if type(queue) is not str or (queue not in self._quotas and self._quotas):
@@ -438,8 +448,8 @@ class Referee:
         except UnicodeEncodeError as error:
             self.refuse(job, f"its reason {reason!r} cannot be written as UTF-8: {error.reason}")
 
-    def _check_node(self, job: Job, node: str) -> None:
-        if node not in self._lifecycle.books.nodes:
+    def _check_node(self, job: Job, node: object) -> None:
+        if not isinstance(node, str) or node not in self._lifecycle.books.nodes:
             self.refuse(job, f"there is no node {node!r}")
 
     def _check_waiting(self, life: Life, pod: int) -> None:
@@ -448,7 +458,7 @@ class Referee:
         if pod in life.holds or pod in life.ended:
             self.refuse(life.job, f"pod {life.current_name(pod)} is not waiting")
 
-    def _checked_counts(self, job: Job, counts: Mapping[str, int]) -> dict[str, int]:
+    def _checked_counts(self, job: Job, counts: Mapping[Any, Any]) -> dict[str, int]:
         pod_sets = {pod_set.name: pod_set for pod_set in job.pod_sets}
         checked = {}
         for name, given in counts.items():
@@ -461,7 +471,7 @@ class Referee:
                 self.refuse(job, f"pod set {name} allows {allowed} pods, not {count}")
         return checked
 
-    def _whole(self, job: Job, what: str, value: int) -> int:
+    def _whole(self, job: Job, what: str, value: Any) -> int:
         """Returns a whole number of any type as an integer for tables."""
         try:
             return index(value)

@@ -2,8 +2,8 @@
 # Builds the plain wheel and the compiled one, and tests that they decide the same, to the byte, under another order of
 # sets:
 #
-#     bash scripts/ci/compiled.sh         the excerpts of recorded decisions in the compiled build, and what runs of all
-#                                         built-in policies consist of, until day 16, in both
+#     bash scripts/ci/compiled.sh         the excerpts of recorded decisions and the referee's tests in the compiled
+#                                         build, and the runs of all built-in policies until day 16 in both
 #     bash scripts/ci/compiled.sh all     all recorded decisions at hand and runs until day 25 in both, and the tests of
 #                                         everything that decides, of the engine that refuses, and of plugins of others
 #
@@ -48,7 +48,7 @@ for build in plain compiled; do
     "$bin/pytest" -q -n 2 -p no:cacheprovider -m 'slow or not slow' tests/conformance
     "$bin/pytest" -q -n 2 -p no:cacheprovider "${tests[@]}"
   elif [ "$build" = compiled ]; then
-    "$bin/pytest" -q -n 2 -p no:cacheprovider tests/conformance
+    "$bin/pytest" -q -n 2 -p no:cacheprovider tests/conformance tests/engine/test_referee.py
   fi
   PYTHONHASHSEED=$flag "$bin/python" scripts/runs_to_compare.py "$fresh/runs-$build" "$until"
 done
