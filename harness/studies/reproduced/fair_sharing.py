@@ -30,24 +30,30 @@ def rows(_files: Mapping[str, Path] | None = None) -> list[Row]:
     """Every example."""
     final, initial = (strategy_targets(each) for each in _BOTH)
     return [
-        Row("story 1: beyond their quota, two teams", "4 and 4", _beyond(story_1(), {"E": 1, "W": 3})),
+        Row(
+            "story 1: two teams share the pool beyond their quotas",
+            "4 and 4",
+            _beyond(story_1(), {"E": 1, "W": 3}),
+        ),
         Row(
             "story 2: a department's free quota goes to its own teams", "1B 6, 1C 6", _says(story_2(own=True))
         ),
         Row(
-            "story 2: else to the other department's, equally", "2A 8, 2B 8, 2C 8", _says(story_2(own=False))
+            "story 2: else it goes equally to the other department's teams",
+            "2A 8, 2B 8, 2C 8",
+            _says(story_2(own=False)),
         ),
         Row("story 3: 300 GPUs by weight", "1A 30, 1B 30, 1C 90, 2A 150", _says(story_3(), 10)),
         Row("cohorts of weight 0.75 and 0.25, of 12", "important 9, regular 3", _says(weighted())),
         Row(f"{_BOTH[0]} preempts", "the smaller workload", final),
-        Row(f"{_BOTH[1]} preempts", "the workload of least priority", initial),
+        Row(f"{_BOTH[1]} preempts", "the workload with the lowest priority", initial),
         Row(
-            "admission scenario 1, StrictFIFO: least usage first, the others wait",
+            "admission scenario 1, StrictFIFO: least usage first, other LocalQueues wait",
             "10, 20, 30",
             by_usage("StrictFIFO"),
         ),
         Row(
-            "admission scenario 2, BestEffortFIFO: who fits may go before",
+            "admission scenario 2, BestEffortFIFO: a workload that fits may go first",
             "20, 30, 10",
             by_usage("BestEffortFIFO"),
         ),
@@ -102,7 +108,7 @@ def strategy_targets(strategy: str) -> str:
     jobs.job("small", queue="y", cpu=2 * _CORE, seconds=_LONG, priority=100)
     jobs.job("new", queue="x", cpu=3 * _CORE, seconds=_LONG, at=10)
     made = [_cohort("all", cpu=10), _queue("x", "all"), _queue("y", "all")]
-    said = {"big": "the workload of least priority", "small": "the smaller workload"}
+    said = {"big": "the workload with the lowest priority", "small": "the smaller workload"}
     preempted = _decided(jobs, made, [strategy], until=11).of("preempt")
     targets = [
         row.job for row in preempted if row.by == "new"

@@ -38,11 +38,11 @@ BLUE = Source(
 )
 _PROCESSORS = {CTC: 338, BLUE: 1_152}
 _PYSS = "submissions-first"
-_TIES = "their simulator plays submissions before ends"
-_SIX = "their log of 232,542 jobs has six more"
-_NO_MEAN = "their table has no mean of flows that add up to 2^31 seconds or more"
-_NO_TABLE = "the tables of Tsafrir et al. 2007 cannot be had, only their rule"
-_NO_SHAKING = "the figures of Tsafrir et al. 2007 cannot be had, only their method"
+_TIES = "their simulator plays submissions before ends of the same instant"
+_SIX = "their log has 232,542 jobs, six more than ours"
+_NO_MEAN = "their table has no mean if flow times add up to 2^31 seconds or more"
+_NO_TABLE = "the tables of Tsafrir et al. 2007 are not available, only their rule"
+_NO_SHAKING = "the figures of Tsafrir et al. 2007 are not available, only their method"
 _TWINS = 10
 
 

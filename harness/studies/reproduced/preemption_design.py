@@ -19,17 +19,17 @@ from harness.testing.scripts import Decisions, Script, nodes, replayed
 LONG = 10_000.0
 
 _PUBLISHED = {
-    1: ("C is bound when both are gone, D waits", "10 s nominate C, 70 s bind C", ""),
+    1: ("C is bound when A and B are gone, D waits", "10 s nominate C, 70 s bind C", ""),
     2: (
-        "C is bound where E ended, D takes what B leaves",
+        "C is bound on E's node after E ends, D gets B's resources",
         "10 s nominate C, 15 s bind C, 40 s bind D",
-        "the design has bare pods; here a controller makes B anew, and B is more important than D",
+        "the design has bare pods; here a controller recreates B, and B is more important than D",
     ),
-    3: ("D is bound on the other node at once", "10 s bind D, 10 s nominate C, 70 s bind C", ""),
+    3: ("D is bound on the other node immediately", "10 s bind D, 10 s nominate C, 70 s bind C", ""),
     4: (
         "F takes C's nomination and is bound, C waits",
         "10 s nominate C, 20 s nominate F, 20 s unnominate C, 70 s bind F",
-        "Kubernetes' code takes C's nomination back when C is tried again, and not at once",
+        "Kubernetes' code removes C's nomination only when C is tried again",
     ),
 }
 """Number of the example -> what it is about, what the design says, and the reason of a difference."""
