@@ -137,17 +137,17 @@ PARENT = {"is-parent": "true"}
             "cpu is covered twice",
         ),
         (
-            "a flavor whose resources are not the covered ones in their order",
+            "a flavor whose resources are not the covered resources, in the same order",
             [FLAVOR, queue(offer("nominalQuota: 1", resources="[cpu, memory]"))],
             "must be the covered resources in their order: cpu, memory; not cpu",
         ),
         (
-            "a limit without a cohort",
+            "a limit of a queue without a cohort",
             [FLAVOR, queue(offer("nominalQuota: 1, borrowingLimit: 1"))],
             "borrowingLimit: must be left out without a cohort",
         ),
         (
-            "(or, of a cohort, without a parent)",
+            "or of a cohort without a parent",
             [FLAVOR, of("Cohort", offer("nominalQuota: 1, borrowingLimit: 1"))],
             "borrowingLimit: must be left out without a parent",
         ),
@@ -183,9 +183,13 @@ PARENT = {"is-parent": "true"}
             [of("Topology", "levels: [{nodeLabel: x}, {nodeLabel: x}]")],
             "levels[1].nodeLabel: x is a level already",
         ),
-        ("the spelling of another apiVersion", [queue("cohort: c")], "ClusterQueue a: spec.cohort: "),
+        ("a field name of another apiVersion", [queue("cohort: c")], "ClusterQueue a: spec.cohort: "),
         ("an ElasticQuotaTree without root", [tree("{}")], "spec.root: "),
-        ("and a second one", [tree("root: {name: r}"), tree("root: {name: r}")], "is a second tree"),
+        (
+            "and a second ElasticQuotaTree",
+            [tree("root: {name: r}"), tree("root: {name: r}")],
+            "is a second tree",
+        ),
         (
             "a name that is missing or given twice",
             [tree("root: {name: r, children: [{name: x}, {name: x}, {min: {cpu: 1}}]}")],
@@ -194,12 +198,12 @@ PARENT = {"is-parent": "true"}
         ("a name that is missing", [tree("root: {name: r, children: [{}]}")], "children[0].name: is missing"),
         ("a `min` above the `max`", [elastic("q", "{min: {cpu: 2}, max: {cpu: 1}}")], "2 is above max"),
         (
-            "children that are guaranteed more than their parent",
+            "children whose `min`s add up to more than their parent's",
             [tree("root: {name: r, min: {cpu: 1}, children: [{name: x, min: {cpu: 2}}]}")],
             "is below the sum of its children's, 2",
         ),
         (
-            "in a tree, allowed more",
+            "in a tree, whose `max` is larger",
             [tree("root: {name: r, max: {cpu: 1}, children: [{name: x, max: {cpu: 2}}]}")],
             "2 is above that of r, which is 1",
         ),
@@ -209,23 +213,23 @@ PARENT = {"is-parent": "true"}
             "'one' belongs to x already",
         ),
         (
-            "one that is listed twice",
+            "a namespace that is listed twice",
             [tree("root: {name: r, children: [{name: x, namespaces: [one, one]}]}")],
             "namespaces: ",
         ),
         (
-            "namespaces of a quota that is a parent",
+            "namespaces of a parent",
             [tree("root: {name: r, children: [{name: x, namespaces: [one], children: [{name: y}]}]}")],
             "belong to leaves",
         ),
         (
-            "a second flat quota of a namespace",
+            "a second flat quota in a namespace",
             [elastic("q"), {**elastic("q"), "metadata": {"name": "other", "namespace": "q"}}],
             "ElasticQuota q/other",
         ),
         ("a parent that does not exist", [elastic("q", labels={"parent": "x"})], "no ElasticQuota 'x'"),
         (
-            "does not say that it is one",
+            "is not labelled `is-parent`",
             [elastic("q", labels={"parent": "p"}), elastic("p", labels={"parent": ""})],
             "p is not marked as a parent",
         ),
@@ -243,7 +247,7 @@ PARENT = {"is-parent": "true"}
             "'u' is another tree than that of its parent p, 't'",
         ),
         (
-            "a `min` of what `max` does not name",
+            "a `min` for a resource that `max` does not name",
             [elastic("q", "{min: {cpu: 1}, max: {memory: 1}}", labels={"is-parent": "false"})],
             "ElasticQuota q/q: spec.min.cpu: ",
         ),
@@ -253,7 +257,7 @@ PARENT = {"is-parent": "true"}
             "cpu: -1 must not be negative",
         ),
         (
-            "annotations that are not the JSON they should be",
+            "annotations that are not the expected JSON",
             [elastic("q", annotations={"namespaces": "[1]"})],
             "must be a JSON list of texts, not [1]",
         ),
@@ -321,12 +325,12 @@ POD = {
         ),
         ("a Pod on a node that no manifest describes", [node(), POD], "Pod default/p: "),
         (
-            "nodes of a flavor with a topology that have no label of a level",
+            "nodes of a flavor with a topology that lack the label of a level",
             [LEVELS, ON_LEVELS, node("a", block="b", rack="r"), node("c", block="b")],
             "Node c: has no label rack",
         ),
         (
-            "a flavor whose nodes never have them all",
+            "a flavor without any node that has all these labels",
             [LEVELS, ON_LEVELS, node("c", block="b")],
             "ResourceFlavor f: no node has both its labels and those of Topology t",
         ),
@@ -351,7 +355,7 @@ POD = {
             "max does not name memory",
         ),
         (
-            "`min`s that the nodes cannot keep",
+            "`min`s that add up to more than the nodes have",
             [node(), elastic("q", "{min: {cpu: 5}, max: {cpu: 5, memory: 1}}")],
             "and the nodes have 4",
         ),
@@ -371,7 +375,7 @@ POD = {
             "spec.root.max.kube-queue/max-jobs is not modelled",
         ),
         (
-            "each ElasticQuota that an ElasticQuotaTree stands in for",
+            "each ElasticQuota that an ElasticQuotaTree replaces",
             [tree("root: {name: r, children: [{name: x}]}"), elastic("q")],
             "ElasticQuota q: is left out: the ElasticQuotaTree counts",
         ),
@@ -397,7 +401,7 @@ POD = {
             f"metadata.labels.{PREFIX}novel is not modelled",
         ),
         (
-            "quotas without any of them beside others with some",
+            "quotas without any of these labels beside quotas with some",
             [
                 elastic("q", f"{{max: {BOTH}}}", labels={"is-parent": "false"}),
                 elastic("p", f"{{max: {BOTH}}}", "scheduling.sigs.k8s.io/v1alpha1"),
@@ -422,7 +426,7 @@ POD = {
             "elastic quota p, q: may evict pods for one that it still refuses",
         ),
         (
-            "a queue that is to order jobs by usage without `admissionFairSharing` in Kueue's Configuration",
+            "a queue that should order jobs by usage without `admissionFairSharing` in Kueue's Configuration",
             [queue(f"admissionScope: {USAGE}")],
             "spec.admissionScope has no effect without admissionFairSharing",
         ),
