@@ -186,7 +186,7 @@ def _of_claims() -> Iterator[Claim]:
         "preemptions": lambda run: value(run, "disruption.preemptions"),
         "most preemptions of one job": lambda run: f"{run.jobs['preemptions'].max():,}",
         "GPU-hours lost": lambda run: value(run, "disruption.lost", resource=GPU),
-        "places lost again before any progress (`disruption.ping_pong`)": lambda run: value(
+        "repeated preemptions without progress (`disruption.ping_pong`)": lambda run: value(
             run, "disruption.ping_pong"
         ),
     }

@@ -91,6 +91,6 @@ def test_page_node_pool_is_what_the_page_says(tmp_path: Path) -> None:
 def test_page_code_saves_an_assumed_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The code on the page runs, and what it writes is read back."""
     monkeypatch.chdir(tmp_path)
-    exec(compile(indented_after("All of it is printed"), str(PAGE), "exec"), {})
+    exec(compile(indented_after("harness prints the assumed cluster"), str(PAGE), "exec"), {})
     assert [path.name for path in tmp_path.iterdir()] == ["jobs.cluster.yaml"]
     assert list(load_cluster(tmp_path / "jobs.cluster.yaml").cluster_queues) == ["a", "b"]
