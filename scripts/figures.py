@@ -316,7 +316,7 @@ CLAIMS = (
     ),
     Claim(
         "README.md",
-        "{} of the GPU time becomes work of jobs that finish, and the 95th percentile of the wait is {}.\n",
+        "jobs that finish use {} of the GPU time, and the 95th percentile of the wait is {}.\n",
         lambda runs: [
             value(runs.alone, "goodput.of_capacity", resource=GPU),
             value(runs.alone, "wait.first_start.p95"),
