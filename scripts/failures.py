@@ -72,17 +72,17 @@ def added(found: Costs) -> Iterator[str]:
     for loss in LOSSES:
         parts = sorted(fmean(found[plugin, loss, FIGURES[0]]) / work for plugin in PLUGINS)
         ends = dict.fromkeys(_text(100 * part) for part in (parts[0], parts[-1]))
-        told.append(f"{' to '.join(ends)} % of that under `{loss}`")
+        told.append(f"{' to '.join(ends)} % of these under `{loss}`")
     twins = len(next(iter(found.values())))
     sentences = (
-        f"These are means over {twins} twins with 95 % intervals. The jobs ask for {work:,.0f} GPU-hours. "
-        f"Failures throw away {' and '.join(told)}."
+        f"These are means over {twins} twins with 95 % intervals. The jobs request {work:,.0f} GPU-hours. "
+        f"Failures waste {' and '.join(told)}."
     )
     yield from ("", *wrap(sentences, 120))
 
 
 def asked() -> float:
-    """The GPU-hours that the jobs of the window ask for."""
+    """The GPU-hours that the jobs of the window request."""
     jobs = Calibration.parse(window=WINDOW).of_trace(open_trace(TRACE, load())).frame
     hours = pl.col("duration").dt.total_seconds() / 3600
     return float(jobs.select((hours * pl.col("pods") * pl.col("request.nvidia.com/gpu")).sum()).item())
