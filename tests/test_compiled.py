@@ -68,7 +68,7 @@ def test_every_pattern_names_something() -> None:
 
 
 def test_the_border_to_plugins_stays_plain(build: ModuleType) -> None:
-    """Policies of others make jobs' decisions of plain classes; what names errors and stores texts is plain too."""
+    """What policies of others make is plain: decisions and jobs; so is what names errors and stores texts."""
     rooms = {path.relative_to(ROOT).as_posix() for path in compiled(build)}
     assert len(rooms) > 120
     ours = ("harness/engine/", "harness/models/", "harness/base/memo.py", "plugins/harness_plugins/")
