@@ -73,7 +73,7 @@ def test_the_border_to_plugins_stays_plain(build: ModuleType) -> None:
     assert len(rooms) > 120
     ours = ("harness/engine/", "harness/models/", "harness/base/memo.py", "plugins/harness_plugins/")
     assert all(name.startswith(ours) for name in rooms)
-    assert not rooms & {"harness/engine/blame.py", "harness/engine/texts.py"}
+    assert not rooms & {f"harness/engine/{name}.py" for name in ("blame", "events", "texts")}
 
 
 def test_the_referee_reads_decisions_without_their_types() -> None:
