@@ -1,4 +1,4 @@
-"""The plugin `auto`: preemption by quotas for pods that belong to one, else by priority, as ACK chooses."""
+"""The plugin `auto`: preemption by quotas for pods with a quota, else by priority, as ACK chooses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
     register(
         "auto",
         _make,
-        help="elasticquota for pods with a quota, else default preemption; or by cluster",
+        help="elasticquota for pods with a quota, default-preemption for others; or one choice per cluster",
         options=OPTIONS_OF_AUTO,
         running=running_jobs,
         ignored_fields=ignored_fields,
@@ -26,7 +26,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
 
 
 def _make(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
-    # The scheduler is not needed to list plugins.
+    # Listing plugins does not need the scheduler.
     from harness_plugins.elastic_quota.policy import auto
 
     return auto(cluster, view, options)

@@ -1,8 +1,8 @@
-"""kube-scheduler for `none` and `default-preemption`: pod by pod, or with a gang's pods as one.
+"""kube-scheduler for `none` and `default-preemption`: it places pods one by one, or a gang's pods together.
 
-By default the real one knows no gangs; `gangScheduling=true` approximates its own gangs. With
-`gang=all-or-nothing`, gangs are placed by the code for elastic quotas, without any quota. So the effects of
-gangs and of quotas can be told apart.
+By default kube-scheduler knows no gangs; `gangScheduling=true` approximates its own gangs. With
+`gang=all-or-nothing`, the code for elastic quotas places gangs, without any quota. So you can separate the
+effect of gangs from the effect of quotas.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from harness_plugins.kube.policy import GANG, GANG_SCHEDULING, TOGETHER, default
 
 
 def kube_scheduler(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
-    """The scheduler that the options ask for.
+    """Makes the scheduler that the options select.
 
     Raises:
         InputError: the cluster has no nodes.
-        OptionError: two options ask for gangs in different ways.
+        OptionError: two options place gangs by different rules.
     """
     own = GANG_SCHEDULING.name
     if options[GANG.name] != TOGETHER:
@@ -31,7 +31,7 @@ def kube_scheduler(cluster: Cluster, view: View, options: Mapping[str, Any]) -> 
             f"options {GANG.name}={TOGETHER} and {own}=true both place gangs, by different rules",
             hint=f"give one of them; {own}=true is kube-scheduler's own way",
         )
-    # Only gangs need what elastic quotas are made of.
+    # Only gangs need the code for elastic quotas.
     from harness_plugins.elastic_quota.policy import without_quotas
 
     others = {name: value for name, value in options.items() if name != own}

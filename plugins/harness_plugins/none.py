@@ -3,9 +3,9 @@
 On a cluster with nodes it is kube-scheduler without preemption: the same code as `default-preemption`.
 Without nodes it is a queue of whole jobs within quotas.
 
-There jobs wait in sub-queues. Within one, the first job holds back the others; sub-queues never hold back
-each other. With `blocking=strict` every queue is one sub-queue. With `blocking=skip` jobs of one queue with
-exactly the same request share one: if the first of them does not fit, none does.
+Without nodes, jobs wait in sub-queues. The first job of a sub-queue holds back the jobs behind it; sub-queues
+never hold back each other. With `blocking=strict` every queue is one sub-queue. With `blocking=skip`, jobs of
+one queue with exactly the same request share a sub-queue: if the first of them does not fit, none does.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ QUEUE_OPTIONS = (
     Option(
         "order",
         "priority",
-        "which job comes first: the most important (of these the oldest), or simply the oldest (fifo)",
+        "which job comes first: the highest priority, then the oldest (priority), or the oldest (fifo)",
         choices=("priority", "fifo"),
     ),
     Option(
         "blocking",
         "skip",
-        "strict: the first job of a queue holds back those behind it; skip: whatever fits starts",
+        "strict: the first job of a queue holds back the jobs behind it; skip: every job that fits starts",
         choices=("strict", "skip"),
     ),
     BORROW,
@@ -58,7 +58,7 @@ QUEUE_OPTIONS = (
 """The options of the queue without nodes."""
 
 NODE_OPTIONS = (PERCENTAGE, GANG, *DEVICES)
-"""How kube-scheduler decides on nodes; the queue without nodes always starts whole jobs."""
+"""The options of kube-scheduler on nodes; the queue without nodes always starts whole jobs."""
 
 OPTIONS = (*QUEUE_OPTIONS, *NODE_OPTIONS)
 
@@ -79,11 +79,11 @@ def harness_register_policies(register: RegisterPolicy) -> None:
 
 
 def without_preemption(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
-    """The scheduler for a cluster; see the module.
+    """Makes the scheduler for a cluster; see the module.
 
     Raises:
         InputError: the cluster has neither nodes nor queues.
-        OptionError: an option that means nothing on this cluster was set.
+        OptionError: an option was set that has no effect on this cluster.
     """
     if not cluster.nodes:
         if not cluster.cluster_queues:
@@ -96,14 +96,14 @@ def without_preemption(cluster: Cluster, view: View, options: Mapping[str, Any])
 
 
 def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """On nodes by kube-scheduler's rules, else by quotas."""
+    """Finds the jobs that can never start: on nodes by kube-scheduler's rules, else by quotas."""
     if cluster.nodes:
         return fits_no_node(cluster, options)
     return never_by_quotas(cluster, options)
 
 
 def never_by_quotas(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Finds the jobs that quotas never admit, whatever changes."""
+    """Finds the jobs that quotas admit neither now nor after any later change of the cluster."""
 
     def judge(state: Cluster) -> Possible:
         quotas = Quotas(state, borrow=options["borrow"])
@@ -114,12 +114,15 @@ def never_by_quotas(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
 
 
 def _by_queues(cluster: Cluster) -> bool:
-    """Without nodes; on nodes no queue counts."""
+    """Returns True without nodes; on nodes, queues have no effect."""
     return not cluster.nodes
 
 
 def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """Notes on pod groups, if pods are placed alone or jobs start whole; and on stopped queues of quotas."""
+    """Yields notes on pod groups and stopped queues that have no effect.
+
+    Pod groups have none if pods are placed one by one or jobs start as a whole.
+    """
     yield from ignored_scheduling_groups(cluster)
     if cluster.nodes:
         yield from pods_alone(cluster, options)
@@ -157,7 +160,7 @@ class JobQueue:
         self._rejected: list[tuple[Job, Never]] = []
 
     def submit(self, job: Job, pods: range, now: int) -> None:
-        """A job waits in its sub-queue, or is remembered as one that can never run, whatever changes."""
+        """Adds a job to its sub-queue, or to the rejected jobs if no change of the cluster lets it run."""
         request = self._quotas.request(job)
         if request.never is not None and (self._never is None or self._never(job) is not None):
             self._rejected.append((job, request.never))
@@ -165,7 +168,7 @@ class JobQueue:
         self._queue_up(job, request)
 
     def _queue_up(self, job: Job, request: Request) -> None:
-        """A job waits in its sub-queue."""
+        """Adds a job to its sub-queue."""
         key: object = request.queue if self._strict else (request.queue, job.pod_sets)
         subqueue = self._subqueues.get(key)
         if subqueue is None:
@@ -175,13 +178,13 @@ class JobQueue:
             self._open.append(subqueue)
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
-        """The job's quota is free: sub-queues that were short of it may continue."""
+        """Gives back the job's quota, and reopens the sub-queues that lacked it."""
         assignment = self._assignments.pop(job.index)
         self._quotas.refund(assignment)
         self._open += self._blocked.pop(assignment.home, ())
 
     def changed(self, change: Change, now: int) -> Iterable[Decision]:
-        """See `Policy`: jobs that hold quota keep it, and all others are checked again."""
+        """See `Policy`: jobs that hold quota keep it, and all waiting jobs are checked again."""
         self._assignments = self._quotas.follow(change.cluster, self._assignments)
         before, self._subqueues = self._subqueues, {}
         self._open, self._blocked = [], {}
@@ -195,14 +198,14 @@ class JobQueue:
         return self._quotas.has_room(self._quotas.request(job))
 
     def cycle(self, now: int) -> Iterator[Decision]:
-        """Starts what fits, in order, until every sub-queue is empty or held back by its first job."""
+        """Starts jobs that fit, in order, until every sub-queue is empty or its first job does not fit."""
         if self._rejected:
             for job, never in self._rejected:
                 yield Reject(job, never.why)
             self._rejected.clear()
         if not self._open:
             return
-        # One may have been opened twice; the job in front tells them apart.
+        # A sub-queue may have been opened twice; its first job identifies it.
         heads = list({each.jobs[0][1]: (*each.jobs[0], each) for each in self._open if each.jobs}.values())
         self._open = []
         heapify(heads)

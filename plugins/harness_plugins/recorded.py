@@ -1,9 +1,9 @@
 """The plugin `recorded`: every job runs as the trace records it.
 
-It decides nothing. A job starts as a whole when its first run did and is evicted when that ended, unless it
-was the last one; then the next run starts. If the record says that it was preempted, it is preempted, without
-a known preemptor. Nodes and flavors are not recorded, so none are given. Nothing limits what runs at once:
-the run counts what exceeds the cluster's capacity.
+It decides nothing. A job starts as a whole when its first recorded run started. It is evicted when that run
+ended, and starts again with its next run; after its last run it ends. If the trace records a preemption, the
+job is preempted, without a known preemptor. Nodes and flavors are not recorded, so jobs get none. Nothing
+limits how many jobs run simultaneously: the run counts the usage beyond the cluster's capacity.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from harness import Admit, Cluster, Decision, Job, Preempt, RegisterPolicy, View, Wake, Why, hookimpl
 
 RUN_ENDED = "recorded"
-"""The reason of an eviction if the record does not say how the run ended."""
+"""The reason of an eviction if the trace does not say how the run ended."""
 
 
 @hookimpl
@@ -30,7 +30,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
 
 
 class Recorded:
-    """Starts and evicts jobs as recorded; see the module."""
+    """The policy `recorded`; see the module."""
 
     def __init__(self, cluster: Cluster, view: View, options: Mapping[str, Any]) -> None:
         self._runs: dict[int, int] = {}  # job -> how many runs it has begun
@@ -38,23 +38,23 @@ class Recorded:
         self._evictions: list[tuple[int, int, Job]] = []
 
     def submit(self, job: Job, pods: range, now: int) -> None:
-        """A job waits for its next run; one that never started waits for ever."""
+        """Schedules the next recorded run of a job; a job without a further run keeps waiting."""
         begun = self._runs.get(job.index, 0)
         if begun < len(job.recorded):
             heappush(self._starts, (job.recorded[begun].start, job.index, job))
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
-        """Its last run has ended, or an earlier one and the job is about to wait again."""
+        """Forgets a job that has ended; an evicted job is submitted again."""
         if why is Why.ENDED:
             del self._runs[job.index]
 
     def cycle(self, now: int) -> Iterator[Decision]:
-        """Evicts and starts what is due, until nothing more is: a run may take no time."""
+        """Evicts and starts the jobs that are due, repeatedly, because a run may take no time."""
         while _due(self._evictions, now) or _due(self._starts, now):
             while _due(self._evictions, now):
                 _, index, job = heappop(self._evictions)
                 if index not in self._runs:
-                    continue  # a last run without any length was over with the one before it
+                    continue  # a last run of no length ended together with the run before it
                 run = job.recorded[self._runs[index] - 1]
                 yield Preempt(job, by=None, reason=run.why or RUN_ENDED, unnamed=run.preempted)
             while _due(self._starts, now):

@@ -1,10 +1,10 @@
-"""The plugin `backfill`: batch schedulers in which jobs may overtake waiting jobs without delaying them.
+"""The plugin `backfill`: batch schedulers in which a job may overtake waiting jobs if it does not delay them.
 
 Sources of the rules: D. Lifka, The ANL/IBM SP scheduling system (1995), for EASY; A. Mu'alem and
 D. Feitelson, Utilization, predictability, workloads, and user runtime estimates in scheduling the IBM SP2
 with backfilling (2001), for both algorithms; D. Tsafrir, Y. Etsion and D. Feitelson, Backfilling using
 system-generated predictions rather than user runtime estimates (2007), for `estimate=last-two`.
-Predictions whose corrections count from the first one are those of jad-darrous/predictsim 174c453.
+Corrections that count from the first prediction follow jad-darrous/predictsim 174c453.
 """
 
 from __future__ import annotations
@@ -33,37 +33,37 @@ OPTIONS = (
     Option(
         "algorithm",
         "easy",
-        "the jobs that must not be delayed: the first waiting one (easy), or all of them (conservative)",
+        "which waiting jobs must not be delayed: the first one (easy), or all of them (conservative)",
         choices=("easy", "conservative"),
     ),
     Option(
         "estimate",
         "requested",
-        "the expected run time of jobs: requested, actual, or the mean of their user's last two",
+        "the expected run time of a job: requested, actual, or the mean of its user's last two jobs",
         choices=("requested", "actual", "last-two"),
     ),
     Option(
         "correction",
         "steps",
-        "how a prediction that was too short grows: by steps, by steps from the first one, or to the request",
+        "how a prediction that was too short grows: by steps, by steps from the first, or to the request",
         choices=("steps", "from-first", "requested"),
     ),
     Option(
         "order",
         "fcfs",
-        "which job comes first: the oldest, the one expected to be shortest, or the most important",
+        "which job comes first: the oldest, the one expected to be shortest, or the highest priority",
         choices=("fcfs", "sjf", "priority"),
     ),
     Option(
         "ties",
         "ends-first",
-        "order at one instant: ends one by one, then submissions; the reverse; or all before one decision",
+        "order at one instant: ends one by one, then submissions; the reverse; or all, then one decision",
         choices=("ends-first", "submissions-first", "together"),
     ),
     Option(
         "unstated",
         None,
-        "the expected run time of a job without requested_time; by default it never ends",
+        "the expected run time of a job without requested_time; by default the job never ends",
         type=parse_duration,
     ),
     BORROW,
@@ -91,16 +91,16 @@ def backfilling(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Pol
 
     Raises:
         InputError: the cluster has neither nodes nor queues.
-        OptionError: an option that means nothing on nodes was set.
+        OptionError: an option was set that has no effect on nodes.
     """
-    from harness_plugins.backfill.policy import Backfill  # which listing plugins does without
+    from harness_plugins.backfill.policy import Backfill  # listing plugins does not need it
 
     _check(cluster, options)
     return Backfill(cluster, options)
 
 
 def _on_nodes(cluster: Cluster) -> bool:
-    """Returns True if there are nodes at some time."""
+    """Returns True if the cluster has nodes at some time."""
     return bool(cluster.nodes) or cluster.nodes_change
 
 
@@ -124,7 +124,7 @@ def _running(cluster: Cluster, at: int) -> Sequence[Arrival]:
 
 
 def _by_queues(cluster: Cluster) -> bool:
-    """Returns True without nodes; on nodes no queue counts."""
+    """Returns True without nodes; on nodes, queues have no effect."""
     return not _on_nodes(cluster)
 
 
@@ -134,6 +134,6 @@ def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[st
     yield from ignored_scheduling_groups(cluster)
     if _on_nodes(cluster):
         if cluster.cluster_queues:
-            yield "ClusterQueues do not count: the cluster has nodes, and these alone decide who starts"
+            yield "ClusterQueues do not count: the cluster has nodes, and only nodes decide which jobs start"
     else:
         yield from stopped_queues(cluster)

@@ -22,7 +22,7 @@ class Reservation(Protocol):
     """The reservation of the first waiting job.
 
     Attributes:
-        at: the time when it is expected to find room, microseconds.
+        at: the time when the job is expected to find free capacity, microseconds.
         job: the job that has the reservation.
     """
 
@@ -39,27 +39,27 @@ class Plan(Protocol[_R, A]):
     """The assignments of all jobs from now on, under their expected run times."""
 
     def forget(self, now: int) -> None:
-        """Drops everything that is over."""
+        """Drops assignments that have ended."""
 
     def charge(self, assignment: A, start: int, end: int) -> None:
-        """Takes an assignment from `start` to before `end`."""
+        """Adds an assignment from `start` to before `end`."""
 
     def refund(self, assignment: A, start: int, end: int) -> None:
-        """Gives back an assignment from `start` to before `end`."""
+        """Removes an assignment from `start` to before `end`."""
 
     def earliest(self, request: _R, job: Job, length: int, now: int) -> tuple[int, A]:
-        """Returns the first moment from `now` on when a job finds room for so long, and its assignment."""
+        """Returns the first moment from `now` on when a job fits for `length`, and its assignment."""
 
     def may_begin_before(self, time: int, request: _R) -> bool:
-        """Returns True if a job with a reservation at a time might get an earlier one, or another place."""
+        """Returns True if a job that is reserved at `time` might start earlier, or elsewhere."""
 
 
 class Capacity(Protocol[R, A, V]):
-    """The available resources, their current holders, and the room for others.
+    """The available resources, the jobs that hold them, and the free capacity.
 
     Attributes:
-        others_matter: True if a job that finds no room may find some when others start.
-        foresees: True if a change is announced, so that a job with a shorter run time may find room.
+        others_matter: True if a job that does not fit may fit after other jobs start.
+        foresees: True if a change is announced, so that a job with a shorter run time may fit.
     """
 
     @property
@@ -77,57 +77,53 @@ class Capacity(Protocol[R, A, V]):
         """Returns the request of a job; jobs of one shape share it."""
 
     def held(self, job: Job) -> A | None:
-        """Returns the assignment that a job of the manifests has already when it arrives.
-
-        None for nothing.
-        """
+        """Returns the assignment that a job of the manifests already has when it arrives, or None."""
 
     def assign(self, request: R, job: Job, expected: int) -> A | None:
         """Returns the assignment that a job can have now, for its expected run time, or None."""
 
     def has_room(self, request: R) -> bool:
-        """Returns True if a job could have something now; if False, `assign` returns None as well."""
+        """Returns True if a job may fit now; if False, `assign` returns None as well."""
 
     def fits(self, assignment: A) -> bool:
-        """Returns True if an assignment could be taken now."""
+        """Returns True if an assignment fits now."""
 
     def charge(self, assignment: A) -> None:
-        """Takes an assignment."""
+        """Marks an assignment as held."""
 
     def refund(self, assignment: A) -> None:
         """Gives back the assignment of a job that has ended."""
 
     def stays(self, assignment: A) -> int | None:
-        """Returns the number of seconds for which a job may stay in its place; None for ever."""
+        """Returns the number of seconds for which a job may stay in its place; None without a limit."""
 
     def decisions(self, job: Job, assignment: A) -> Iterator[Decision]:
         """Yields the decisions that start a job."""
 
     def refusal(self, request: R, job: Job, expected: int) -> Refuse | None:
-        """Returns the reason why a job cannot start now, for the record; None if it could."""
+        """Returns the recorded reason why a job cannot start now; None if it can."""
 
     def reserve(
         self, request: R, job: Job, expected: int, running: Sequence[Entry[A]], before: V | None
     ) -> V:
-        """Returns the first moment at which a job finds room, if running jobs end as expected.
+        """Returns a reservation at the first moment when a job fits, if running jobs end as expected.
 
         Args:
-            request: its request.
+            request: the job's request.
             job: the job.
-            expected: its expected run time.
+            expected: the job's expected run time.
             running: running jobs by expected end.
-            before: a reservation of the same job that was made earlier.
+            before: an earlier reservation of the same job.
         """
 
     def reserved(self, reservation: V) -> A | None:
-        """Returns the reserved assignment, if it is available already although `assign` finds nothing."""
+        """Returns the reserved assignment if it is already free although `assign` finds nothing."""
 
     def beside(self, reservation: V, request: R, job: Job, expected: int, assignment: A) -> A | None:
-        """Returns an assignment for a job that outlasts a reservation and still leaves it enough.
+        """Returns an assignment for a job that runs past a reservation's start, or None.
 
-        None if there is none.
-
-        From then on, the reservation counts with the returned assignment.
+        The assignment leaves the reserved job enough. From then on, the reservation takes the assignment into
+        account.
         """
 
     def plan(self) -> Plan[R, A]:

@@ -1,9 +1,9 @@
 """Conservative backfilling: every waiting job has a reservation, and no other job delays it.
 
-A job that arrives gets the first moment from which it has room for its expected run time, beside running and
-reserved jobs. When a job ends, the waiting ones are moved in order. Each gets the first moment that is then
-possible, which is never later. Reservations fail to hold only if a job runs longer than expected. Then all
-are made anew, in order.
+A job that arrives gets the first moment from which it fits for its expected run time, beside running and
+reserved jobs. When a job ends, waiting jobs are moved in order. Each gets the first moment that is then
+possible, which is never later than before. Reservations fail only if a job runs longer than expected. Then
+all reservations are made again, in order.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from harness_plugins.backfill.capacity import A, Capacity, R, V
 from harness_plugins.backfill.expected import Expected
 from harness_plugins.backfill.jobs import RESERVED, Running, Waiting
 
-_RESERVED = {"message": "there is room for it now, but it would delay jobs with reservations"}
+_RESERVED = {"message": "the job fits now, but it would delay jobs with reservations"}
 
 
 @final
@@ -51,10 +51,10 @@ class Conservative(Generic[R, A, V]):
         self._new: list[Waiting[R]] = []
         self._waiting: list[Reserved[R, A]] = []
         self._running: dict[int, Running[A]] = {}
-        self._moves = False  # whether something ended, so that reservations may come earlier
+        self._moves = False  # whether a job ended, so that reservations may move earlier
 
     def add(self, waiting: Waiting[R]) -> None:
-        """Adds a job that waits."""
+        """Adds a waiting job."""
         insort(self._new, waiting)
 
     @property
@@ -63,12 +63,12 @@ class Conservative(Generic[R, A, V]):
         return sorted([*(each.waiting for each in self._waiting), *self._new])
 
     def resume(self, running: Running[A], now: int) -> None:
-        """Adds a job that runs already; its assignment was taken before."""
+        """Adds a job that already runs and holds its assignment."""
         self._running[running.job.index] = running
         self._plan.charge(running.assignment, now, running.end)
 
     def end(self, running: Running[A], now: int) -> None:
-        """Ends a job; it gives back its assignment."""
+        """Ends a job and gives back its assignment."""
         self._capacity.refund(running.assignment)
         del self._running[running.job.index]
         self._plan.refund(running.assignment, now, running.end)
@@ -89,7 +89,7 @@ class Conservative(Generic[R, A, V]):
             yield decision, running
 
     def decide(self, now: int) -> Iterator[tuple[Decision, Running[A] | None]]:
-        """Starts the jobs whose reservation has come; yields each decision with the job that it starts."""
+        """Starts the jobs whose reserved time has come; yields each decision with the job that it starts."""
         self._capacity.advance(now)
         self._plan.forget(now)
         if self._prolong(now) or any(each.at < now for each in self._waiting):
@@ -119,20 +119,20 @@ class Conservative(Generic[R, A, V]):
                 yield refusal or Refuse(waiting.job, RESERVED, _RESERVED), None
 
     def _place(self, each: Reserved[R, A], now: int) -> None:
-        """Gives a job the first moment that is possible."""
+        """Reserves the first possible moment for a job."""
         waiting = each.waiting
         each.at, each.assignment = self._plan.earliest(waiting.request, waiting.job, waiting.expected, now)
         self._plan.charge(each.assignment, each.at, each.until)
 
     def _renew(self, now: int) -> None:
-        """Makes all reservations anew, in order."""
+        """Makes all reservations again, in order."""
         for each in self._waiting:
             self._plan.refund(each.assignment, each.at, each.until)
         for each in self._waiting:
             self._place(each, now)
 
     def _prolong(self, now: int) -> bool:
-        """Moves the expected ends of jobs that have outlived them; returns True if there are any."""
+        """Moves the expected ends of jobs that still run after them; returns True if it moved any."""
         late = [
             each for each in self._running.values() if each.end < now or (each.end == now and not each.ending)
         ]

@@ -1,8 +1,8 @@
-"""EASY backfilling: a job may overtake those before it if it does not delay the first of them.
+"""EASY backfilling: a job may overtake waiting jobs if it does not delay the first of them.
 
-The first waiting job has a reservation: the moment at which it finds room, under the expected ends of jobs.
-Another job may start before it in two cases. Either it is expected to be over by then, or the first job finds
-room then beside it, too. Resources that are free after a job ended at that very moment count as free then.
+The first waiting job has a reservation: the moment at which it fits if running jobs end as expected. Another
+job may start earlier in two cases. Either it is expected to end by that moment, or the first job then fits
+beside it. Resources of a job that ends at exactly that moment count as free.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from harness_plugins.backfill.jobs import BEHIND, Entry, Running, Waiting
 class Easy(Generic[R, A, V]):
     """The jobs of one quota tree, or of all nodes.
 
-    Shortcut: while nothing ends and no expected end moves, jobs that could not start cannot start later
-    either. The reason is that free resources only shrink. Until then only new jobs are examined (`_fresh`).
+    Shortcut: while no job ends and no expected end moves, free resources only shrink. So jobs that could not
+    start still cannot start, and only new jobs are examined (`_fresh`).
     """
 
     def __init__(self, capacity: Capacity[R, A, V], expected: Expected) -> None:
         self._capacity = capacity
         self._expected = expected
         self._waiting: list[Waiting[R]] = []
-        self._shapes: dict[R, int] = {}  # what waiting jobs ask for -> how many of them
+        self._shapes: dict[R, int] = {}  # request of waiting jobs -> the number of these jobs
         self._running: list[Entry[A]] = []  # by expected end
         self._fresh: list[Waiting[R]] = []
-        self._settled = False  # whether nothing has ended or moved since all were looked at
-        self._reservation: V | None = None  # the last one that was made
-        self._holds = False  # whether nothing has ended or moved since it was
-        self._first: Waiting[R] | None = None  # the last first job that was told what it lacks
+        self._settled = False  # whether no job ended and no end moved since all jobs were examined
+        self._reservation: V | None = None  # the last reservation that was made
+        self._holds = False  # whether no job ended and no end moved since that reservation
+        self._first: Waiting[R] | None = None  # the last first job with a recorded refusal
 
     def add(self, waiting: Waiting[R]) -> None:
-        """Adds a job that waits."""
+        """Adds a waiting job."""
         insort(self._waiting, waiting)
         self._shapes[waiting.request] = self._shapes.get(waiting.request, 0) + 1
         self._fresh.append(waiting)
@@ -49,11 +49,11 @@ class Easy(Generic[R, A, V]):
         return list(self._waiting)
 
     def resume(self, running: Running[A], now: int) -> None:
-        """Adds a job that runs already; its assignment was taken before."""
+        """Adds a job that already runs and holds its assignment."""
         insort(self._running, (running.place, running))
 
     def end(self, running: Running[A], now: int) -> None:
-        """Ends a job; it gives back its assignment."""
+        """Ends a job and gives back its assignment."""
         self._capacity.refund(running.assignment)
         del self._running[bisect_left(self._running, (running.place, running))]
         self._settled = False
@@ -113,7 +113,7 @@ class Easy(Generic[R, A, V]):
     def _backfill(
         self, head: Waiting[R], candidates: list[Waiting[R]], roomy: set[R], now: int
     ) -> Iterator[tuple[Decision, Running[A] | None]]:
-        """Starts the candidates that do not delay the first job; only requests in `roomy` may find room."""
+        """Starts the candidates that do not delay the first job; only requests in `roomy` may fit."""
         capacity = self._capacity
         for each in candidates:
             if not roomy:
@@ -148,7 +148,7 @@ class Easy(Generic[R, A, V]):
         yield from self.take_over(waiting.job, assignment, waiting.expected, now)
 
     def _prolong(self, now: int) -> None:
-        """Moves the expected ends of jobs that have outlived them."""
+        """Moves the expected ends of jobs that still run after them."""
         late = []
         for place, running in self._running:
             if place[0] > now:

@@ -1,4 +1,4 @@
-"""The expected run times of jobs, and the treatment of jobs that run longer."""
+"""The expected run times of jobs, and their correction when a job runs longer."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from harness.policy import ENDLESS
 STEPS = tuple(MINUTE * each for each in (1, 5, 15, 30)) + tuple(
     HOUR * each for each in (1, 2, 5, 10, 20, 50, 100)
 )
-"""The additions to the expected run time of a job, one each time it outlives its estimate.
+"""The additions to the expected run time of a job: one each time the job runs longer than its estimate.
 
 Source: Tsafrir et al. 2007, section 4. The last step is repeated.
 """
 
 FROM_FIRST = tuple(step - before for before, step in pairwise([0, *STEPS]))
-"""The additions if each of the steps counts from the first prediction, as predictsim corrects."""
+"""The additions if each step counts from the first prediction, as predictsim corrects."""
 
 
 class Expected:
@@ -59,16 +59,16 @@ class Expected:
             self._last[job.user] = (*self._last.get(job.user, ())[-1:], ran)
 
     def prolonged(self, job: Job, expected: int, ran: int, step: int) -> tuple[int, int]:
-        """Returns the new expected run time of a job that has outlived its old one, and its next step.
+        """Returns the new expected run time of a job that ran longer than expected, and its next step.
 
-        A prediction is raised to at most the requested time, step by step or at once. Beyond that it has no
-        bound, because nothing ends a job that runs longer.
+        A prediction is raised to at most the requested time, step by step or in one go. After the requested
+        time it has no bound, because nothing ends a job that runs longer.
 
         Args:
             job: the job, which runs.
-            expected: its total run time as it was expected, microseconds.
-            ran: the time that it has run.
-            step: the number of times it was prolonged.
+            expected: the total run time that was expected, microseconds.
+            ran: the time that the job has run.
+            step: the number of times that the job was prolonged.
         """
         requested = self.requested(job)
         while expected <= ran:

@@ -1,4 +1,4 @@
-"""Jobs in backfilling: waiting with a place in the order, running with an expected end."""
+"""Jobs in backfilling: waiting jobs with a place in the order, running jobs with an expected end."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from harness.policy import ENDLESS
 from harness_plugins.backfill.expected import Expected
 
 BEHIND = "WaitsForFirst"
-"""The refusal of a job that may start before the first one only if that job keeps its place."""
+"""The refusal of a job that fits now, but would delay the first waiting job."""
 
 RESERVED = "WaitsForReserved"
-"""The refusal of a job that has room now, but would delay others with reservations."""
+"""The refusal of a job that fits now, but would delay other jobs with reservations."""
 
 R = TypeVar("R")
 A = TypeVar("A")
@@ -22,7 +22,7 @@ Key = tuple[int, int]
 
 
 class Waiting(NamedTuple, Generic[R]):
-    """A job that waits; the index within the key is unique, so fields after the key are never compared."""
+    """A waiting job; the index within the key is unique, so fields after the key are never compared."""
 
     key: Key
     job: Job
@@ -32,18 +32,18 @@ class Waiting(NamedTuple, Generic[R]):
 
 @final
 class Running(Generic[A]):
-    """A job that runs.
+    """A running job.
 
     Attributes:
         job: the job.
         assignment: the resources that it holds.
-        began: its start, microseconds.
-        end: its expected end.
-        step: the number of times its expected end was moved because it ran longer.
-        pods: the number of its pods that have not ended.
-        ending: True if it ends at this very instant, and its assignment is not given back yet.
-        going: True if it was ordered to go, or lost a pod, so that the rest of it must go too.
-        stays: the time until which it may stay, by its tolerations of NoExecute taints; None for ever.
+        began: the job's start, microseconds.
+        end: the job's expected end.
+        step: the number of times that the expected end was moved because the job ran longer.
+        pods: the number of the job's pods that have not ended.
+        ending: True if the job ends at this instant, and its assignment is not given back yet.
+        going: True if the job was evicted, or lost a pod and so must be evicted as a whole.
+        stays: the time until which the job tolerates NoExecute taints; None without a limit.
     """
 
     __slots__ = ("assignment", "began", "end", "ending", "going", "job", "pods", "stays", "step")
@@ -59,12 +59,12 @@ class Running(Generic[A]):
         self.stays: int | None = None
 
     def prolong(self, expected: Expected, now: int) -> None:
-        """Moves the expected end of a job that has outlived it."""
+        """Moves the expected end of a job that still runs after it."""
         whole, self.step = expected.prolonged(self.job, self.end - self.began, now - self.began, self.step)
         self.end = min(self.began + whole, ENDLESS)
 
     def is_due(self, expected: Expected, now: int) -> bool:
-        """Returns True if it is expected to end at this very instant."""
+        """Returns True if the job is expected to end at exactly this instant."""
         if self.end >= now:
             return self.end == now
         before = now - self.began - 1
@@ -73,9 +73,9 @@ class Running(Generic[A]):
 
     @property
     def place(self) -> tuple[int, int]:
-        """The sort key of running jobs: their expected ends."""
+        """The sort key among running jobs: the expected end."""
         return self.end, self.job.index
 
 
 Entry = tuple[tuple[int, int], Running[A]]
-"""A running job behind its place in the order of expected ends."""
+"""A running job, preceded by its place in the order of expected ends."""

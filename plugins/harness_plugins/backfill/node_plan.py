@@ -1,9 +1,9 @@
 """The jobs on each node from now on, under their expected run times.
 
-A reservation is a moment. The plan assumes that all running jobs end as expected. When its moment comes, a
-job is placed as it would be then: on the nodes of its plan if these are still free, or else on others. A job
-can be reserved a moment if two conditions hold. It finds nodes then, and every later job still finds nodes at
-its own reserved moment. So no job is delayed, and no job waits for certain nodes if others would do.
+A reservation is a moment. The plan assumes that all running jobs end as expected. When the moment comes, the
+job gets the nodes of its plan if these are still free, or else other nodes. A job can reserve a moment if two
+conditions hold: the job finds nodes then, and every later job still finds nodes at its own reserved moment.
+So no job is delayed, and no job waits for certain nodes if other nodes would do.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Span:
 
 
 class Event(NamedTuple):
-    """The start or the end of a job; at one moment ends come first."""
+    """The start or the end of a job; at the same moment, ends come first."""
 
     time: int
     starts: bool
@@ -43,8 +43,8 @@ class NodePlan:
     """The plan of all jobs, see `capacity.Plan`.
 
     Args:
-        snapshot: nodes that have no pods apart from those of this plan.
-        outlook: the resources of the nodes that can be counted on.
+        snapshot: nodes that hold only the pods of this plan.
+        outlook: the announced changes of nodes.
     """
 
     def __init__(self, snapshot: Snapshot, outlook: Outlook) -> None:
@@ -60,7 +60,7 @@ class NodePlan:
             del self._spans[index]
 
     def charge(self, assignment: Places, start: int, end: int) -> None:
-        """See `Plan`: a job that runs longer stays where it is."""
+        """See `Plan`: a job that runs longer stays on its nodes."""
         known = self._spans.get(assignment.job.index)
         if known is None:
             self._spans[assignment.job.index] = Span(assignment, start, end)
@@ -77,9 +77,9 @@ class NodePlan:
             del self._spans[assignment.job.index]
 
     def earliest(self, request: object, job: Job, length: int, now: int) -> tuple[int, Places]:
-        """See `Plan`; `ENDLESS` and no nodes if rules between pods leave none at any moment.
+        """See `Plan`; returns `ENDLESS` and no nodes if rules between pods exclude all nodes at any moment.
 
-        A start of other jobs makes no room for a job, unless its pods must be near theirs.
+        The start of another job cannot help a job, unless its pods must be near pods of the other job.
         """
         snapshot, events = self._snapshot, self._events(now)
         ahead = self._outlook.moments(now) if self._outlook else []
@@ -111,17 +111,15 @@ class NodePlan:
         return time > self._now
 
     def _moved(self, job: Job, start: int, end: int, events: Iterable[Event]) -> list[Places] | None:
-        """Returns the nodes of a job that starts at a moment, then those of jobs that can move elsewhere.
+        """Returns the nodes of a job that starts at `start`, then the nodes of reserved jobs that must move.
 
-        Or None.
-
-        A job that starts before or at that moment keeps its nodes.
+        Returns None if some job would find no nodes. A job that starts at `start` or earlier keeps its nodes.
 
         Args:
             job: the job.
             start: the moment, which the snapshot shows.
-            end: its expected end.
-            events: the events after that moment.
+            end: the job's expected end.
+            events: the events after `start`.
         """
         snapshot = self._snapshot
         places = snapshot.find_during(job, self._outlook, start, end)
@@ -129,7 +127,7 @@ class NodePlan:
             return None
         found = [places]
         snapshot.put(places)
-        differs, runs = end, True  # from when on everything is as it was planned; whether the job runs
+        differs, runs = end, True  # until when nodes may differ from the plan; whether the job runs
         for event in events:
             if event.time >= differs:
                 break
@@ -153,12 +151,12 @@ class NodePlan:
         return found
 
     def _show(self, time: int) -> None:
-        """Puts exactly the jobs of a certain time into the snapshot."""
+        """Shows exactly the jobs that run at `time` in the snapshot."""
         there = {index: span.places for index, span in self._spans.items() if span.start <= time < span.end}
         self._snapshot.show(there)
 
     def _events(self, now: int) -> Sequence[Event]:
-        """Returns the events after now, in order."""
+        """Returns the events after `now`, in order."""
         found = []
         for index, span in self._spans.items():
             if span.start < span.end:

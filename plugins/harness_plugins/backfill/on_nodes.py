@@ -1,7 +1,7 @@
-"""Jobs on nodes: all pods of a job are placed at once, by kube-scheduler's filters and scores.
+"""Jobs on nodes: kube-scheduler's filters and scores place all pods of a job together.
 
-The reservation of the first waiting job is a moment at which its pods find nodes. These nodes may change as
-other jobs start beside it. But at that moment there are always some.
+The reservation of the first waiting job is a moment at which its pods find nodes. These nodes may change when
+other jobs start, but the job still finds nodes at that moment.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from harness_plugins.backfill.outlook import Outlook
 from harness_plugins.backfill.snapshot import Places, Snapshot
 
 MAINTENANCE = "ReqNodeNotAvail"
-"""The refusal of a job that would not end before nodes go; the word is Slurm's."""
+"""The refusal of a job that would not end before nodes are removed or shrink; the word is Slurm's."""
 
-_MAINTENANCE = {"message": "there is room for it now, but it would not end before an announced change"}
+_MAINTENANCE = {"message": "the job fits now, but it would not end before an announced change"}
 
 
 @final
@@ -31,7 +31,7 @@ class NodeRequest:
     """The request of jobs of one shape.
 
     Attributes:
-        job: one of them.
+        job: one of these jobs.
         home: all nodes are one cluster.
         never: the reason why no such job can ever run, or None.
     """
@@ -50,9 +50,9 @@ class NodeReservation:
 
     Attributes:
         at, job: see `capacity.Reservation`.
-        until: its expected end.
-        places: the nodes; None if there are none even after all running jobs have ended.
-        refused: the requests of jobs that would take them.
+        until: the job's expected end.
+        places: the nodes; None if the job finds none even after all running jobs have ended.
+        refused: the requests of jobs that would leave the reserved job no nodes.
     """
 
     __slots__ = ("at", "job", "places", "refused", "until")
@@ -78,7 +78,7 @@ class OnNodes:
     def _begin(self, cluster: Cluster) -> None:
         cluster = self._cluster = self._outlook.with_coming(cluster)
         self._now = Snapshot(cluster)
-        # As it is expected to be when the first waiting job starts, without it.
+        # The nodes as expected when the first waiting job starts, without this job.
         self._then = Snapshot(cluster)
         self._requests: dict[tuple[str, tuple[PodSet, ...]], NodeRequest] = {}
         self._empty: Snapshot | None = None
@@ -90,7 +90,7 @@ class OnNodes:
         """Switches to the nodes of another cluster; earlier requests are invalid from now on.
 
         Args:
-            cluster: the cluster. Jobs on a node that it no longer has are about to be lost.
+            cluster: the cluster. Jobs on a node that is no longer in it are about to be lost.
             held: job -> its nodes.
 
         Returns:
@@ -114,7 +114,7 @@ class OnNodes:
         return found
 
     def stays(self, assignment: Places) -> int | None:
-        """Returns the seconds for which a job tolerates the NoExecute taints of its nodes; None for ever."""
+        """Returns for how many seconds a job tolerates the NoExecute taints of its nodes; None: no limit."""
         if not self._tainted:
             return None
         return self._now.stays(assignment, self._tainted)
@@ -129,7 +129,7 @@ class OnNodes:
 
     @property
     def others_matter(self) -> bool:
-        """See `Capacity`: pods may have to be near other ones."""
+        """See `Capacity`: pods may have to be near other pods."""
         return self._now.between_pods
 
     @property
@@ -151,7 +151,7 @@ class OnNodes:
         return found
 
     def held(self, job: Job) -> Places | None:
-        """See `Capacity`: a Pod that runs has its node."""
+        """See `Capacity`: a running Pod has its node."""
         return self._now.held(job)
 
     def assign(self, request: NodeRequest, job: Job, expected: int) -> Places | None:
@@ -177,7 +177,7 @@ class OnNodes:
             snapshot.forget(assignment.job)
 
     def decisions(self, job: Job, assignment: Places) -> Iterator[Decision]:
-        """See `Capacity`: one binding for pods that follow each other onto a node, or for each on devices."""
+        """See `Capacity`: one binding for consecutive pods on a node, but one for each pod on devices."""
         for pod, devices in enumerate(assignment.devices):
             name = self._now.cache.nodes[assignment.nodes[pod]].name
             yield Bind(job, range(pod, pod + 1), name, {"devices": list(devices)} if devices else {})
@@ -208,8 +208,8 @@ class OnNodes:
     ) -> NodeReservation:
         """See `Capacity`.
 
-        Pods are placed one by one. So a job can fail to find nodes although there are more than before. In
-        that case, the nodes that were reserved before are used.
+        Pods are placed one by one. So a job can fail to find nodes although more are free than before. Then
+        its reservation keeps the nodes that were reserved before.
         """
         snapshot, ends = self._then, {end: list(group) for end, group in groupby(running, key=_end)}
         snapshot.show({each.job.index: each.assignment for _, each in running})
@@ -240,7 +240,7 @@ class OnNodes:
         expected: int,
         assignment: Places,
     ) -> Places | None:
-        """See `Capacity`: on the nodes that suit it best, or else on those that are not reserved."""
+        """See `Capacity`: the job gets the nodes that suit it best, or else nodes that are not reserved."""
         if request in reservation.refused or reservation.places is None:
             return None
         if self._leave(reservation, assignment):
@@ -258,7 +258,7 @@ class OnNodes:
         return NodePlan(self._then, self._outlook)
 
     def _leave(self, reservation: NodeReservation, places: Places) -> bool:
-        """Returns True if the reservation can be kept with a job on some nodes; the job is then on them."""
+        """Returns True, and puts a job on its places, if the reservation can still be kept."""
         snapshot = self._then
         snapshot.put(places)
         found = snapshot.find_during(reservation.job, self._outlook, reservation.at, reservation.until)
@@ -278,7 +278,7 @@ class OnNodes:
         return found
 
     def _never(self, job: Job) -> Never | None:
-        """Returns the reason why a job can never run: one of its pods, or all together, fit on no nodes."""
+        """Returns the reason why a job can never run: a pod fits no node, or its pods do not fit together."""
         never = self._now.never(job)
         if never is not None or job.pods == 1:
             return never

@@ -1,4 +1,4 @@
-"""Jobs within quotas: they share amounts, and one amount is as good as another."""
+"""Jobs within quotas, for clusters without nodes: only amounts matter, not places."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class QuotaReservation:
 
     Attributes:
         at, job: see `capacity.Reservation`.
-        request: its request.
-        usage: the usage at that time without it.
-        delaying: assignments that would delay it if another job held them then.
+        request: the job's request.
+        usage: the usage at that time, without the job.
+        delaying: assignments that would delay the job if another job held them at that time.
     """
 
     __slots__ = ("at", "delaying", "job", "request", "usage")
@@ -57,7 +57,7 @@ class OnQuotas:
         return self._quotas.assign(request, job)
 
     def held(self, job: Job) -> Assignment | None:
-        """See `Capacity`: Pods of the manifests run on nodes, and here are none."""
+        """See `Capacity`: Pods of the manifests run on nodes, and this cluster has none."""
         return None
 
     def stays(self, assignment: Assignment) -> int | None:
@@ -95,7 +95,7 @@ class OnQuotas:
         return QuotaReservation(job, request, ENDLESS if at is None else at, then)
 
     def reserved(self, reservation: QuotaReservation) -> Assignment | None:
-        """See `Capacity`: amounts are there, or they are not."""
+        """See `Capacity`: if `assign` finds nothing, the reserved amount is not free either."""
         return None
 
     def beside(

@@ -1,6 +1,6 @@
 """The announced changes of nodes, such as maintenance.
 
-A node that fails is not announced. Announced changes of labels, taints and cordons are not foreseen.
+A node failure is not announced. Announced changes of labels, taints and cordons are not foreseen.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _NOBODY = 1 << 40
 
 
 class Step(NamedTuple):
-    """The state of a node from a time on; None if it is not there."""
+    """The state of a node from a time on; None if the node does not exist."""
 
     at: int
     node: Node | None
 
 
 class Less(NamedTuple):
-    """By how much less of a node can be counted on than it has: of each resource, pods, and each device."""
+    """The part of a node that cannot be counted on: of each resource, of its pods, and of each device."""
 
     node: NodeInfo
     amounts: Sequence[int]
@@ -38,7 +38,7 @@ class Less(NamedTuple):
 
 @final
 class Outlook:
-    """The announced changes of a cluster, and the part of its nodes that can be counted on.
+    """The announced changes of a cluster, and the capacity of its nodes that can be counted on.
 
     Args:
         cluster: the cluster with all its changes.
@@ -71,7 +71,7 @@ class Outlook:
         self._now = now
 
     def with_coming(self, cluster: Cluster) -> Cluster:
-        """Returns a cluster that also has the nodes that are announced to come."""
+        """Returns a cluster that also has the nodes that are announced for later."""
         self._there = cluster.nodes
         coming = {
             name: next((step.node for step in steps if step.at > self._now and step.node is not None), None)
@@ -82,7 +82,7 @@ class Outlook:
         return replace(cluster, nodes=frozen({**cluster.nodes, **found})) if found else cluster
 
     def less(self, cache: Cache, start: int, end: int) -> Iterator[Less]:
-        """Yields the parts of nodes that cannot be counted on all the time from `start` to before `end`."""
+        """Yields the parts of nodes that are missing at some time from `start` to before `end`."""
         for name, steps in self._steps.items():
             info = cache.by_name.get(name)
             if info is None:
@@ -104,7 +104,7 @@ class Outlook:
                 )
 
     def moments(self, now: int) -> list[int]:
-        """Returns the times of announced changes after now."""
+        """Returns the times of announced changes after `now`."""
         return [at for at in self.times if at > now]
 
 

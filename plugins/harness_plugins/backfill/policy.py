@@ -1,4 +1,4 @@
-"""The policy `backfill`: the events of one instant, one by one, for each quota tree or all nodes."""
+"""The policy `backfill`: plays the events of an instant one by one, for each quota tree or for all nodes."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from harness_plugins.backfill.on_nodes import OnNodes
 from harness_plugins.backfill.on_quotas import OnQuotas
 
 NODE_FAILED = "NodeFail"
-"""The reason why the rest of a job goes after it lost a pod; the word is Slurm's, which requeues the job."""
+"""The reason why a job is evicted after it lost a pod; the word is from Slurm, which requeues the job."""
 
 
 def capacity_of(cluster: Cluster, options: Mapping[str, Any]) -> OnNodes | OnQuotas:
-    """Returns the shared capacity: nodes if there are any at some time, or else quotas."""
+    """Returns the shared capacity: nodes if the cluster has any at some time, or else quotas."""
     return OnNodes(cluster) if cluster.nodes or cluster.nodes_change else OnQuotas(cluster, options)
 
 
 def possible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Finds the jobs that can never start, whatever changes."""
+    """Finds the jobs that can never start, neither now nor after any change of the cluster."""
     on_nodes = isinstance(capacity_of(cluster, options), OnNodes)
 
     def judge(state: Cluster) -> Possible:
@@ -41,11 +41,11 @@ def possible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
 
 
 class Backfill:
-    """Whole jobs, on nodes or within quotas. No tree of quotas delays jobs of another one.
+    """Backfilling of whole jobs, on nodes or within quotas. Jobs of different quota trees never interact.
 
-    The engine delivers everything that happens at an instant before it asks once. But a batch scheduler
-    decides after each event. So events are kept and played here one by one, in the order of the option
-    `ties`. Ends come in the order in which their jobs had arrived, and submissions in the order of arrival.
+    The engine delivers all events of an instant before it asks for decisions once. But a batch scheduler
+    decides after each event. So this policy keeps the events and plays them one by one, in the order of the
+    option `ties`. Both ends and submissions are played in the order in which their jobs arrived.
     """
 
     def __init__(self, cluster: Cluster, options: Mapping[str, Any]) -> None:
@@ -61,16 +61,16 @@ class Backfill:
         self._rejected: list[tuple[Job, Never]] = []
         self._there: list[tuple[Job, Any]] = []
         self._never = possible(cluster, options) if cluster.changes else None
-        self._aside: list[Job] = []  # who may start only when something has changed
+        self._aside: list[Job] = []  # jobs that may start only after a change
         self._changed = False
-        self._hit: list[Running[Any]] = []  # who lost a pod
-        self._drained: list[Running[Any]] = []  # who has a pod on a node that is drained from now on
-        self._gone: list[Running[Any]] = []  # who was evicted and is gone
-        self._away: dict[int, int] = {}  # job that was evicted -> how many of its pods are not back
+        self._hit: list[Running[Any]] = []  # jobs that lost a pod
+        self._drained: list[Running[Any]] = []  # jobs with a pod on a newly drained node
+        self._gone: list[Running[Any]] = []  # evicted jobs that have left their nodes
+        self._away: dict[int, int] = {}  # evicted job -> the number of pods that are not back in the queue
         self._woken = -1
 
     def submit(self, job: Job, pods: range, now: int) -> None:
-        """Adds a job that arrived, or pods of an evicted job that are back: it waits again when all are."""
+        """Adds a job that arrived, or pods of an evicted job; that job waits again when all its pods do."""
         if job.index in self._away:
             self._away[job.index] -= len(pods)
             if self._away[job.index]:
@@ -92,9 +92,10 @@ class Backfill:
             self._rejected.append((job, never))
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
-        """Handles the end of a job, or of some of its pods; the others end at this very instant.
+        """Handles pods of a job that have ended or left their nodes.
 
-        Or a pod was evicted and is gone, or is lost with its node: then the job goes as a whole.
+        If pods ended, all other pods of the job end at the same instant. If a pod was evicted or lost with
+        its node, the whole job is evicted.
         """
         running = self._running[job.index]
         ended = why is Why.ENDED
@@ -110,15 +111,15 @@ class Backfill:
             (self._ended if ended else self._gone).append(self._running.pop(job.index))
 
     def changed(self, change: Change, now: int) -> Iterable[Decision]:
-        """See `harness.policy.Policy`: all reservations are made anew; running jobs keep what they hold.
+        """See `harness.policy.Policy`: makes all reservations again; running jobs keep their resources.
 
-        On nodes no quota counts.
+        On nodes, quotas have no effect.
         """
         capacity = self._capacity
         if isinstance(capacity, OnNodes) != (change.edit.kind == NODE):
             return ()
         running = [*self._running.values(), *self._ended]
-        self._gone.clear()  # of whom nothing is entered in what is made anew
+        self._gone.clear()  # the new trees do not contain these jobs
         held = capacity.follow(change.cluster, {each.job.index: each.assignment for each in running})
         waiting = [each.job for tree in self._trees.values() for each in tree.waiting]
         self._trees = {}
@@ -174,8 +175,8 @@ class Backfill:
     ) -> Iterator[Decision]:
         """Plays submissions, then ends in the order of their starts, as pyss does.
 
-        What ends as it was expected to has given back its processors before the submissions. Only a newcomer
-        that may find room leads to a decision. pyss: dinesh121991/pyss 44a2423, `src/base/prototype.py`.
+        Jobs that end exactly when expected give back their processors before the submissions. A submission
+        leads to a decision only if the job may fit. pyss: dinesh121991/pyss 44a2423, `src/base/prototype.py`.
         """
         ended.sort(key=_start)
         due = [each for each in ended if each.is_due(self._expected, now)]
@@ -192,7 +193,7 @@ class Backfill:
             yield from self._decide(each.assignment.home, now)
 
     def _evict(self, now: int) -> Iterator[Decision]:
-        """Evicts whole jobs that lost a pod, stand on a drained node, or no longer tolerate a taint."""
+        """Evicts whole jobs that lost a pod, have one on a drained node, or no longer tolerate a taint."""
         while self._hit:
             hit = self._hit.pop(0)
             if hit.pods:
@@ -215,7 +216,7 @@ class Backfill:
             yield Wake(later)
 
     def _heed(self, running: Running[Any], now: int) -> None:
-        """Sets the time until which a job may stay in its place; a running timer keeps its time."""
+        """Sets the time until which a job may stay in its place; a timer that already runs is kept."""
         seconds = self._capacity.stays(running.assignment)
         if seconds is None:
             running.stays = None
@@ -223,17 +224,17 @@ class Backfill:
             running.stays = now + seconds * SECOND
 
     def _changed_homes(self) -> list[int]:
-        """Returns the trees in which something changed since the last cycle: all of them, if anything did."""
+        """Returns all trees if anything changed since the last cycle, else none."""
         changed, self._changed = self._changed, False
         return list(self._trees) if changed else []
 
     def within_quota(self, job: Job, pods: Sequence[int]) -> bool:
-        """See `harness.policy.Policy`; nodes have no quotas."""
+        """See `harness.policy.Policy`; True on nodes, where quotas have no effect."""
         capacity = self._capacity
         return isinstance(capacity, OnNodes) or bool(capacity.has_room(capacity.request(job)))
 
     def _take_over(self, now: int) -> Iterator[Decision]:
-        """Leaves running jobs in their places, before any decision."""
+        """Takes over the jobs that already run in their places, before any other decision."""
         there, self._there = self._there, []
         for job, held in there:
             tree = self._tree(self._capacity.request(job).home)
@@ -249,7 +250,7 @@ class Backfill:
         return self._trees[home]
 
     def _end(self, running: Running[Any], now: int) -> int:
-        """Ends a job, and returns the tree that it ran in."""
+        """Ends a job, and returns the home of its tree."""
         home: int = running.assignment.home
         self._learn(running, now)
         self._trees[home].end(running, now)
@@ -260,7 +261,7 @@ class Backfill:
         self._expected.ended(running.job, now - running.began)
 
     def _arrive(self, job: Job) -> int:
-        """Adds a waiting job, and returns the tree that it waits in."""
+        """Adds a waiting job, and returns the home of its tree."""
         request = self._capacity.request(job)
         home: int = request.home
         expected = max(1, self._expected.of(job))
@@ -277,7 +278,7 @@ class Backfill:
                 return 0, job.index
 
     def _decide(self, home: int, now: int) -> Iterator[Decision]:
-        """Decides, and repeats this while jobs start that others may have waited for."""
+        """Decides for one tree, and again while starts may let further jobs start."""
         again = True
         while again:
             again = False

@@ -1,4 +1,4 @@
-"""The usage of quotas from now on, under expected run times: spans of time with equal usage."""
+"""The expected usage of quotas from now on, as spans of time with constant usage."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Profile:
     """Usage over time; the last span has no end.
 
     Args:
-        quotas: checks for room. Its usage is exchanged for that of a span, and put back.
+        quotas: checks whether requests fit. Its usage is replaced by that of a span and then restored.
     """
 
     def __init__(self, quotas: Quotas) -> None:
@@ -22,25 +22,25 @@ class Profile:
         self._usages: list[list[int]] = [[0] * len(quotas.usage)]
 
     def forget(self, now: int) -> None:
-        """Drops the spans that are over; spans begin at `now` or later."""
+        """Drops past spans, so that spans begin at `now` or later."""
         over = bisect_right(self._times, now) - 1
         del self._times[:over], self._usages[:over]
         self._times[0] = now
 
     def charge(self, assignment: Assignment, start: int, end: int) -> None:
-        """Takes an assignment from `start` to before `end`."""
+        """Adds an assignment from `start` to before `end`."""
         self._apply(self._quotas.charge, assignment, start, end)
 
     def refund(self, assignment: Assignment, start: int, end: int) -> None:
-        """Gives back an assignment from `start` to before `end`."""
+        """Removes an assignment from `start` to before `end`."""
         self._apply(self._quotas.refund, assignment, start, end)
 
     def earliest(self, request: Request, job: Job, length: int, now: int) -> tuple[int, Assignment]:
-        """Returns the first moment from `now` on from which a job has quota for so long, and that quota.
+        """Returns the first moment from `now` on when a job has quota for `length`, and that quota.
 
         The last span has only running jobs that never end. If a job could never start in it, the job starts
-        at once when the earlier spans have room. So there is always an answer for a job that may start in an
-        empty cluster.
+        as soon as the earlier spans have quota. So a job that may start in an empty cluster always finds a
+        moment.
         """
         first = roomy = 0
         while first < len(self._times):
@@ -54,14 +54,14 @@ class Profile:
             assignment = self._quotas.assign_throughout(request, job, self._usages[first:last])
             if assignment is not None:
                 return start, assignment
-            first += 1  # each span has room in some flavor, and no flavor in all of them
+            first += 1  # each span has quota in some flavor, but no flavor has quota in all of them
         raise AssertionError(f"no moment has quota for job {job.id}")
 
     def may_begin_before(self, time: int, request: Request) -> bool:
-        """Returns True if a request might have quota before a time, or another flavor at that time.
+        """Returns True if a request might have quota before `time`, or another flavor at `time`.
 
-        Shortcut: a job that holds nothing before its reservation can have an earlier one only if some span
-        before it has room. With a single flavor there is nothing to choose.
+        Shortcut: a job that holds nothing before its reservation can get an earlier reservation only if some
+        earlier span has quota for it. A request with a single flavor has no other flavor to take.
         """
         if any(len(flavors) > 1 for flavors in request.groups):
             return True
@@ -69,7 +69,7 @@ class Profile:
         return any(self._first_full(request, place, place + 1) is None for place in range(before))
 
     def _first_full(self, request: Request, first: int, last: int) -> int | None:
-        """Returns the first of some spans without room for a request, which no run may cover, or None."""
+        """Returns the first of some spans without quota for a request, or None."""
         quotas = self._quotas
         held = quotas.usage
         found = None
@@ -95,7 +95,7 @@ class Profile:
         self._quotas.usage = held
 
     def _split(self, time: int) -> int:
-        """Returns the span that begins at a time, and makes it if there is none."""
+        """Returns the span that begins at `time`, and makes it if it does not exist."""
         at = bisect_left(self._times, time)
         if at == len(self._times) or self._times[at] != time:
             self._times.insert(at, time)

@@ -25,7 +25,7 @@ Devices: TypeAlias = Sequence[tuple[int, ...]]
 """The devices of a job's pods, pod by pod."""
 
 _FINE = 1 << 20
-"""The parts of a node's amount in which requests are compared."""
+"""The number of parts of a node's amount in which requests are compared."""
 
 
 @final
@@ -35,8 +35,8 @@ class Places:
     Attributes:
         home: all nodes are one cluster.
         job: the job.
-        nodes: positions of the nodes, pod by pod; a plan may change them until the job starts. -1 for a node
-            that is gone.
+        nodes: positions of the nodes, pod by pod; -1 for a removed node. A plan may change them until the
+            job starts.
         devices: the GPUs that the pods have on their nodes; empty before the job starts.
     """
 
@@ -53,8 +53,8 @@ class Failure(NamedTuple):
     """The reason why a job finds no nodes.
 
     Attributes:
-        pod: the first of its pods that finds none.
-        detail: the figures, with the pods before it in place.
+        pod: the first pod of the job that finds no node.
+        detail: the figures, with the job's earlier pods in place.
         by_nodes: True if no rule between pods was involved.
     """
 
@@ -67,8 +67,8 @@ class Failure(NamedTuple):
 class Snapshot:
     """Nodes and the jobs on them at one moment, which may be in the future.
 
-    All nodes are examined for every pod (`percentageOfNodesToScore` does not count), the largest pods of a
-    job first.
+    Every pod examines all nodes (`percentageOfNodesToScore` has no effect). The largest pods of a job come
+    first.
 
     Args:
         cluster: the cluster with the nodes.
@@ -77,7 +77,7 @@ class Snapshot:
         cache: the nodes with the pods on them.
         templates: the templates that pods share.
         scheduling: finds a node for a pod.
-        between_pods: True once a job was seen whose pods have rules about other pods.
+        between_pods: True after the first job whose pods have rules about other pods.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -96,7 +96,7 @@ class Snapshot:
     # --- who is there -------------------------------------------------------------------------------------
 
     def put(self, places: Places) -> None:
-        """The pods of a job are on their nodes; those that have no devices yet get them in turn."""
+        """Puts the pods of a job on their nodes; pods without devices get them in turn."""
         self._there[places.job.index] = places.nodes, places.devices
         pods = self._of(places.job)
         for pod, devices in zip(pods, places.devices, strict=False):
@@ -107,7 +107,7 @@ class Snapshot:
                 self.cache.add_pod(pod, self.cache.nodes[nodes[pod]])
 
     def devices_of(self, job: Job) -> Devices:
-        """The devices of the pods of a job that is on its nodes; empty where they have none."""
+        """Returns the devices of the pods of a job on its nodes; empty if no pod has any."""
         found = [pod.devices for pod in self._of(job)]
         return found if any(found) else ()
 
@@ -117,7 +117,7 @@ class Snapshot:
         self._undo(self._of(job))
 
     def forget(self, job: Job) -> None:
-        """Removes a job that has ended, for good."""
+        """Removes a job that has ended, with all that is known of it."""
         if job.index in self._there:
             self.take(job)
         self._pods.pop(job.index, None)
@@ -139,9 +139,9 @@ class Snapshot:
     # --- who could be -------------------------------------------------------------------------------------
 
     def never(self, job: Job) -> Never | None:
-        """Returns the reason why one of its pods fits no node even when all are empty.
+        """Returns why one of the job's pods fits no node even when all are empty.
 
-        None if each fits one.
+        Returns None if each pod fits a node.
         """
         return self._kinds.never(job)
 
@@ -151,7 +151,7 @@ class Snapshot:
         return Places(job, (self.cache.by_name[node].position,)) if node else None
 
     def find(self, job: Job) -> Places | None:
-        """Returns nodes for all pods of a job, with all present jobs in place; None if there are none."""
+        """Returns nodes for all pods of a job, beside the jobs in place; None if some pod finds no node."""
         pods = self._of(job)
         placed, failed = self._place(job)
         nodes = None if failed is not None else tuple(pod.node for pod in pods)
@@ -159,14 +159,14 @@ class Snapshot:
         return None if nodes is None else Places(job, nodes)
 
     def find_during(self, job: Job, outlook: Outlook, start: int, end: int) -> Places | None:
-        """Returns nodes that can be counted on from `start` to before `end`, for all pods of a job."""
+        """Returns nodes for all pods of a job that can be counted on from `start` to before `end`."""
         if not outlook:
             return self.find(job)
         with self.during(outlook, start, end):
             return self.find(job)
 
     def failure(self, job: Job) -> Failure | None:
-        """Returns the reason why there are no nodes; None if there are some."""
+        """Returns the reason why a job finds no nodes; None if it finds them."""
         placed, failed = self._place(job)
         why = None
         if failed is not None:
@@ -176,7 +176,7 @@ class Snapshot:
         return why
 
     def fits(self, places: Places) -> bool:
-        """Returns True if all pods of a job pass the filters of given nodes."""
+        """Returns True if all pods of a job pass the filters of the given nodes."""
         pods = dict(zip(self._of(places.job), places.nodes, strict=True))
         placed = []
         for pod in self._in_turn(places.job):
@@ -190,9 +190,9 @@ class Snapshot:
         return len(placed) == len(pods)
 
     def stays(self, places: Places, tainted: Mapping[str, Sequence[Taint]]) -> int | None:
-        """Returns the seconds for which all pods of a job tolerate the taints of their nodes.
+        """Returns for how many seconds all pods of a job tolerate the taints of their nodes.
 
-        None for ever.
+        Returns None without a limit.
         """
         found = [
             tolerated_for(pod.template.spec.tolerations, tainted.get(self.cache.nodes[node].name, ()))
@@ -202,13 +202,13 @@ class Snapshot:
         return min((seconds for seconds in found if seconds is not None), default=None)
 
     def has_room(self, job: Job) -> bool:
-        """Returns True if each pod of a job, taken alone, finds a node with room."""
+        """Returns True if each pod of a job, taken alone, fits a node."""
         kinds = [self._kinds.of(job, pod_set) for pod_set in job.pod_sets]
         return all(self.scheduling.shape_nodes(kind.template.shape).any_fits for kind in kinds)
 
     @contextmanager
     def limited(self, other: Snapshot, nodes: Sequence[int]) -> Iterator[None]:
-        """Limits the room of some nodes to their room in another snapshot."""
+        """Limits the free capacity of some nodes to their free capacity in another snapshot."""
         lost: list[Less] = []
         for position in dict.fromkeys(nodes):
             here, there = self.cache.nodes[position], other.cache.nodes[position]
@@ -220,7 +220,7 @@ class Snapshot:
 
     @contextmanager
     def during(self, outlook: Outlook, start: int, end: int) -> Iterator[None]:
-        """Limits the room of nodes to the part that can be counted on from `start` to before `end`."""
+        """Limits the capacity of nodes to the part that can be counted on from `start` to before `end`."""
         with self._without(list(outlook.less(self.cache, start, end)) if outlook else ()):
             yield
 
@@ -244,7 +244,7 @@ class Snapshot:
         self.cache.touch(node)
 
     def _place(self, job: Job) -> tuple[list[PodInfo], tuple[PodInfo, Diagnosis] | None]:
-        """Puts pods on nodes one by one; returns those that found one, and the first that did not."""
+        """Puts pods on nodes one by one; returns the placed pods, and the first that found no node."""
         placed: list[PodInfo] = []
         for pod in self._in_turn(job):
             found = self.scheduling.schedule(pod)
@@ -277,7 +277,10 @@ class Snapshot:
         return pods
 
     def _in_turn(self, job: Job) -> list[PodInfo]:
-        """Returns the same pods, largest first: by the largest share of any resource of the largest node."""
+        """Returns the pods of a job, largest first.
+
+        A pod's size is its largest share of any resource, relative to the node with most of that resource.
+        """
         pods = self._of(job)
         if len(job.pod_sets) == 1:
             return pods
@@ -294,5 +297,5 @@ class Snapshot:
 
 
 def _no_budgets(namespace: str, labels: Mapping[str, str]) -> tuple[int, ...]:
-    """Returns nothing: PodDisruptionBudgets do not count, because nobody is evicted."""
+    """Returns no budgets: PodDisruptionBudgets have no effect, because no pod is evicted for another."""
     return ()

@@ -1,4 +1,4 @@
-"""kube-scheduler: pods one by one onto nodes, with default preemption."""
+"""kube-scheduler: places pods on nodes one by one, with default preemption."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
 
 @hookimpl
 def harness_register_conformance(register: RegisterConformance) -> None:
-    """Register the recorded questions to kube-scheduler."""
+    """Register the recorded cases of kube-scheduler."""
     register(
         "kube-scheduler/preempt",
         _preempt,
@@ -56,7 +56,7 @@ def harness_register_conformance(register: RegisterConformance) -> None:
     )
 
 
-# The engine and the readers of manifests are not needed to list plugins.
+# Listing plugins does not need the engine or the readers of manifests.
 
 
 def _make(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:

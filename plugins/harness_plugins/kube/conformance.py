@@ -23,9 +23,9 @@ class Question(NamedTuple):
 
     Attributes:
         cluster: the cluster of the manifests.
-        budgets: its PodDisruptionBudgets, with the allowed disruptions of the manifests.
-        scheduling: its nodes, with the pods of the manifests bound or nominated.
-        running: these pods.
+        budgets: the PodDisruptionBudgets, with the allowed disruptions of the manifests.
+        scheduling: the nodes, with the pods of the manifests bound or nominated.
+        running: the pods of the manifests.
         pod: the pod to schedule.
     """
 
@@ -47,7 +47,7 @@ class World(NamedTuple):
 
 
 def world_of(case: Mapping[str, Any]) -> World:
-    """The nodes of a case, with its pods bound or nominated.
+    """Returns the nodes of a case, with its pods bound or nominated.
 
     Raises:
         ClusterError: the case is faulty.
@@ -63,7 +63,7 @@ def world_of(case: Mapping[str, Any]) -> World:
 
 
 def question_of(case: Mapping[str, Any]) -> Question:
-    """The question of a case about one scheduling attempt.
+    """Returns the question of a case about one scheduling attempt.
 
     Raises:
         ClusterError: the case is faulty.
@@ -86,7 +86,7 @@ def preempt(case: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def explain_preempt(case: Mapping[str, Any]) -> str:
-    """The answer to a case of `kube-scheduler/preempt` in words, node by node."""
+    """Returns the answer to a case of `kube-scheduler/preempt` in words, node by node."""
     answer = preempt(case)
     outcome = str(answer["outcome"])
     lines = [outcome, *(f"{key}: {answer[key]}" for key in ("reason", "node", "victims") if key in answer)]
@@ -105,7 +105,7 @@ def explain_preempt(case: Mapping[str, Any]) -> str:
 
 
 def _pod_info(manifest: Pod, templates: Templates) -> PodInfo:
-    """A pod of the manifests as the scheduler sees it, not yet bound or nominated."""
+    """Returns a pod of the manifests as the scheduler sees it, not yet bound or nominated."""
     template = templates.of(manifest.namespace, manifest.labels, manifest.spec)
     pod = PodInfo(manifest.name, template, manifest.priority or 0, preempts=manifest.preempts is not False)
     pod.start = NOT_STARTED if manifest.start is None else manifest.start
@@ -166,7 +166,7 @@ def _answer(pod: PodInfo, scheduling: Scheduling, preemption: Preemption) -> dic
 
 
 def candidate_as_recorded(candidate: Candidate) -> dict[str, Any]:
-    """A candidate node, as the corpora write it."""
+    """Returns a candidate node, as the corpora write it."""
     return {
         "node": candidate.node.name,
         "victims": [victim.key for victim in candidate.victims],
@@ -175,7 +175,7 @@ def candidate_as_recorded(candidate: Candidate) -> dict[str, Any]:
 
 
 def choice_as_recorded(chosen: Candidate, candidates: Sequence[Candidate]) -> dict[str, Any]:
-    """The outcome of a preemption, as the corpora write it."""
+    """Returns the outcome of a preemption, as the corpora write it."""
     return {
         "outcome": "Preempt",
         **candidate_as_recorded(chosen),
@@ -185,7 +185,7 @@ def choice_as_recorded(chosen: Candidate, candidates: Sequence[Candidate]) -> di
 
 
 def statuses(cache: Cache, rejections: Mapping[int, Status]) -> dict[str, Any]:
-    """Node -> rejection, as the corpora write it."""
+    """Returns node -> rejection, as the corpora write it."""
     return {
         cache.nodes[position].name: {
             "code": status.code.value,
@@ -197,7 +197,10 @@ def statuses(cache: Cache, rejections: Mapping[int, Status]) -> dict[str, Any]:
 
 
 def _reasons(status: Status, node: str) -> list[str]:
-    """A rejection's reasons; kube-scheduler names the node in that of a dry run without victims."""
+    """Returns a rejection's reasons.
+
+    If a dry run finds no victims, kube-scheduler names the node in the reason.
+    """
     if status is NO_VICTIM_NEEDED:
         return [f'{status.reasons[0]} "{node}"']
     return list(status.reasons)

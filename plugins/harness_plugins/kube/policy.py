@@ -19,7 +19,7 @@ from harness.models.kube.scheduler import Scheduler
 PERCENTAGE = Option(
     "percentageOfNodesToScore",
     0,
-    "stop the search for nodes when this share of them fits; 0: 100 nodes, or 5 to 50 % of large clusters",
+    "stop looking for nodes when this share of them fits; 0: 100 nodes, or 5 to 50 % of a large cluster",
     type=int,
 )
 TOGETHER = "all-or-nothing"
@@ -27,28 +27,28 @@ ALONE = "pods"
 GANG = Option(
     "gang",
     ALONE,
-    "place each pod of a gang by itself, as kube-scheduler does, or all of them together or not at all",
+    "place each pod of a gang by itself, as kube-scheduler does, or all its pods together or none",
     choices=(TOGETHER, ALONE),
 )
 GANG_SCHEDULING = Option(
     "gangScheduling",
     False,
-    "approximation: kube-scheduler's own gangs, as upstream describes v1.35; no recording confirms it",
+    "approximation: kube-scheduler's own gangs, as upstream describes v1.35; no recorded case confirms it",
     type=boolean,
 )
 DEVICES = (
     Option(
         "devices",
         None,
-        "which node and device pods get that share GPUs; by default as the manifests say, else binpack",
+        "how pods that share GPUs choose node and device; by default as the manifests say, else binpack",
         choices=DEVICE_POLICIES,
     ),
-    Option("deviceSeed", None, "draws the order of equal nodes, and what `devices=random` takes", type=int),
+    Option("deviceSeed", None, "draws the order of equal nodes, and devices for `devices=random`", type=int),
 )
 OPTIONS = (
     PERCENTAGE,
     *DEVICES,
-    Option("disablePreemption", False, "wait for room instead of preempting", type=boolean),
+    Option("disablePreemption", False, "wait for free capacity instead of preempting", type=boolean),
     LATENCY,
     GANG,
     GANG_SCHEDULING,
@@ -61,13 +61,13 @@ _APPROXIMATION = (
 
 
 def pods_alone(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """Notes that PodGroups do not count if every pod is placed by itself."""
+    """Yields notes that PodGroups have no effect if every pod is placed by itself."""
     if options[GANG.name] == ALONE:
         yield from ignored_groups(cluster, f"pods are placed one by one; {GANG.name}={TOGETHER} heeds it")
 
 
 def ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """Notes on pod groups that do not count; and that kube-scheduler's own gangs are an approximation."""
+    """Yields notes on pod groups without effect, and that kube-scheduler's own gangs are an approximation."""
     yield from pods_alone(cluster, options)
     if options.get(GANG_SCHEDULING.name):
         yield _APPROXIMATION
@@ -76,7 +76,7 @@ def ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str
 
 
 def configuration_of(cluster: Cluster, options: Mapping[str, Any]) -> SchedulerConfiguration:
-    """The manifests' configuration, with the options' further settings."""
+    """Returns the manifests' configuration, with the further settings of the options."""
     configuration = cluster.scheduler or SchedulerConfiguration()
     percentage = options.get("percentageOfNodesToScore", 0)
     if not 0 <= percentage <= 100:
@@ -91,7 +91,7 @@ def configuration_of(cluster: Cluster, options: Mapping[str, Any]) -> SchedulerC
 
 
 def fits_no_node(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Finds the jobs that fit no node even when all are empty, or that name a missing pod group that counts.
+    """Finds the jobs that fit no node even when all are empty, or whose required pod group is missing.
 
     Raises:
         InputError: the cluster has no nodes, or an option is out of its range.
@@ -109,11 +109,11 @@ def default_preemption(
     gives_up: bool = True,
     latency: int | None = None,
 ) -> PodPolicy:
-    """The policy `default-preemption`.
+    """Makes the policy `default-preemption`.
 
     Args:
         cluster: must have nodes.
-        view: not used: the scheduler keeps its own books, as it does in reality.
+        view: not used: the scheduler keeps its own accounts, as in reality.
         options: values of `OPTIONS`.
         gives_up: see `PodPolicy`.
         latency: see `PodPolicy`.
