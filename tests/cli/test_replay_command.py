@@ -457,7 +457,7 @@ def test_what_a_plugin_assumes_is_said_once_and_kept(harness: Callable, trace: P
     assert line.split("; ") == [
         (
             "assumed: kueue-classic, fairsharing: waitForPodsReady is on, as Kueue's defaults have it since "
-            "0.19: a workload is evicted whose pods are not all ready 30m00s after its admission"
+            "0.19: a workload is evicted if its pods are not all ready 30m00s after its admission"
         ),
         "--set featureGates=DisableWaitForPodsReady=true turns it off",
     ]

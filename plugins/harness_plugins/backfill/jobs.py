@@ -9,7 +9,7 @@ from harness.policy import ENDLESS
 from harness_plugins.backfill.expected import Expected
 
 BEHIND = "WaitsForFirst"
-"""The refusal of a job that fits now, but would delay the first waiting job."""
+"""The refusal of a job that waits behind the first job, which it must not delay."""
 
 RESERVED = "WaitsForReserved"
 """The refusal of a job that fits now, but would delay other jobs with reservations."""

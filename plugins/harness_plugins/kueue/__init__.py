@@ -33,8 +33,8 @@ _COMMON = (
     Option(
         "kueueVersion",
         "",
-        "the release of Kueue: v0.17.8, v0.17 for its newest patch, or ff69552; else that of the cluster's "
-        "controller, else the newest",
+        "the release of Kueue: v0.17.8, v0.17 for its newest patch, or ff69552; by default that of the "
+        "cluster's controller, else the newest release",
         type=checked(parse_release),
     ),
     Option(
@@ -46,26 +46,26 @@ _COMMON = (
     Option(
         "admissionCheckDelay",
         "0s",
-        "how long after a workload reserves quota its admission checks are ready: 2m, or prov=2m,other=30s",
+        "the time from a quota reservation until its admission checks are ready: 2m, or prov=2m,other=30s",
         type=checked(parse_check_delays),
     ),
     Option(
         "localQueueIdentity",
         BY_NAME,
-        "what tells LocalQueues of a ClusterQueue apart where past usage orders candidates for preemption",
+        "how to identify LocalQueues of a ClusterQueue when past usage orders candidates for preemption",
         choices=(BY_NAME, BY_NAMESPACE),
     ),
     Option(
         MIN_RUN_TIME,
         "",
         "preview, not in Kueue: how long a workload runs before others may preempt it: 30m, team-a=1h for a "
-        "ClusterQueue, priority:1000=2h from a priority on",
+        "ClusterQueue, priority:1000=2h for this priority and higher",
         type=checked(parse_guarantees),
     ),
     Option(
         PREEMPTION_RATE,
         "",
-        "preview, not in Kueue: how many workloads of a ClusterQueue others may preempt in a time: 3/1h, or "
+        "preview, not in Kueue: how many workloads of a ClusterQueue others may preempt per period: 3/1h, or "
         "team-a=1/10m",
         type=checked(parse_rate),
     ),
@@ -74,7 +74,8 @@ _FAIR = (
     Option(
         "preemptionStrategies",
         "",
-        "LessThanOrEqualToFinalShare, LessThanInitialShare, or both so; else as in Kueue's Configuration",
+        "LessThanOrEqualToFinalShare, LessThanInitialShare, or both in this order; default: as in Kueue's "
+        "Configuration",
         type=checked(parse_strategies),
     ),
     Option(
@@ -92,7 +93,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
     register(
         "kueue-classic",
         _make("classic"),
-        help="Kueue with classic preemption: by priority, and to take back what others borrowed",
+        help="Kueue with classic preemption: by priority, and to reclaim quota that others borrowed",
         options=_COMMON,
         running=_running_jobs,
         ignored_fields=_ignored_fields,
@@ -115,18 +116,18 @@ def harness_register_policies(register: RegisterPolicy) -> None:
 
 @hookimpl
 def harness_register_conformance(register: RegisterConformance) -> None:
-    """Register the recorded questions to Kueue's scheduler."""
+    """Register the recorded cases of Kueue's scheduler."""
     targets, cycles = "conformance.targets", "conformance.cycles"
     register(
         "kueue/targets",
         _answer(targets, "answer"),
-        help="whom Kueue preempts for a workload, and why",
+        help="which workloads Kueue preempts for another one, and why",
         explain=_answer(targets, "explain"),
     )
     register(
         "kueue/cycles",
         _answer(cycles, "answer"),
-        help="who is admitted and preempted over time",
+        help="which workloads are admitted and preempted over time",
         informative=("cycle", "cycles", "heads"),
     )
     register(
@@ -137,7 +138,7 @@ def harness_register_conformance(register: RegisterConformance) -> None:
 
 
 def _running_jobs(cluster: Cluster, at: int = 0) -> Sequence[Arrival]:
-    """The Workloads of the manifests, see `beginning`."""
+    """Returns the Workloads of the manifests, see `beginning`."""
     found: Sequence[Arrival] = import_module("harness_plugins.kueue.manifests.beginning").running_jobs(
         cluster, at
     )
@@ -151,12 +152,12 @@ def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
 
 
 def _by_queues(cluster: Cluster) -> bool:
-    """Always true: a queue without a ClusterQueue belongs to no Workload that Kueue could admit."""
+    """Returns True: Kueue can only admit a Workload whose queue leads to a ClusterQueue."""
     return True
 
 
 def _answer(module: str, name: str) -> Callable[[Mapping[str, Any]], Any]:
-    """A function of a module that is imported when the function is called."""
+    """Makes a function that imports its module when it is called."""
 
     def answer(case: Mapping[str, Any]) -> Any:
         return getattr(import_module(f"harness_plugins.kueue.{module}"), name)(case)
@@ -165,7 +166,7 @@ def _answer(module: str, name: str) -> Callable[[Mapping[str, Any]], Any]:
 
 
 def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """Notes on PodGroups, since a Workload has all pods of a job; on backoffs; on unknown checks' delays."""
+    """Yields notes on PodGroups, backoffs and delays of admission checks that have no effect."""
     yield from ignored_groups(cluster, "Kueue admits a job as a whole, or what its min_pods allow")
     yield from ignored_scheduling_groups(cluster)
     yield from import_module("harness_plugins.kueue.factory").ignored_backoffs(cluster, options)
@@ -175,24 +176,24 @@ def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[st
 
 
 def _ignored_by_fair_sharing(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """Notes on ignored fields, and that the search for targets does not use `borrowWithinCohort`."""
+    """Yields notes on ignored fields; the search for targets does not use `borrowWithinCohort`."""
     yield from _ignored_fields(cluster, options)
     for name, queue in cluster.cluster_queues.items():
         if queue.preemption.borrow_within_cohort != "Never":
             yield (
-                f"ClusterQueue {name}: spec.preemption.borrowWithinCohort does not choose whom fair sharing "
-                "preempts; shares alone do"
+                f"ClusterQueue {name}: spec.preemption.borrowWithinCohort has no effect with fair sharing: "
+                "shares alone choose which workloads it preempts"
             )
 
 
 def _assumes(cluster: Cluster, options: Mapping[str, Any]) -> Iterable[str]:
-    """The note that pods must be ready in time, see `factory`."""
+    """Returns notes on assumptions, see `factory.assumptions`."""
     found: Iterable[str] = import_module("harness_plugins.kueue.factory").assumptions(cluster, options)
     return found
 
 
 def _make(name: str) -> PolicyFactory:
-    """A factory whose module is imported at first use."""
+    """Makes a factory that imports its module at first use."""
 
     def make(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
         factory: PolicyFactory = getattr(import_module("harness_plugins.kueue.factory"), name)

@@ -1,4 +1,4 @@
-"""Delays news for the scheduler: it learns of events during its cycle when the cycle is over."""
+"""Delays events for the scheduler: events during its cycle reach it when the cycle is over."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _Ts = TypeVarTuple("_Ts")
 
 @final
 class AfterCycle:
-    """The news that the scheduler has yet to learn.
+    """The events that the scheduler does not know yet.
 
     Attributes:
         cycling: whether a cycle runs.
@@ -19,20 +19,20 @@ class AfterCycle:
     def __init__(self) -> None:
         self.cycling = False
         self._afterwards: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
-        self._admissions = 0  # where the next admission of this instant goes
+        self._admissions = 0  # the position of the next admission of this instant
 
     def then(self, follow: Callable[[*_Ts], None], *about: *_Ts) -> None:
-        """Let the scheduler know of something: at once, or when its cycle is over."""
+        """Calls `follow(*about)` immediately, or at the end of the running cycle."""
         if self.cycling:
             self._afterwards.append((follow, about))
         else:
             follow(*about)
 
     def admitted(self, follow: Callable[[*_Ts], None], *about: *_Ts) -> None:
-        """Tells the scheduler of an admission.
+        """Calls `follow(*about)` for an admission, before all other events of this instant.
 
-        Workloads that were told to leave at this instant still hold their quota then: evictions complete
-        after the cycle.
+        So workloads that were evicted at this instant still hold their quota at the admission: evictions
+        complete after the cycle.
         """
         if self.cycling:
             self._afterwards.insert(self._admissions, (follow, about))
@@ -41,11 +41,11 @@ class AfterCycle:
             follow(*about)
 
     def later(self) -> None:
-        """Notes that time has passed since the cycle began: earlier events come before all admissions."""
+        """Marks a new instant within a cycle: events so far come before all later admissions."""
         self._admissions = len(self._afterwards)
 
     def end(self) -> None:
-        """The cycle is over."""
+        """Ends the cycle, and delivers the events that were delayed."""
         self.cycling = False
         self._admissions = 0
         for follow, about in self._afterwards:

@@ -1,7 +1,7 @@
 """Binds the pods of admitted jobs to nodes as kube-scheduler does, if the cluster has nodes.
 
 Kueue reserves quota and releases the pods. kube-scheduler chooses their nodes, within their flavors and
-topology domains. No pod is preempted for another one here.
+topology domains. Here kube-scheduler never preempts a pod for another one.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from harness_plugins.kueue.state.topology.flavors import Placed
 
 _NO_FLAVORS: Mapping[str, str] = {}
 NONE_RUNS: Mapping[int, Pod] = MappingProxyType({})
-"""The value if no pod of a job runs already."""
+"""The value for a job without running pods."""
 
 Domain = tuple[tuple[str, str], ...]
-"""The labels of a domain's nodes, () for any."""
+"""The labels of a domain's nodes; () for any node."""
 
 
 MOVED = "TerminatedByKueue"
-"""Why a pod leaves a node that still runs: its workload no longer has a place there."""
+"""The reason why a pod leaves a node that did not fail: its workload has no place there any more."""
 
 
 class _Places(NamedTuple):
@@ -65,7 +65,7 @@ class Binder:
         self._taints = TaintEvictions(cluster, self._scheduler)
         self._places: dict[int, _Places] = {}
         self._pods: dict[int, dict[int, PodInfo]] = {}
-        self._alone: set[int] = set()  # jobs of which a pod that holds no quota was there
+        self._alone: set[int] = set()  # jobs without quota whose pod was created before
         self._ended: dict[int, set[int]] = {}
         self._now = 0
         self._put_off: dict[int, tuple[int, partial[None]]] = {}
@@ -85,7 +85,7 @@ class Binder:
                 found[1]()
 
     def timers(self, tell: Callable[[int], Iterator[Decision]]) -> PodTimers | None:
-        """The timers that bring instants for pods by time alone; None if there are none."""
+        """Returns the timers for events of pods that time alone causes; None if there can be none."""
         return PodTimers(self._taints, self._scheduler, tell) if self._taints.may_be else None
 
     def start(
@@ -97,16 +97,16 @@ class Binder:
         at: int = 0,
         running: Mapping[int, Pod] = NONE_RUNS,
     ) -> None:
-        """A job holds quota: its pods should run.
+        """Creates the pods of a job that holds quota.
 
         Args:
             job: the job.
             flavors: pod set -> resource -> flavor.
             counts: pod set -> pods, for pod sets that get fewer than all.
             placed: the places of pods in topologies. The pods of a pod set take them in order. Pods of an
-                incomplete slice that are left without a place run on any node of the flavor.
-            at: when its pods are created, if that is later than now.
-            running: those of its pods that run already, with their Pods.
+                incomplete slice may get no place; they run on any node of the flavor.
+            at: when the pods are created, if that is later than now.
+            running: the pods of the job that already run, with their Pods.
         """
         if at > self._now:
             self._put_off[job.index] = (at, partial(self._make, job, flavors, counts, placed))
@@ -115,9 +115,9 @@ class Binder:
             self._make(job, flavors, counts, placed, running)
 
     def stand_alone(self, job: Job) -> None:
-        """The pod of a job that holds no quota, and requests none, runs or waits for a node.
+        """Creates the pod of a job that requests no quota; the pod runs or waits for a node.
 
-        One that was evicted or lost its node is created again, unless another scheduler manages it.
+        A pod that was evicted or lost its node is created again, unless another scheduler manages it.
         """
         kind = self._kinds.of(job, job.pod_sets[0])
         again = job.index in self._alone
@@ -140,7 +140,7 @@ class Binder:
         placed: Sequence[Placed],
         running: Mapping[int, Pod] = NONE_RUNS,
     ) -> None:
-        """Make the pods of a job."""
+        """Creates the pods of a job."""
         places = {each.pod_set.name: each for each in placed} if placed else {}
         ended = self._ended.get(job.index, ())
         pods = self._pods[job.index] = {}
@@ -153,7 +153,7 @@ class Binder:
             left: Sequence[int] = range(first, last)
             if ended:
                 left = [pod for pod in left if pod not in ended]
-            if counts:  # pods that have ended are among those that were admitted, wherever they are
+            if counts:  # `counts` includes the admitted pods that have ended
                 fewer = pod_set.count - counts.get(pod_set.name, pod_set.count)
                 left = left[: max(0, len(left) - fewer)]
             template: Template | None = None
@@ -162,7 +162,7 @@ class Binder:
             for pod in left:
                 if domains is not None:
                     template = self._template(job, pod_set, chosen, taken[pod])
-                elif template is None:  # all pods of the pod set have the same
+                elif template is None:  # all pods of the pod set share it
                     template = self._template(job, pod_set, chosen, ())
                 info = PodInfo(
                     job.pod_name(pod), template, job.priority, preempts=job.preempts, job=job, pod=pod
@@ -180,7 +180,7 @@ class Binder:
     def _domains_of(
         self, domains: Sequence[Domain], pods: Sequence[int], running: Mapping[int, Pod]
     ) -> Mapping[int, Domain]:
-        """The domain of each pod: running pods keep theirs, and the others take the rest in order."""
+        """Returns the domain of each pod: running pods keep theirs, other pods take free domains in order."""
         left, found = list(domains), dict[int, Domain]()
         for pod in pods:
             if pod in running:
@@ -193,11 +193,11 @@ class Binder:
         return found | {pod: next(rest, ()) for pod in pods if pod not in found}
 
     def bind_running(self) -> Iterable[Bind]:
-        """Binds the pods that run already, before anything else is decided."""
+        """Binds the pods that already run, before any other decision."""
         return self._scheduler.bind_running()
 
     def stop(self, job: Job) -> None:
-        """A job was evicted: its bound pods terminate, and the others no longer wait."""
+        """Terminates the bound pods of an evicted job, and deletes its waiting pods."""
         self._put_off.pop(job.index, None)
         pods = self._pods.get(job.index, {})
         for pod, info in list(pods.items()):
@@ -207,7 +207,7 @@ class Binder:
                 self._scheduler.terminate(info)
 
     def end(self, job: Job, pods: range) -> None:
-        """Pods end and leave their nodes; a job that is admitted again does not run them again."""
+        """Removes ended pods from their nodes; a job that is admitted again does not run them again."""
         present = self._pods[job.index]
         if len(pods) < job.pods:
             self._ended.setdefault(job.index, set()).update(pods)
@@ -216,15 +216,15 @@ class Binder:
                 self._delete(present.pop(pod))
 
     def lost(self, job: Job, pods: range) -> None:
-        """Pods are gone from their node, and their job's controller creates them again.
+        """Creates pods again that were lost with their node, as their job's controller does.
 
-        Pods with a place in a topology wait until that place is back, or until they get another one.
+        Pods with a place in a topology wait until their node returns, or until they get another place.
         """
         for pod in pods:
             self._make_again(job, pod)
 
     def _make_again(self, job: Job, pod: int) -> None:
-        """A pod is gone, and another one takes its place."""
+        """Deletes a pod and creates its successor."""
         present, places = self._pods[job.index], self._places.get(job.index)
         gone, template = present[pod], present[pod].template
         self._delete(gone)
@@ -236,7 +236,7 @@ class Binder:
         self._scheduler.add(present[pod])
 
     def move(self, job: Job, placed: Sequence[Placed], node: str) -> Iterator[Preempt]:
-        """Pods with a place on a node get another place; those that still run there leave it."""
+        """Moves pods with a place on a node to other places, and evicts pods that still run on the node."""
         if job.index in self._put_off:
             at, make = self._put_off[job.index]
             _, flavors, counts, _ = make.args
@@ -254,13 +254,13 @@ class Binder:
             free = list(_domains(by_name[pod_set.name]))
             for pod in sorted(pods, key=lambda pod: (domains[pod] == lost, present[pod].node < 0)):
                 if domains[pod] in free and (domains[pod] != lost or present[pod].node >= 0):
-                    free.remove(domains[pod])  # it stays where it is
+                    free.remove(domains[pod])  # the pod keeps its place
                 elif free:
                     domains[pod] = free.pop(0)
                     yield from self._leave_node(job, pod, node)
 
     def _leave_node(self, job: Job, pod: int, node: str) -> Iterator[Preempt]:
-        """A pod has another place than the one it was created for."""
+        """Evicts a pod whose place has changed, or creates it again if it is not bound."""
         info = self._pods[job.index][pod]
         if info.node < 0:
             self._make_again(job, pod)
@@ -268,7 +268,7 @@ class Binder:
             yield self._scheduler.evict(info, None, MOVED, {"node": node})
 
     def nodes_of(self, job: Job, pods: Iterable[int]) -> list[str]:
-        """The nodes of these pods of a job."""
+        """Returns the nodes of some bound pods of a job."""
         present, nodes = self._pods.get(job.index, {}), self._scheduler.cache.nodes
         return [nodes[info.node].name for pod in pods if (info := present.get(pod)) and info.node >= 0]
 
@@ -284,7 +284,7 @@ class Binder:
         )
 
     def change(self, edit: Edit) -> None:
-        """A node comes, goes or changes."""
+        """Adds, removes or changes a node."""
         if edit.after is None:
             self._scheduler.nodes.drop(edit.name)
         else:
@@ -292,44 +292,44 @@ class Binder:
         self._kinds.forget()
 
     def follow_taints(self, edit: Edit) -> Iterator[Preempt]:
-        """Pods leave a changed node if they do not tolerate its NoExecute taints."""
+        """Evicts the pods of a changed node that do not tolerate its NoExecute taints."""
         if edit.after is None:
             self._taints.drop(edit.name)
         else:
             yield from self._taints.put(edit.after, self._now)
 
     def tolerated_for_a_time(self) -> Iterator[Preempt]:
-        """Tolerations end now: those pods leave, by name."""
+        """Evicts the pods whose tolerations end now, in the order of their names."""
         return self._taints.ended(self._now)
 
     def leave(self, job: Job) -> None:
-        """The pods of an evicted job are gone."""
+        """Deletes the pods of an evicted job."""
         self._places.pop(job.index, None)
         for info in self._pods.pop(job.index, {}).values():
             self._delete(info)
 
     def _delete(self, info: PodInfo) -> None:
-        """A pod is gone."""
+        """Deletes a pod."""
         self._scheduler.delete(info)
         if self._taints.may_be:
             self._taints.forget(info)
 
     def forget(self, job: Job) -> None:
-        """A job is over."""
+        """Forgets a job that is over."""
         self._places.pop(job.index, None)
         self._pods.pop(job.index, None)
         self._ended.pop(job.index, None)
 
     def never(self, job: Job) -> Never | None:
-        """Why the pod of a job that requests no quota can never run; None if it may."""
+        """Returns why the pod of a job that requests no quota can never run; None if it may run."""
         return self._kinds.never(job)
 
     def fits_none(self, job: Job, pod_set: PodSet, flavors: tuple[str, ...]) -> str:
-        """Why pods with flavors fit no node even when all are empty; "" if they fit one."""
+        """Returns why pods with flavors fit no node even when all are empty; "" if they fit a node."""
         return self._kinds.fits_none(self._template(job, pod_set, flavors, ()).shape)
 
     def run(self) -> Iterable[Decision]:
-        """Binds what fits, and requests the next instant at which pods are created."""
+        """Binds the pods that fit, and requests the next instant at which pods are created."""
         found = self._heeding_taints() if self._taints.tainted else self._scheduler.run()
         return chain(found, self._wakes()) if self._due else found
 
@@ -341,7 +341,7 @@ class Binder:
             yield Wake(self._woken)
 
     def _heeding_taints(self) -> Iterator[Decision]:
-        """Binds what fits; a pod on a node with a NoExecute taint stays as long as it tolerates that."""
+        """Binds the pods that fit, and limits their stay on nodes with NoExecute taints."""
         tainted = self._taints.tainted
         for decision in self._scheduler.run():
             yield decision
@@ -360,7 +360,7 @@ class Binder:
         self._scheduler.skip(span, counts)
 
     def _template(self, job: Job, pod_set: PodSet, flavors: tuple[str, ...], domain: Domain) -> Template:
-        """The template of a pod set's pods after Kueue has added the demands of flavors and a domain."""
+        """Returns the template of a pod set's pods, with the node labels of flavors and a domain added."""
         key = (pod_set, job.namespace, flavors, domain)
         template = self._templates.get(key)
         if template is None:
@@ -371,7 +371,7 @@ class Binder:
 
 
 def _domains(placed: Placed) -> Iterator[Domain]:
-    """The domain of each pod of a pod set, in order."""
+    """Yields the domain of each pod of a pod set, in order."""
     levels = placed.flavor.tree.levels
     for values, pods in placed.domains:
         domain = tuple(zip(levels[-len(values) :], values, strict=True))

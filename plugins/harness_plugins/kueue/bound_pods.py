@@ -1,4 +1,4 @@
-"""Pods of workloads that are placed by topologies, with the nodes from the binder."""
+"""The pods of workloads with places in topologies, with their nodes from the binder."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class BoundPods:
         self._binder = binder
 
     def on(self, node: str, namespace: str) -> bool:
-        """Returns True if pods of a namespace are on a node and not leaving."""
+        """Returns True if pods of a namespace are on a node and not terminating."""
         return self._binder.on(node, namespace)
 
     def leave(self, workload: Workload, pods: range) -> Iterable[str]:
-        """These pods of a workload leave; returns their nodes, or their former nodes if all leave."""
+        """Returns the nodes of pods that leave; their former nodes if all pods of the workload leave."""
         nodes = self._binder.nodes_of(workload.job, pods)
         if len(pods) < workload.job.pods:
             return nodes
         return [*nodes, *(values[-1] for placed in workload.placed for values, _ in placed.domains)]
 
     def move(self, workload: Workload, placed: Sequence[Placed], node: str) -> Iterator[Decision]:
-        """A workload gets other places for its pods on a node."""
+        """Moves the pods of a workload on a node to other places."""
         yield from self._binder.move(workload.job, placed, node)

@@ -1,4 +1,4 @@
-"""Workloads that were admitted and are not gone: their pods, their run times, and their departure."""
+"""Workloads from their admission until their pods are gone: pods, run times and evictions."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 @final
 class _Execution:
-    """The replay's knowledge of a workload, even while the scheduler has yet to learn it after its cycle.
+    """The state of a workload in the replay; the scheduler may learn it only after its cycle.
 
     Attributes:
-        admitted: when its admission checks are ready, if it has some.
-        holding: whether it was admitted and is not gone.
+        admitted: when the admission checks are ready, if the workload has some.
+        holding: whether the workload was admitted and is not gone.
         leaving: whether its pods are gone, but the scheduler does not know yet.
-        round: its last eviction, or None.
+        round: the last eviction, or None.
     """
 
     __slots__ = ("admitted", "holding", "leaving", "round")
@@ -42,12 +42,12 @@ class Executions:
 
     Args:
         latency: how long it takes until the scheduler knows that an evicted job is gone, in microseconds;
-            None if it always knows at once, see `Evictions`.
+            None if it always knows immediately, see `Evictions`.
         binder: binds the pods of admitted jobs; None if they start as a whole.
         pods_ready: knows which workloads' pods are not ready; None if readiness is not checked.
 
     Attributes:
-        evictions: the leaving workloads, and the loops that evictions make.
+        evictions: the leaving workloads, and loops of evictions.
         times: the workloads with limited execution time.
     """
 
@@ -68,9 +68,9 @@ class Executions:
         placed: Sequence[Placed] = (),
         delay: int = 0,
     ) -> None:
-        """A workload holds quota from now on: its pods should run, in their places if they have some.
+        """Starts a workload that holds quota from now on; its pods get their places in topologies, if any.
 
-        They are created `delay` later, when its admission checks are ready.
+        The pods are created after `delay`, when the admission checks are ready.
         """
         job = workload.job
         execution = self._known.get(workload)
@@ -88,13 +88,13 @@ class Executions:
             self._pods_ready.reserved(workload, pods - sum(workload.ended), now + delay)
 
     def take_over(self, workload: Workload, start: Start, now: int, admitted: int | None) -> None:
-        """A workload has held quota since before the replay began; its pods stay in their places.
+        """Takes over a workload that held quota before the replay began; its pods stay in their places.
 
         Args:
-            workload: it was entered into the cache.
-            start: its manifests' data.
+            workload: the workload, which is already in the cache.
+            start: the data of its manifests.
             now: the time.
-            admitted: when it was admitted; None if the manifests do not say.
+            admitted: when the workload was admitted; None if the manifests do not say.
         """
         job = workload.job
         self._known[workload] = _Execution()
@@ -110,7 +110,7 @@ class Executions:
                 self._pods_ready.started(workload, range(job.pods))
 
     def told_to_go(self, workload: Workload, now: int) -> None:
-        """A workload was evicted: its pods are not to run any more."""
+        """Stops the pods of an evicted workload."""
         self.times.told_to_go(workload, now)
         if self._binder is not None:
             self._binder.stop(workload.job)
@@ -118,7 +118,7 @@ class Executions:
             self._pods_ready.told_to_go(workload)
 
     def preempted(self, workload: Workload, preemptor: Workload, now: int) -> int:
-        """A workload is preempted for another one; returns the round of the loop that this is."""
+        """Stops a preempted workload; returns the number of the round in its loop of evictions."""
         execution = self._known[workload]
         held = now - workload.reserved
         execution.round = self.evictions.begin(execution.round, preemptor, held, now)
@@ -130,12 +130,12 @@ class Executions:
         return self._known[workload].admitted <= now
 
     def goes_for_nobody(self, workload: Workload, now: int) -> None:
-        """A workload leaves because its time is over or its queue is drained; this is no loop."""
+        """Stops a workload without a preemptor (time over, queue drained); this is no round of a loop."""
         self._known[workload].round = None
         self.told_to_go(workload, now)
 
     def left(self, workload: Workload, now: int) -> bool:
-        """The pods of an evicted workload are gone; returns whether the scheduler knows at once."""
+        """Removes the pods of an evicted workload; returns whether the scheduler knows it immediately."""
         if self._binder is not None:
             self._binder.leave(workload.job)
         execution = self._known.get(workload)
@@ -147,7 +147,7 @@ class Executions:
         return False
 
     def gone(self, workload: Workload, now: int) -> None:
-        """An evicted workload's quota is free."""
+        """Marks an evicted workload as gone, when its quota is free."""
         self.times.gone(workload, now)
         execution = self._known[workload]
         execution.leaving = execution.holding = False
@@ -155,14 +155,14 @@ class Executions:
             self._pods_ready.gone(workload)
 
     def ended(self, workload: Workload, pods: range) -> None:
-        """Some or all pods of a workload have ended."""
+        """Handles the end of some or all pods of a workload."""
         if self._binder is not None:
             self._binder.end(workload.job, pods)
         if self._pods_ready is not None:
             self._pods_ready.ended(workload, pods)
 
     def forget(self, workload: Workload) -> None:
-        """A workload is over: it ended, or was deactivated."""
+        """Forgets a workload that ended or was deactivated."""
         self.times.forget(workload)
         self._known.pop(workload, None)
         if self._binder is not None:

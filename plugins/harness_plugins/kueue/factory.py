@@ -1,4 +1,4 @@
-"""Makes the policies `kueue-classic` and `fairsharing` from a cluster and their options."""
+"""Makes the policies `kueue-classic` and `fairsharing` from a cluster and options."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ if TYPE_CHECKING:
 def classic(
     cluster: Cluster, view: View, options: Mapping[str, Any], shortcuts: Shortcuts | None = None
 ) -> KueuePolicy:
-    """Kueue with classic preemption, whatever its Configuration says about fair sharing.
+    """Makes Kueue with classic preemption, whatever its Configuration says about fair sharing.
 
     Args:
         cluster: queues and flavors.
         view: not used.
-        options: all of them.
+        options: the values of all options.
         shortcuts: the shortcuts to use; None for all of them.
     """
     return _policy(cluster, options, None, {}, shortcuts)
@@ -72,10 +72,10 @@ def classic(
 def fair_sharing(
     cluster: Cluster, view: View, options: Mapping[str, Any], shortcuts: Shortcuts | None = None
 ) -> KueuePolicy:
-    """Kueue with fair sharing; the arguments are those of `classic`.
+    """Makes Kueue with fair sharing; the arguments are those of `classic`.
 
     Raises:
-        OptionError: a weight for something that is neither ClusterQueue nor Cohort.
+        OptionError: a weight names neither a ClusterQueue nor a Cohort.
     """
     weights = parse_weights(options["weights"])
     known = {**cluster.cluster_queues, **cluster.cohorts}
@@ -134,10 +134,10 @@ def _policy(
 def _previews(
     cluster: Cluster, options: Mapping[str, Any]
 ) -> tuple[MinimumRunTime | None, PreemptionRate | None]:
-    """The previews that are on.
+    """Returns the previews that are on.
 
     Raises:
-        OptionError: one names a ClusterQueue that does not exist.
+        OptionError: an option names a ClusterQueue that does not exist.
     """
     guarantees = parse_guarantees(options[MIN_RUN_TIME])
     everybody, limits = parse_rate(options[PREEMPTION_RATE])
@@ -155,7 +155,7 @@ def _previews(
 
 
 def impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """A function that finds jobs that can never start; fair sharing does not change its answers."""
+    """Returns a function that finds jobs that can never start; fair sharing does not change its answers."""
     gates = _gates(cluster, options)
     judge = _verdicts(cluster, gates, _binder(cluster))
 
@@ -167,9 +167,9 @@ def impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
 
 
 def _verdicts(cluster: Cluster, gates: Gates, binder: Binder | None) -> Callable[[Job], Verdict | None]:
-    """Finds jobs that can never start, with their fate: a job that no node can run gets no place in a queue.
+    """Returns a function that finds jobs that can never start; a job that fits no node enters no queue.
 
-    A ClusterQueue that was deleted may lend as long as a workload holds its quota.
+    A deleted ClusterQueue may lend quota as long as a workload holds its quota.
     """
     lenders: dict[str, ClusterQueue] = {}
 
@@ -190,7 +190,7 @@ def _verdicts(cluster: Cluster, gates: Gates, binder: Binder | None) -> Callable
 
 
 def release_of(cluster: Cluster, options: Mapping[str, Any]) -> Release:
-    """The requested release, else that of the cluster's controller, else the newest."""
+    """Returns the requested release, else the release of the cluster's controller, else the newest."""
     asked, controller = parse_release(options["kueueVersion"]), cluster.kueue_controller
     if asked is not None:
         return asked
@@ -198,27 +198,27 @@ def release_of(cluster: Cluster, options: Mapping[str, Any]) -> Release:
 
 
 def _about_release(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """A note on the release that is used, if no option names one."""
+    """Yields a note on the release that is used, if no option names one."""
     release, controller = release_of(cluster, options), cluster.kueue_controller
     if options["kueueVersion"]:
         return
     if controller is None:
         yield (
-            f"no manifest says which release of Kueue runs: it decides as {release} does, the newest that is "
-            "recorded; --set kueueVersion=v0.17 takes another one"
+            f"no manifest says which release of Kueue runs: it decides as {release} does, the newest "
+            "recorded release; --set kueueVersion=v0.17 selects another one"
         )
         return
     told = f"Kueue decides as {release} does: {controller.where} runs {controller.tag}"
     if nearest_release(controller.tag) is None:
-        yield f"{told}, which is no release; {release} is the newest that was recorded"
+        yield f"{told}, which is not a release; {release} is the newest recorded one"
     elif controller.tag.removeprefix("v") != str(release).removeprefix("v"):
-        yield f"{told}, which is not known; {release} is the nearest that is"
+        yield f"{told}, which is not known; {release} is the nearest known one"
     else:
         yield told
 
 
 def assumptions(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """Notes on the release of Kueue, and that pods must be ready in time, if the manifests do not say so."""
+    """Yields notes on the release of Kueue, and on a default time-out for pods that are not ready."""
     for option, preview in zip((MIN_RUN_TIME, PREEMPTION_RATE), _previews(cluster, options), strict=True):
         if preview is not None:
             yield f"preview {option}={options[option]}: no release of Kueue has it, so it is not proven"
@@ -226,14 +226,14 @@ def assumptions(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
     waits = _waits(_configuration(cluster), _gates(cluster, options))
     if waits is not None and not _configuration(cluster).pods_ready_given:
         yield (
-            "waitForPodsReady is on, as Kueue's defaults have it since 0.19: a workload is evicted whose "
+            "waitForPodsReady is on, as Kueue's defaults have it since 0.19: a workload is evicted if its "
             f"pods are not all ready {format_duration(waits.timeout)} after its admission; "
             "--set featureGates=DisableWaitForPodsReady=true turns it off"
         )
 
 
 def ignored_backoffs(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """Warn that Workloads do not wait out a backoff, if pod readiness is not modelled."""
+    """Yields a warning that Workloads ignore their backoffs if pod readiness is not modelled."""
     away = [each.key for each in cluster.workloads if each.requeue_at is not None]
     if away and _waits(_configuration(cluster), _gates(cluster, options)) is None:
         more = f" and {len(away) - 1:,} more" if len(away) > 1 else ""
@@ -243,13 +243,13 @@ def ignored_backoffs(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[s
 
 
 def pods_ready(configuration: KueueConfiguration, gates: Gates) -> PodsReady | None:
-    """The tracker of pods that are not ready; None if Kueue does not check."""
+    """Returns the tracker of pods that are not ready; None if Kueue does not check readiness."""
     waits = _waits(configuration, gates)
     return None if waits is None else PodsReady(waits)
 
 
 def _waits(configuration: KueueConfiguration, gates: Gates) -> WaitForPodsReady | None:
-    """The Configuration's section on pod readiness, or the default of the release if it has none."""
+    """Returns the Configuration's section on pod readiness, or else the default of the release."""
     on = configuration.pods_ready_given or gates.rules.waits_for_pods
     return configuration.pods_ready if on and not gates.disable_wait_for_pods_ready else None
 
@@ -267,10 +267,10 @@ def _configuration(cluster: Cluster) -> KueueConfiguration:
 
 
 def _admission(cluster: Cluster) -> AdmissionFairSharing | None:
-    """The settings for the usage of LocalQueues.
+    """Returns the settings for the usage of LocalQueues.
 
     Raises:
-        ClusterError: samples are so frequent that a replay would do nothing else.
+        ClusterError: samples are so frequent that a replay would only take samples.
     """
     admission = _configuration(cluster).admission
     if admission is not None and admission.sampling_interval < SECOND:
@@ -283,7 +283,7 @@ def _admission(cluster: Cluster) -> AdmissionFairSharing | None:
 
 
 def _gates(cluster: Cluster, options: Mapping[str, Any]) -> Gates:
-    """The gates of the requested release, or of the one that runs in the cluster."""
+    """Returns the gates of the requested release, or of the release that runs in the cluster."""
     configuration = _configuration(cluster)
     settings = {**configuration.gates, **parse_gates(options["featureGates"])}
     return gates_from(settings, release_of(cluster, options), configuration.other_gates)

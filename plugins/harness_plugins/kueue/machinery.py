@@ -1,7 +1,7 @@
-"""The parts that the scheduler works with on a cluster; a change of the cluster makes all of them anew.
+"""The parts of the scheduler that depend on the cluster; a change of the cluster makes all of them again.
 
-So no result that depends on quotas, limits, weights or policies outlives them. Lasting data is passed on: the
-holders of quota, the waiting workloads, and the generations of the ClusterQueues.
+So no result outlives the quotas, limits, weights or policies that it depends on. The new parts take over
+lasting data: the holders of quota, the waiting workloads, and the generations of the ClusterQueues.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from harness_plugins.kueue.state.topology.flavors import TopologyFlavors
 from harness_plugins.kueue.state.workload import Workload
 
 _Names: TypeAlias = tuple[tuple[str, ...], ...]
-"""Pod set by pod set and group by group the name of a flavor."""
+"""The name of a flavor, for each pod set and each resource group."""
 
 
 def topologies_of(
     cluster: Cluster, gates: Gates, shortcuts: Shortcuts
 ) -> tuple[TopologyFlavors | None, Topologies | None]:
-    """The flavors with a topology, and the finder of workloads' topology requests; None if there are none."""
+    """Returns the flavors with a topology and the finder of topology requests; None without topologies."""
     if not (gates.topology_aware_scheduling and any(each.topology for each in cluster.flavors.values())):
         return None, None
     flavors = TopologyFlavors(cluster, overlapping=gates.tas_handle_overlapping_flavors)
@@ -67,10 +67,10 @@ class Settings:
         weights: fair-sharing weights that replace those of the manifests.
         also: flavor-resources that are used although no queue has a quota for them.
         shortcuts: the shortcuts to use.
-        topologies: the flavors with a topology; None if there is none.
+        topologies: the flavors with a topology; None if no flavor has one.
         asked: finds the topology requests of workloads.
-        crashes: reports crashes of the release; None for one that does not crash.
-        rate: limits how many workloads are preempted in a time; None for no limit.
+        crashes: reports crashes of the release; None for a release that does not crash.
+        rate: limits how many workloads are preempted per period; None for no limit.
     """
 
     gates: Gates
@@ -91,16 +91,16 @@ class Machinery:
     Args:
         cluster: queues, cohorts and flavors.
         settings: the settings of the scheduler.
-        before: the former machinery before the cluster changed; None for none.
+        before: the machinery before the cluster changed; None at the beginning.
 
     Attributes:
         cache: the holders of quota.
-        pending: the pending workloads, by ClusterQueue.
-        by_number: the same by number of the ClusterQueue.
+        pending: the pending workloads, by name of the ClusterQueue.
+        by_number: the pending workloads, by number of the ClusterQueue.
         shares: the shares of all nodes.
         heads: finds the heads of cycles.
         cycle: runs cycles.
-        within_quota: says whether quota admits a workload without preemption.
+        within_quota: returns whether quota admits a workload without preemption.
     """
 
     def __init__(self, cluster: Cluster, settings: Settings, before: Machinery | None = None) -> None:
@@ -143,14 +143,14 @@ class Machinery:
         self.within_quota = Fit(cache, self._offers, gates, fair=fair, assemble=assemble).fits
 
     def offers(self, workload: Workload) -> tuple[PodSetOffer, ...]:
-        """The flavors that a workload's queue can offer to it."""
+        """Returns the flavors that a workload's queue can offer to it."""
         return self._offers(workload.asks, workload.cluster_queue)
 
     def other_flavors(self, cluster: Cluster) -> list[tuple[Workload, _Names]]:
-        """The holders of quota in queues with changed flavors, with their flavors' names.
+        """Returns the holders of quota in queues whose flavors change, with the names of their flavors.
 
         Args:
-            cluster: the coming cluster.
+            cluster: the cluster after the change.
         """
         return [
             (workload, tuple(map(_names, self.offers(workload), workload.admission.chosen)))
@@ -162,9 +162,9 @@ class Machinery:
         ]
 
     def number_again(self, workload: Workload, names: _Names) -> None:
-        """Numbers the flavors of an admission by their present order in the ClusterQueue.
+        """Numbers the flavors of an admission by their current order in the ClusterQueue.
 
-        A workload with a flavor that its queue no longer has gives nothing back before it is over.
+        If the queue no longer has one of the flavors, the workload frees no quota until it is over.
         """
         admission = workload.admission
         assert admission is not None

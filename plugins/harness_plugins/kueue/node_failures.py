@@ -1,7 +1,8 @@
-"""The effects of nodes that fail, return and change, on workloads that are placed by topologies.
+"""The effects of nodes that fail, return and change, on workloads with places in topologies.
 
-Runs of the node controller mark workloads, remove marks, and evict those that lost a second node. The
-scheduler tries a marked workload once more. Waiting workloads hear of a node a second after it changed.
+The node controller marks workloads that lost a node, removes marks, and evicts workloads that lost a second
+node. The scheduler looks for new places for a marked workload. A second after a node changed, waiting
+workloads are tried again.
 """
 
 from __future__ import annotations
@@ -28,18 +29,18 @@ _NO_PLACE = "there is no other place for its pods"
 
 @final
 class NodeFailures:
-    """The node controller at work.
+    """The node controller, its timers, and its effects on workloads and queues.
 
     Args:
         scheduler: the scheduler.
-        cluster: the nodes at first.
+        cluster: the nodes at the beginning.
         gates: the feature gates.
         pods: the pods.
-        leave: tells a workload to leave.
+        leave: evicts a workload.
 
     Attributes:
-        controller: decides the fate of workloads.
-        cycles: whether Kueue runs cycles at this instant only because of the time.
+        controller: decides which workloads lost a node.
+        cycles: whether Kueue runs cycles at this instant only because a timer is due.
     """
 
     def __init__(
@@ -59,20 +60,20 @@ class NodeFailures:
         self._asked: set[tuple[int, bool]] = set()
 
     def advance(self, now: int) -> None:
-        """Moves the time on: workloads that are due for another try become ready."""
+        """Moves the time to `now`: workloads whose second pass is due become ready."""
         if self._asked:
             self._asked -= {(now, False), (now, True)}
         self.cycles = self._scheduler.second_passes.advance(now)
 
     def change(self, edit: Edit, now: int) -> Iterator[Decision]:
-        """A node is added, removed or changed; the room in topologies has been updated already."""
+        """Handles an added, removed or changed node; the capacity of topologies is already updated."""
         assert self._scheduler.topologies is not None
         self._wakes.change(edit, self._scheduler.topologies, now)
         if self.controller.change(edit, now):
             yield from self._look(edit.name, now)
 
     def act(self, now: int) -> Iterator[Decision]:
-        """Checks the nodes that are due, then tells all queues if that is due."""
+        """Checks the nodes that are due, then requeues inadmissible workloads if that is due."""
         for node in self.controller.take(now):
             yield from self._look(node, now)
         if self._wakes.take(now):
@@ -80,12 +81,12 @@ class NodeFailures:
             self._scheduler.requeue_all()
 
     def leave(self, workload: Workload, pods: range, now: int) -> None:
-        """Pods of a workload are gone."""
+        """Tells the controller which nodes pods of a workload have left."""
         for node in self._pods.leave(workload, pods):
             self.controller.pods_left(node, now)
 
     def replace(self, replaced: Replaced) -> Iterator[Decision]:
-        """A workload that lost a node continues in other places."""
+        """Moves a workload that lost a node to its new places."""
         workload, placed, node = replaced
         detail: dict[str, Any] = {"topology": as_manifests(placed), "spans": spans(placed)}
         admission = workload.admission
@@ -96,7 +97,7 @@ class NodeFailures:
         yield from self._pods.move(workload, placed, node)
 
     def wakes(self) -> Iterator[Wake]:
-        """The instants to request; workloads that were tried in vain again and again keep no replay alive."""
+        """Yields wakes for the next timers; workloads tried repeatedly in vain do not keep a replay alive."""
         second = self._scheduler.second_passes
         for due, idle in (
             (second.due, second.in_vain),
@@ -133,7 +134,7 @@ class NodeFailures:
 
 
 def _hosts(placed: Iterable[Placed]) -> dict[str, int]:
-    """Node -> pods."""
+    """Returns node -> number of pods."""
     found: dict[str, int] = {}
     for each in placed:
         for values, pods in each.domains:

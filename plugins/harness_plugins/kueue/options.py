@@ -16,10 +16,10 @@ from harness_plugins.kueue.previews.preemption_rate import Limit
 from harness_plugins.kueue.rules.feature_gates import check_names
 
 BY_NAME, BY_NAMESPACE = "name", "namespace/name"
-"""The identity of LocalQueues among candidates for preemption: at this commit of Kueue, and later on."""
+"""The identity of LocalQueues among preemption candidates: at this commit of Kueue, and in later ones."""
 
 MIN_RUN_TIME, PREEMPTION_RATE = "previewMinRunTime", "previewPreemptionRate"
-"""The previews: rules that no release of Kueue has."""
+"""The options for previews: rules that no release of Kueue has."""
 
 _T = TypeVar("_T")
 
@@ -28,7 +28,7 @@ def parse_gates(text: str) -> dict[str, bool]:
     """Parses gates as on Kueue's command line: `PriorityBoost=true,PartialAdmission=false`.
 
     Raises:
-        OptionError: not of this form, or a gate that is not modelled.
+        OptionError: the text does not have this form, or a gate is not modelled.
     """
     settings = _parse_pairs(text, boolean, "PriorityBoost=true")
     check_names(settings)
@@ -36,20 +36,20 @@ def parse_gates(text: str) -> dict[str, bool]:
 
 
 def parse_release(text: str) -> Release | None:
-    """Parses a release of Kueue; None if none is named.
+    """Parses a release of Kueue; returns None if the text names none.
 
     Raises:
-        OptionError: an unknown release.
+        OptionError: the release is unknown.
     """
     return release_named(text) if text else None
 
 
 def parse_check_delays(text: str) -> Mapping[str, int] | int:
-    """Parses delays of admission checks, in microseconds: `2m` for each, or `prov=2m,other=30s` for some.
+    """Parses delays of admission checks, in microseconds: `2m` for all, or `prov=2m,other=30s` by name.
 
     Raises:
-        OptionError: not of this form.
-        InputError: not a duration.
+        OptionError: the text does not have this form.
+        InputError: a value is not a duration.
     """
     if "=" in text:
         return _parse_pairs(text, parse_duration, "2m, or prov=2m,other=30s")
@@ -57,11 +57,11 @@ def parse_check_delays(text: str) -> Mapping[str, int] | int:
 
 
 def parse_guarantees(text: str) -> Guarantees:
-    """Parses minimum run times: `30m`, `team-a=1h` for those of a ClusterQueue, `priority:1000=2h`.
+    """Parses minimum run times: `30m`, `team-a=1h` for a ClusterQueue, `priority:1000=2h`.
 
     Raises:
-        OptionError: not of this form.
-        InputError: not a duration.
+        OptionError: the text does not have this form.
+        InputError: a value is not a duration.
     """
     everybody, named = _parse_with_rest(text, parse_duration, "30m, team-a=1h, or priority:1000=2h")
     queues: dict[str, int] = {}
@@ -78,11 +78,11 @@ def parse_guarantees(text: str) -> Guarantees:
 
 
 def parse_rate(text: str) -> tuple[Limit | None, Mapping[str, Limit]]:
-    """Parses limits on preempted workloads: `3/1h` for each ClusterQueue, `team-a=1/10m` for one.
+    """Parses limits on preempted workloads: `3/1h` for each ClusterQueue, `team-a=1/10m` for one of them.
 
     Raises:
-        OptionError: not of this form.
-        InputError: not a duration.
+        OptionError: the text does not have this form.
+        InputError: a value is not a duration.
     """
     return _parse_with_rest(text, _parse_limit, "3/1h, or team-a=1/10m")
 
@@ -90,10 +90,10 @@ def parse_rate(text: str) -> tuple[Limit | None, Mapping[str, Limit]]:
 def _parse_limit(text: str) -> Limit:
     most, slash, window = text.partition("/")
     if not (slash and re.fullmatch(r"\d+", most)):
-        raise OptionError(f"{text!r} is no number in a time such as 3/1h")
+        raise OptionError(f"{text!r} is not a number per period, such as 3/1h")
     limit = Limit(int(most), parse_duration(window))
     if not limit.window:
-        raise OptionError(f"the time of {text!r} must be more than 0")
+        raise OptionError(f"the period of {text!r} must be more than 0")
     return limit
 
 
@@ -101,12 +101,12 @@ def parse_weights(text: str) -> dict[str, float]:
     """Parses fair-sharing weights by ClusterQueue or Cohort: `team-a=2,team-b=500m`.
 
     Raises:
-        OptionError: not of this form, or a weight below zero.
+        OptionError: the text does not have this form, or a weight is negative or too small.
     """
     weights = _parse_pairs(text, parse_quantity, "team-a=2,team-b=500m")
     for name, weight in weights.items():
         if weight < 0 or 0 < weight <= Fraction(1, 10**9):
-            raise OptionError(f"the weight of {name} must be 0, or more than 1n")
+            raise OptionError(f"the weight of {name} must be 0 or more than 1n")
     return {name: float(weight) for name, weight in weights.items()}
 
 
@@ -114,19 +114,19 @@ def parse_strategies(text: str) -> tuple[str, ...]:
     """Parses one of the lists of preemption strategies that Kueue permits.
 
     Raises:
-        OptionError: not one of them.
+        OptionError: the text is not one of these lists.
     """
     strategies = tuple(part.strip() for part in text.split(",") if part.strip())
     if strategies and strategies not in PERMITTED_STRATEGIES:
         raise OptionError(
-            f"preemption strategies {text!r} are not permitted",
+            f"Kueue does not permit the preemption strategies {text!r}",
             hint="; ".join(",".join(each) for each in PERMITTED_STRATEGIES),
         )
     return strategies
 
 
 def checked(parse: Callable[[str], object]) -> Callable[[str], str]:
-    """The type of an option that stays text, after a check that `parse` accepts it."""
+    """Makes the type of an option that stays text but must be accepted by `parse`."""
 
     def check(text: str) -> str:
         parse(text)
@@ -136,11 +136,11 @@ def checked(parse: Callable[[str], object]) -> Callable[[str], str]:
 
 
 def _parse_with_rest(text: str, parse: Callable[[str], _T], example: str) -> tuple[_T | None, dict[str, _T]]:
-    """The value without a name, and pairs of names and values."""
+    """Returns the value without a name, or None, and the named values."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     plain = [part for part in parts if "=" not in part]
     if len(plain) > 1:
-        raise OptionError(f"{text!r} says twice what holds for everybody", hint=f"for example {example}")
+        raise OptionError(f"{text!r} has two values without a name", hint=f"for example {example}")
     pairs = _parse_pairs(",".join(part for part in parts if "=" in part), parse, example)
     return (parse(plain[0]) if plain else None), pairs
 

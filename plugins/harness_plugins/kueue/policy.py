@@ -1,4 +1,4 @@
-"""Kueue as a policy of a replay: jobs become workloads, outcomes of cycles become decisions."""
+"""Kueue as a policy of a replay: jobs become workloads, and outcomes of cycles become decisions."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ if TYPE_CHECKING:
     from harness_plugins.kueue.rules.impossible import Verdict
 
 _FOR_PODS = "pods of admitted workloads are not ready"
-"""The reason if a workload that fits is not admitted."""
+"""The message if a workload that fits must wait until pods of admitted workloads are ready."""
 
 _QUIET = 3
-"""After this many cycles in a row without a change, the instant is over."""
+"""The number of cycles in a row without a change that end an instant."""
 
 
 @final
@@ -69,21 +69,21 @@ class KueuePolicy:
         scheduler: the scheduler.
         cluster: maps a job's queue name to a queue.
         latency: how long it takes until the scheduler knows that an evicted job is gone, in microseconds;
-            None if it always knows at once, see `Evictions`.
+            None if it always knows immediately, see `Evictions`.
         binder: binds the pods of admitted jobs; None if they start as a whole.
         pods_ready: knows which workloads' pods are not ready; None if readiness is not checked.
-        impossible: finds the jobs that are rejected because they can never start. In reality, and if this is
-            None, they wait for ever.
+        impossible: finds the jobs that are rejected because they can never start. With None, these jobs wait
+            without end, as in reality.
         checks: the admission checks; None if they take no time.
         previews: rules that Kueue does not have; None if all are off.
-        failures: makes the handler of node failures; None if no workload is placed on nodes, or no node
-            changes. It receives the function that tells a workload to leave.
+        failures: makes the handler of node failures from a function that evicts a workload. None if no
+            workload is placed on nodes, or no node changes.
 
     Attributes:
         scheduler: the scheduler.
         pods_ready: knows which workloads' pods are not ready; None if readiness is not checked.
-        ready: is called when pods are ready, see `Policy`; None if that is not needed.
-        failures: the handler of node failures; None if there is none.
+        ready: the function to call when pods are ready, see `Policy`; None if readiness is not checked.
+        failures: the handler of node failures; None if it is not needed.
     """
 
     def __init__(
@@ -127,13 +127,13 @@ class KueuePolicy:
         self._impossible = impossible
         self._rejected: list[tuple[Job, Never]] = []
         self._over: set[int] = set()
-        self._inactive: dict[Workload, None] = {}  # who was queued in vain since it was last said why
+        self._inactive: dict[Workload, None] = {}  # inactive workloads without a recorded reason yet
         self._now = -1
         self._blocked: Iterator[Decision | None] | None = None
         self._sample = 0
 
     def submit(self, job: Job, pods: range, now: int) -> None:
-        """A job arrived, or is back: a returning job enters its queue when its quota is released."""
+        """Queues a job that arrived; a returning job enters its queue when its quota is released."""
         if now != self._now:
             self._advance(now)
         if job.index in self._workloads:
@@ -169,13 +169,13 @@ class KueuePolicy:
             self._rejected.append((job, no_queue(self._cluster, job.namespace, job.queue)))
 
     def _arrive(self, job: Job, queue: ClusterQueue) -> None:
-        """A job becomes a workload of the ClusterQueue that its queue leads to."""
+        """Makes a workload from a job and queues it in the ClusterQueue."""
         workload = self.scheduler.workload_of(job, self.scheduler.pending[queue.name])
         self._workloads[job.index] = workload
         self._queue_up(workload)
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
-        """Pods ended, or a job is gone; the scheduler learns of events during its cycle afterwards."""
+        """Handles pods that ended or are gone; events during a cycle reach the scheduler after it."""
         if now != self._now:
             self._advance(now)
         if self._binder is not None and job.index not in self._workloads:
@@ -189,7 +189,7 @@ class KueuePolicy:
             self._end(workload, pods)
             return
         if why is Why.LOST and self._binder is not None:
-            self._binder.lost(job, pods)  # without topologies Kueue does not know nodes
+            self._binder.lost(job, pods)  # Kueue does not watch nodes without topologies
             self._miss(job, pods)
             return
         if self._executions.left(workload, now):
@@ -198,8 +198,8 @@ class KueuePolicy:
     def cycle(self, now: int) -> Iterator[Decision]:
         """Runs cycles until several in a row change nothing, then binds pods.
 
-        If nothing may be admitted before all workloads are ready, a cycle pauses until they are. It does not
-        see events during the pause.
+        If Kueue admits no workload before the pods of all admitted ones are ready, a cycle pauses until then.
+        The cycle does not see events during the pause.
         """
         if now != self._now:
             self._advance(now)
@@ -246,18 +246,18 @@ class KueuePolicy:
                 if type(decision) is Preempt:
                     self._leave(decision)
                 yield decision
-        if scheduler.fair and self._blocked is None:  # else the tree has in it what the cycle reserves
+        if scheduler.fair and self._blocked is None:  # a paused cycle has reservations in the tree
             yield from self._details.changed_shares()
 
     def act(self, now: int) -> Iterator[Decision]:
-        """The effects of nodes at this instant, before any cycle."""
+        """Yields the effects of nodes at this instant, before any cycle."""
         if now != self._now:
             self._advance(now)
         if self.failures is not None:
             yield from self.failures.act(now)
 
     def within_quota(self, job: Job, pods: Sequence[int]) -> bool:
-        """See `Policy`; Pods that stand alone request no quota, and workloads with quota need no more."""
+        """See `Policy`; True for Pods without a Workload and for workloads that already hold quota."""
         workload = self._workloads.get(job.index)
         if workload is None or (workload.has_quota and not workload.evicted):
             return True
@@ -266,7 +266,7 @@ class KueuePolicy:
     # --- what changes ---------------------------------------------------------------------------------------
 
     def changed(self, change: Change, now: int) -> Iterator[Decision]:
-        """See `Policy`; a paused cycle keeps its quotas and queues until it is over."""
+        """See `Policy`; a running cycle keeps its quotas and queues until it is over."""
         if now != self._now:
             self._advance(now)
         if change.edit.kind == NODE:
@@ -283,20 +283,20 @@ class KueuePolicy:
             yield from self._follow(change)
 
     def _tolerated_for_a_time(self, now: int) -> Iterator[Decision]:
-        """Pods leave whose tolerations of NoExecute taints end now."""
+        """Evicts the pods whose tolerations of NoExecute taints end now."""
         self._advance(now)
         assert self._binder is not None
         yield from self._of_pods(self._binder.tolerated_for_a_time())
 
     def _of_pods(self, decisions: Iterable[Decision]) -> Iterator[Decision]:
-        """Decisions on pods: those that leave are not ready, and leave nodes; their job keeps its quota."""
+        """Yields decisions on pods; evicted pods count as not ready and gone, and the job keeps its quota."""
         for decision in decisions:
             if type(decision) is Preempt:
                 self._leave(decision)
             yield decision
 
     def _leave(self, preempt: Preempt) -> None:
-        """Pods of a job leave."""
+        """Handles pods of a job that are evicted from their nodes."""
         if preempt.pods is not None:
             self._miss(preempt.job, preempt.pods)
             workload = self._workloads.get(preempt.job.index)
@@ -304,7 +304,7 @@ class KueuePolicy:
                 self.failures.leave(workload, preempt.pods, self._now)
 
     def _miss(self, job: Job, pods: range) -> None:
-        """Pods of a job are lost; Kueue sees that they are not ready, if it checks."""
+        """Marks lost pods of a job as not ready, if Kueue checks readiness."""
         workload = self._workloads.get(job.index)
         if self.pods_ready is not None and workload is not None and self.pods_ready.holds(workload):
             self.pods_ready.lost(workload, self._now, pods)
@@ -333,7 +333,7 @@ class KueuePolicy:
             yield Preempt(workload.job, None, reason)
 
     def _change_nodes(self, cluster: Cluster) -> None:
-        """Have the room in topologies follow the nodes."""
+        """Updates the capacity of topologies after a change of nodes."""
         self.scheduler.change_nodes(cluster)
         self._details_follow()
 
@@ -343,7 +343,7 @@ class KueuePolicy:
         self._details.follow(scheduler.cache, list(scheduler.pending.values()), shares)
 
     def standing(self, now: int) -> Standing | None:
-        """See `Policy`; it requests idle wakes only for pods that wait for a node."""
+        """See `Policy`; this policy requests idle wakes only for pods that wait for a node."""
         scheduler, pods = self.scheduler, self._binder.standing(now) if self._binder is not None else None
         if pods is None or scheduler.second_passes.due is not None:
             return None
@@ -357,7 +357,7 @@ class KueuePolicy:
             self._binder.skip(span, counts[2:])
 
     def _samples(self, now: int) -> Iterator[Wake]:
-        """The instant to request for the next sample of usage."""
+        """Yields a wake for the next sample of usage, if it is not requested yet."""
         sample = self.scheduler.next_sample()
         if sample is not None and not now < self._sample <= sample:
             self._sample = sample
@@ -380,7 +380,7 @@ class KueuePolicy:
             idle = idle + 1 if scheduler.idle else 0
 
     def _advance(self, now: int) -> None:
-        """Moves the time to `now`; timekeepers hear of it once per instant."""
+        """Moves the time to `now` in all parts, once per instant."""
         if now == self._now:
             return
         self._now = now
@@ -398,7 +398,7 @@ class KueuePolicy:
     def _carry_out(self, outcomes: Iterable[Outcome]) -> Iterator[Decision | None]:
         """Yields the outcomes of a cycle as decisions while it runs, then applies them.
 
-        It yields None if nothing may be admitted yet, and continues when there is news.
+        It yields None while admissions must wait for pods that are not ready.
         """
         scheduler, pods_ready = self.scheduler, self.pods_ready
         refused = scheduler.refused
@@ -416,14 +416,14 @@ class KueuePolicy:
                 yield self._admit(outcome)
             elif isinstance(outcome, Preempted):
                 yield from self._preempt(outcome, self._now)
-            elif self.failures is not None:  # only then are there others
+            elif self.failures is not None:  # other outcomes come only from node failures
                 yield from self._after_failure(self.failures, outcome)
         self._after.end()
         if refused:
             yield from self._refuse(refused)
 
     def _after_failure(self, failures: NodeFailures, outcome: Replaced | Evicted) -> Iterator[Decision]:
-        """A workload that lost a node continues in other places, or leaves."""
+        """Moves a workload that lost a node to other places, or evicts it."""
         if isinstance(outcome, Replaced):
             self._after.then(self.scheduler.move, outcome.workload, outcome.placed)
             yield from self._of_pods(failures.replace(outcome))
@@ -436,14 +436,14 @@ class KueuePolicy:
         self._evict(target, self._now)
 
     def _refuse(self, refused: list[Refused]) -> Iterator[Refuse]:
-        """Records once why heads wait, if the reason has changed."""
+        """Records why heads wait; the scheduler reports only changed reasons."""
         for workload, reason, figures in refused:
             if workload.job.index not in self._over:
                 yield Refuse(workload.job, reason, figures)
         refused.clear()
 
     def _end(self, workload: Workload, pods: range) -> None:
-        """Some or all pods of a workload have ended."""
+        """Handles the end of some or all pods of a workload."""
         self._evictions.progressed += 1
         self._executions.ended(workload, pods)
         self._after.then(self._give_back, workload, pods)
@@ -460,31 +460,32 @@ class KueuePolicy:
         self._forget(workload)
 
     def _forget(self, workload: Workload) -> None:
-        """A workload is over: it ended, or was deactivated."""
+        """Forgets a workload that ended or was deactivated."""
         self._executions.forget(workload)
         del self._workloads[workload.job.index]
 
     def _return(self, workload: Workload) -> None:
-        """An evicted workload's quota is free; it waits again unless it must stay out of its queue."""
+        """Frees an evicted workload's quota, and queues it again unless it must stay out of its queue."""
         self._after.then(self.scheduler.free, workload)
         self._executions.gone(workload, self._now)
         if not self._limits.keeps_out(workload):
             self._queue_up(workload)
 
     def _evict(self, target: Target, now: int) -> None:
-        """Tells the scheduler that a workload was told to leave."""
+        """Tells the scheduler that a workload was evicted."""
         if self.failures is not None:
             self.failures.leave(target.workload, range(target.workload.job.pods), now)
         self._after.then(self.scheduler.evict, target, now)
 
     def _queue_up(self, workload: Workload) -> None:
-        """Lets a workload wait, as soon as the scheduler knows."""
+        """Adds a workload to its queue, as soon as the scheduler knows."""
         self._after.then(self._enqueue, workload)
 
     def _enqueue(self, workload: Workload) -> None:
-        """A workload waits in its queue; if that or its LocalQueue is inactive, for good.
+        """Adds a workload to its queue; it stays there while the queue is inactive.
 
-        A workload that is held back is not queued, because the reason does not end in a replay.
+        A workload of a stopped LocalQueue is kept out instead. A workload that is held back is not queued,
+        because its reason does not end in a replay.
         """
         if self._why_inactive(workload):
             self._inactive[workload] = None
@@ -494,7 +495,7 @@ class KueuePolicy:
             self.scheduler.enqueue(workload)
 
     def _why_inactive(self, workload: Workload) -> str:
-        """Why a waiting workload is not considered, in words; "" if it is."""
+        """Returns why a waiting workload is not considered, in words; "" if it is considered."""
         job, queue = workload.job, workload.cluster_queue
         if self._closed.stop_policy(job):
             return f"LocalQueue {job.namespace}/{job.queue} is inactive"
@@ -505,7 +506,7 @@ class KueuePolicy:
     def _begin(self, now: int) -> Iterator[Decision]:
         """Yields the admissions from before the replay, then evicts workloads that may not keep their quota.
 
-        If they hold more than there is, some were admitted because others are leaving; these leave first.
+        If they hold more than the capacity, some were admitted because others leave; these leave first.
         """
         present = [(workload, start, self._to_leave(workload, start)) for workload, start in self._present]
         self._present.clear()
@@ -533,22 +534,22 @@ class KueuePolicy:
                 self._waits_out(workload, start, now)
                 if reason:
                     yield Preempt(workload.job, None, reason, grace=start.leaves)
-        if self._binder is not None:  # what the manifests lack of those that stay is bound before they may go
+        if self._binder is not None:  # pods that the manifests lack are bound before any cycle can evict them
             yield from self._of_pods(self._binder.run())
 
     def _time_of(self, now: int) -> Callable[[int], int]:
-        """A function that converts a manifest's time to the replay's clock, which begins now."""
+        """Returns a function that converts a manifest's time to the replay's clock, which begins now."""
         return lambda since: self._beginning.time_of(since, now)
 
     def _waits_out(self, workload: Workload, start: Start, now: int) -> bool:
-        """Returns True if a workload from before stays out of its queue because its pods were not ready."""
+        """Returns True if a workload of the manifests is in a backoff because its pods were not ready."""
         if self.pods_ready is None:
             return False
         take_over_backoff(self.pods_ready, workload, start.manifest, self._time_of(now), now)
         return self.pods_ready.stays_away(workload)
 
     def _to_leave(self, workload: Workload, start: Start) -> str:
-        """Why a workload may not keep the quota that it held before; "" if it may."""
+        """Returns why a workload may not keep the quota that it held before; "" if it may keep it."""
         if workload.evicted:
             return start.manifest.conditions["Evicted"].reason or "Evicted"
         if not start.manifest.active:
@@ -560,10 +561,10 @@ class KueuePolicy:
         return ""
 
     def _preempt(self, preempted: Preempted, now: int) -> Iterator[Preempt]:
-        """Evicts the targets of one preemptor, by name; those that are already leaving are skipped."""
+        """Evicts the targets of one preemptor, by name; targets that are already leaving are skipped."""
         preemptor, assignment, targets = preempted
         details = self._details.preemptions(preemptor, assignment, targets)
-        if self.pods_ready is not None:  # some may have gone while the cycle stood still
+        if self.pods_ready is not None:  # some targets may have left while the cycle was paused
             targets = [target for target in targets if self.pods_ready.stays(target.workload)]
         for target in targets:
             self._evict(target, now)
@@ -577,15 +578,15 @@ class KueuePolicy:
     # --- waitForPodsReady ---------------------------------------------------------------------------------
 
     def _start_up(self, job: Job, pods: range, now: int) -> None:
-        """Pods are ready."""
+        """Marks pods as ready."""
         if now != self._now:
             self._advance(now)
         assert self.pods_ready is not None
-        if job.index in self._workloads:  # else it is a Pod that belongs to no Workload
+        if job.index in self._workloads:  # a Pod may belong to no Workload
             self.pods_ready.started(self._workloads[job.index], pods)
 
     def change_readiness(self, job: Job, now: int, *, ready: bool) -> None:
-        """Pods of a ready job are lost or back, as recorded cases say."""
+        """Marks pods of a ready job as lost or recovered, as recorded cases say."""
         if now != self._now:
             self._advance(now)
         assert self.pods_ready is not None
@@ -615,5 +616,5 @@ class KueuePolicy:
         return decision
 
     def flavors_of(self, workload: Workload, assignment: Assignment) -> Mapping[str, Mapping[str, str]]:
-        """Pod set -> resource -> flavor."""
+        """Returns pod set -> resource -> flavor."""
         return self._admissions.flavors_of(workload, assignment)

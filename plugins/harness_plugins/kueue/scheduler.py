@@ -54,24 +54,24 @@ class Scheduler:
         strategies: the preemption strategies of fair sharing; None for classic preemption.
         weights: fair-sharing weights that replace those of the manifests.
         admission: how usage of LocalQueues is counted; None if it orders no queue.
-        by_namespace: whether LocalQueues of one name in two namespaces are also different among candidates.
-        evicted_last: whether a workload whose pods were not ready in time queues by its eviction, until it is
-            admitted again.
+        by_namespace: whether the order of candidates separates LocalQueues of one name in two namespaces.
+        evicted_last: whether a workload whose pods were not ready in time queues by the time of its eviction,
+            until it is admitted again.
         also: flavor-resources that are used although no queue has a quota for them.
-        rate: limits how many workloads are preempted in a time; None for no limit.
+        rate: limits how many workloads are preempted per period; None for no limit.
         shortcuts: the shortcuts to use; None for all of them.
 
     Attributes:
         cache: the holders of quota.
         pending: the pending workloads, by ClusterQueue.
         shares: the shares of all nodes.
-        topologies: the flavors with a topology, and the room in them; None if there is none.
-        second_passes: the workloads that lost a node, and are tried once more.
+        topologies: the flavors with a topology, and their free capacity; None if no flavor has one.
+        second_passes: the workloads that lost a node and are tried once more.
         local_queues: the usage of LocalQueues; None if it orders no queue.
         fair: whether fair sharing is on.
-        within_quota: says whether quota admits a workload without preemption.
+        within_quota: returns whether quota admits a workload without preemption.
         cycles: how many cycles were run.
-        heads: how many heads were considered in them.
+        heads: how many heads were considered in these cycles.
         idle: whether the last cycle changed nothing.
     """
 
@@ -117,7 +117,7 @@ class Scheduler:
         self.idle = False
 
     def _use(self, cluster: Cluster, machinery: Machinery) -> None:
-        """Work on a cluster from now on."""
+        """Switches to a cluster and its machinery."""
         self._cluster = cluster
         self._machinery = machinery
         self.topologies = self._settings.topologies
@@ -131,13 +131,13 @@ class Scheduler:
         self._mismatches: Memo[tuple[str, str], bool] = Memo()  # content key
 
     def _usable(self) -> list[str]:
-        """The ClusterQueues that take part in scheduling."""
+        """Returns the ClusterQueues that take part in scheduling."""
         return [name for name, queue in self.cache.queues.items() if queue.usable]
 
     # --- what changes ---------------------------------------------------------------------------------------
 
     def change(self, edit: Edit, cluster: Cluster) -> None:
-        """An object changes: everything that depends on quotas, weights and policies is computed anew."""
+        """Changes an object, and recomputes all parts that depend on quotas, weights and policies."""
         cluster = as_read(cluster, self._gates)
         self._removed.edit(edit, self.cache)
         if edit.kind in KINDS:
@@ -148,7 +148,7 @@ class Scheduler:
             self.local_queues.follow(self._cluster, self.cache.tree, self._usable())
 
     def change_nodes(self, cluster: Cluster) -> None:
-        """Nodes are added, removed or changed: workloads with pods on them stay, and others keep waiting."""
+        """Adds, removes or changes nodes: admitted workloads stay admitted, and the others keep waiting."""
         settings = self._settings
         topologies, asked = topologies_of(cluster, self._gates, settings.shortcuts)
         if topologies is None:
@@ -165,7 +165,7 @@ class Scheduler:
                 self._heads.join(pending)
 
     def requeue_all(self) -> None:
-        """Everything inadmissible is to be tried again, in all trees."""
+        """Requeues the inadmissible workloads of all trees."""
         for pending in self._by_number:
             if pending.queue.usable:
                 self._heads.requeue_inadmissible(pending.queue.root)
@@ -190,9 +190,9 @@ class Scheduler:
     # --- what happens -------------------------------------------------------------------------------------
 
     def advance(self, now: int) -> None:
-        """Moves the time on before anything else happens: samples the usage of LocalQueues if that is due.
+        """Moves the time to `now` before any other event, and samples the usage of LocalQueues if it is due.
 
-        If LocalQueues change their order, other heads may come first, and other candidates.
+        If the order of LocalQueues changes, the order of heads and of candidates may change too.
         """
         if self.local_queues is None:
             return
@@ -202,7 +202,7 @@ class Scheduler:
             self._heads.reactivate(queue.root)
 
     def next_sample(self) -> int | None:
-        """When samples of usage could next change the results of heads; None if they cannot."""
+        """Returns when a sample of usage could next change the result of a head; None if none can."""
         if self.local_queues is None:
             return None
         due = [
@@ -213,13 +213,13 @@ class Scheduler:
         return min((each for each in due if each is not None), default=None)
 
     def workload_of(self, job: Job, pending: PendingQueue) -> Workload:
-        """A job as a workload of a queue. Kueue knows its creation in whole seconds."""
+        """Makes a workload of a queue from a job; Kueue knows its creation in whole seconds."""
         workload = Workload(job.id, job.uid, job.priority, _whole_seconds(job.submit))
         self.submit(workload, job, pending)
         return workload
 
     def take_over(self, start: Start, job: Job, beginning: Beginning) -> Workload:
-        """A workload that was present before the replay began, with the quota that it holds."""
+        """Makes a workload that existed before the replay began, with the quota that it holds."""
         manifest, gates = start.manifest, self._gates
         workload = workload_of(manifest, gates, evicted_last=self._evicted_last)
         workload.created = beginning.moment(workload.created, job.submit)
@@ -249,7 +249,7 @@ class Scheduler:
             workload.local_queue = self.local_queues.of(job, pending.queue.name)
 
     def enqueue(self, workload: Workload) -> None:
-        """A workload waits in its queue; in one that is stopped, for good."""
+        """Adds a workload to its queue; in a stopped queue it is not tried."""
         pending = self._queue_of(workload)
         pending.add(workload)
         if pending.queue.usable and not workload.place.equivalence_class.inadmissible:
@@ -261,7 +261,7 @@ class Scheduler:
         return self._queue_of(workload).withdraw(workload)
 
     def reserve(self, admitted: Admitted, now: int) -> None:
-        """A head was admitted: it holds its quota from now on, and has left its queue."""
+        """Charges the quota of an admitted head, which has left its queue."""
         workload, assignment = admitted
         pending = self._queue_of(workload)
         if pending.preemptor is workload:
@@ -284,7 +284,7 @@ class Scheduler:
             self.local_queues.charge(workload.local_queue, self._requests(workload))
 
     def evict(self, target: Target, now: int) -> None:
-        """A workload was told to leave; until it is gone it holds its quota."""
+        """Marks a workload as evicted; it holds its quota until it is gone."""
         if target.reason == TIMED_OUT and self._evicted_last:
             target.workload.timestamp = _whole_seconds(now)
         elif (
@@ -298,9 +298,9 @@ class Scheduler:
         self._heads.reactivate(target.workload.cluster_queue.root)
 
     def mark(self, workload: Workload, node: str) -> None:
-        """A node with pods of a workload failed; with "" it did not after all.
+        """Marks a workload that lost pods with a failed node; "" removes the mark.
 
-        A marked workload is tried once more in a second, in its state at that time.
+        A marked workload is tried once more a second later, in its state at that time.
         """
         workload.unhealthy = node
         workload.cluster_queue.generation += 1
@@ -308,7 +308,7 @@ class Scheduler:
             self.second_passes.add(SecondPass(workload, workload.placed, node))
 
     def move(self, workload: Workload, placed: tuple[Placed, ...]) -> None:
-        """A workload continues in other places; the freed places requeue no workload."""
+        """Moves a workload to other places; the freed places requeue no workload."""
         assert self.topologies is not None
         self.topologies.drop(workload.placed)
         workload.placed = self.topologies.now(placed)
@@ -318,7 +318,7 @@ class Scheduler:
         self._heads.reactivate(workload.cluster_queue.root)
 
     def free(self, workload: Workload) -> None:
-        """A workload gives its quota back: everything inadmissible in its tree is requeued."""
+        """Frees a workload's quota, and requeues the inadmissible workloads of its tree."""
         queue = workload.cluster_queue
         self.second_passes.cancel(workload)
         workload.unhealthy = ""
@@ -333,9 +333,9 @@ class Scheduler:
             self._rebuild(self._removed.among(self._cluster), edit)
 
     def spare(self, workload: Workload, *, spared: bool) -> None:
-        """A holder of quota is no candidate for preemption from now on, or is one again: see `previews`.
+        """Excludes a holder of quota from the preemption candidates, or includes it again: see `previews`.
 
-        When it is one again, everything inadmissible in its tree is requeued.
+        Including it again requeues the inadmissible workloads of its tree.
         """
         root = workload.cluster_queue.root
         if spared:
@@ -345,7 +345,7 @@ class Scheduler:
         self.cache.spare(workload, spared=spared)
 
     def try_again(self, workload: Workload) -> None:
-        """The reason that kept a head from preempting may be over, though nothing happened in its tree."""
+        """Lets a head be tried again: it may preempt now, although nothing changed in its tree."""
         self._heads.reactivate(workload.cluster_queue.root)
 
     def anybody_waits(self) -> bool:
@@ -353,10 +353,10 @@ class Scheduler:
         return any(each.first() is not None or each.has_inadmissible for each in self._by_number)
 
     def reclaim(self, workload: Workload, ended: tuple[int, ...]) -> None:
-        """Some of a workload's pods have ended: frees what it no longer needs.
+        """Frees the quota of a workload's ended pods.
 
         Args:
-            workload: it continues with its other pods.
+            workload: the workload, which continues with its other pods.
             ended: how many pods of each pod set have ended so far.
         """
         workload.ended = ended
@@ -372,7 +372,7 @@ class Scheduler:
         self._count(workload)
 
     def _needed(self, workload: Workload, admission: Admission) -> Amounts:
-        """The amounts that a workload still needs of its admission: nothing for pods that have ended."""
+        """Returns the usage that a workload still needs of its admission: nothing for ended pods."""
         usage: dict[int, int] = {}
         for pod_set, count, left, chosen in zip(
             self.offers(workload),
@@ -387,7 +387,7 @@ class Scheduler:
         return tuple(sorted((cell, amount) for cell, amount in usage.items() if amount))
 
     def _count(self, workload: Workload) -> None:
-        """Counts a workload's holdings for its LocalQueue from now on."""
+        """Adds a workload's usage to its LocalQueue."""
         if self.local_queues is not None and workload.local_queue is not None:
             self.local_queues.hold(workload.local_queue, workload.usage)
 
@@ -396,7 +396,7 @@ class Scheduler:
             self.local_queues.give_back(workload.local_queue, workload.usage)
 
     def _requests(self, workload: Workload) -> dict[str, int]:
-        """Resource -> the request of all pods of a workload, even if fewer were admitted."""
+        """Returns resource -> the request of all pods of a workload, even if fewer were admitted."""
         total: dict[str, int] = {}
         for pod_set, count in zip(self.offers(workload), workload.counts, strict=True):
             for group in pod_set.groups:
@@ -405,9 +405,9 @@ class Scheduler:
         return total
 
     def standing(self) -> tuple[object, ...]:
-        """The heads that the next cycle tries, and their first flavors, see `harness.policy.Standing`.
+        """Returns the heads of the next cycle and the flavors they tried, see `harness.policy.Standing`.
 
-        Inadmissible workloads stay so while nothing happens, and only heads become inadmissible.
+        Inadmissible workloads stay inadmissible while nothing happens, and only heads become inadmissible.
         """
         queues = []
         for pending in self._by_number:
@@ -418,17 +418,17 @@ class Scheduler:
         return tuple(queues)
 
     def skip(self, cycles: int, heads: int) -> None:
-        """Counts this many cycles and heads; everything keeps its state."""
+        """Adds to the counts of cycles and heads without changing any other state."""
         self.cycles += cycles
         self.heads += heads
 
     # --- cycles -------------------------------------------------------------------------------------------
 
     def cycle(self) -> Iterable[Outcome]:
-        """Begins a cycle, if there is any head; it runs while its outcomes are iterated.
+        """Begins a cycle if any queue has a head; the cycle runs while its outcomes are iterated.
 
-        It counts as idle if it has no effect. Cycles in which heads only become inadmissible are run before
-        it. A preemptor whose targets are all leaving already waits for them, and is not reported again.
+        A cycle without effect counts as idle. Cycles in which heads only become inadmissible are run before
+        it. A preemptor whose targets are all already leaving waits for them, and is not reported again.
         """
         if self.second_passes.ready:
             workloads = self._heads.take_all()
@@ -443,7 +443,7 @@ class Scheduler:
         return self._run(heads) if heads.workloads else ()
 
     def _run(self, heads: CycleHeads) -> Iterator[Outcome]:
-        """Runs the cycle of some heads, and of workloads that must be tried once more."""
+        """Runs the cycle of some heads, and of workloads whose second pass is due."""
         taken: list[Workload] = []
         left_out: list[Workload] = []
         for workload in heads.workloads:
@@ -479,18 +479,18 @@ class Scheduler:
 
     @property
     def refused(self) -> list[Refused]:
-        """The heads of this cycle so far that wait for a new reason; its reader empties it."""
+        """The heads of this cycle so far that wait for a new reason; the reader empties the list."""
         return self._cycle.refused
 
     def passes(self, cycles: int) -> bool:
-        """Returns True if there is nothing new to try, and no second pass; then these cycles are counted."""
+        """Counts these cycles and returns True if no head is new and no second pass is due."""
         if self._heads.stirs or self.second_passes.ready:
             return False
         self.rest(cycles)
         return True
 
     def rest(self, cycles: int) -> None:
-        """Counts cycles in which all trees with heads would act as in the last one: not at all."""
+        """Counts cycles in which no tree with heads would act, as in the last cycle."""
         if self._heads.resting:
             self._tally(cycles, 0)
 
@@ -512,7 +512,7 @@ class Scheduler:
         return self._by_number[workload.cluster_queue.number]
 
     def flavors(self, workload: Workload, pod_set: str) -> Iterator[ResourceFlavor]:
-        """The flavors to which a pod set of a workload was admitted."""
+        """Yields the flavors to which a pod set of a workload was admitted."""
         if workload.admission is None:
             return
         for offer, chosen in zip(self.offers(workload), workload.admission.chosen, strict=True):
@@ -521,12 +521,12 @@ class Scheduler:
                     yield self._cluster.flavors[group.flavors[flavor]]
 
     def offers(self, workload: Workload) -> tuple[PodSetOffer, ...]:
-        """The flavors that a workload's queue can offer to it."""
+        """Returns the flavors that a workload's queue can offer to it."""
         return self._machinery.offers(workload)
 
 
 def _orders_by_usage(queues: object) -> bool:
-    """Returns True if a queue, or one of a cluster, orders workloads by the usage of their LocalQueues."""
+    """Returns True if a queue, or any queue of a cluster, orders workloads by usage of LocalQueues."""
     if isinstance(queues, Cluster):
         return any(queue.by_usage for queue in queues.cluster_queues.values())
     return isinstance(queues, ClusterQueue) and queues.by_usage

@@ -1,6 +1,6 @@
-"""Evicts workloads whose time is over, queues those whose backoff is over, and gives up the others.
+"""Enforces time limits: evicts workloads, queues them again after a backoff, and rejects deactivated ones.
 
-Limits are `waitForPodsReady` and `maximumExecutionTimeSeconds`.
+The limits are `waitForPodsReady` and `maximumExecutionTimeSeconds`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class TimeLimits:
         executions: the running workloads.
         pods_ready: knows which workloads' pods are not ready; None if readiness is not checked.
         evict: tells the scheduler of an eviction, at a time.
-        enqueue: lets a workload wait in its queue.
-        forget: is called when a workload is over.
+        enqueue: adds a workload to its queue.
+        forget: the function to call when a workload is over.
 
     Attributes:
-        active: whether anything has a limit; else time has no effects.
+        active: whether any workload may have a limit; otherwise time has no effects.
     """
 
     def __init__(
@@ -52,20 +52,20 @@ class TimeLimits:
         self.active = pods_ready is not None
 
     def limit(self, workload: Workload, left: int) -> None:
-        """Limits a workload's time of admission, in microseconds."""
+        """Limits how long a workload may be admitted, in microseconds."""
         self.active = True
         self._times.limit(workload, left)
 
     def deactivated(self, workload: Workload, why: str) -> None:
-        """A workload was deactivated before the replay began, and is given up once it is gone."""
+        """Notes a workload that was deactivated before the replay; it is rejected once it is gone."""
         self.active = True
         self._deactivated[workload] = f"{why}: it was deactivated before"
 
     def keeps_out(self, workload: Workload) -> bool:
-        """Returns True if an evicted workload that is gone does not wait again: for a while, or for ever.
+        """Returns True if an evicted workload that is gone does not wait again, for a while or permanently.
 
-        During a backoff its execution time is not checked (upstream's Reconcile): if that is over, it is
-        given up when it is admitted again.
+        During a backoff the execution time is not checked (upstream's Reconcile): if that time is over, the
+        workload is given up when it is admitted again.
         """
         if workload in self._deactivated:
             self._expired.append((workload, self._deactivated.pop(workload)))
@@ -81,13 +81,13 @@ class TimeLimits:
         return False
 
     def enforce(self, now: int) -> Iterable[Preempt | Reject]:
-        """All effects of the present time."""
+        """Returns the decisions that the limits require now."""
         pods_ready = self._pods_ready
         if self._times.first <= now or (pods_ready is not None and pods_ready.first <= now):
             return self._enforce(now)
         if self._expired or self._given_up:
             return self._enforce(now)
-        return ()  # as nearly always, and this is asked in every cycle
+        return ()  # the usual case; every cycle calls this
 
     def _enforce(self, now: int) -> Iterator[Preempt | Reject]:
         yield from self._end_executions(now)
@@ -96,15 +96,15 @@ class TimeLimits:
             yield from self._deactivate(self._pods_ready)
 
     def wakes(self, now: int) -> Sequence[Wake]:
-        """The instants to ask for."""
+        """Returns wakes for the next limits that are not requested yet."""
         ready, times = self._pods_ready, self._times
         if times.first == maxsize and (ready is None or now < ready.woken <= ready.first):
-            return ()  # as in most cycles
+            return ()  # the usual case
         asked = [each.next_wake(now) for each in (ready, times) if each is not None]
         return [Wake(at) for at in asked if at is not None]
 
     def _end_executions(self, now: int) -> Iterator[Preempt | Reject]:
-        """Evicts workloads that were admitted for as long as allowed; gives them up once they are gone."""
+        """Evicts workloads whose maximum execution time is over; rejects them once they are gone."""
         for workload in self._times.due(now):
             self._executions.goes_for_nobody(workload, now)
             self._evict(Target(workload, EXCEEDED), now)
@@ -117,12 +117,10 @@ class TimeLimits:
         self._expired.clear()
 
     def _end_terms(self, pods_ready: PodsReady, now: int) -> Iterator[Preempt]:
-        """Evicts workloads whose pods are not ready in time; queues those whose backoff is over; by name."""
+        """Evicts workloads with pods not ready in time, queues workloads after their backoff, by name."""
         for workload in pods_ready.due(now):
             if pods_ready.stays(workload):
-                self._executions.goes_for_nobody(
-                    workload, now
-                )  # before its time-out is noted, which sets a term
+                self._executions.goes_for_nobody(workload, now)  # before `time_out`, which sets a new term
                 timed_out = pods_ready.time_out(workload, now)
                 reason = TIMED_OUT if timed_out.requeue_at is not None else DEACTIVATED
                 self._evict(Target(workload, reason), now)

@@ -218,13 +218,13 @@ def test_a_run_says_which_previews_are_on() -> None:
     ("option", "text", "why"),
     [
         ("previewMinRunTime", "soon", "soon"),
-        ("previewMinRunTime", "1h,2h", "says twice what holds for everybody"),
+        ("previewMinRunTime", "1h,2h", "has two values without a name"),
         ("previewMinRunTime", "level:1=2h", "is neither a ClusterQueue nor a priority"),
         ("previewMinRunTime", "priority:high=2h", "is neither a ClusterQueue nor a priority"),
-        ("previewPreemptionRate", "3", "is no number in a time such as 3/1h"),
-        ("previewPreemptionRate", "-1/1h", "is no number in a time such as 3/1h"),
+        ("previewPreemptionRate", "3", "is not a number per period, such as 3/1h"),
+        ("previewPreemptionRate", "-1/1h", "is not a number per period, such as 3/1h"),
         ("previewPreemptionRate", "3/0s", "must be more than 0"),
-        ("previewPreemptionRate", "3/1h,4/1h", "says twice what holds for everybody"),
+        ("previewPreemptionRate", "3/1h,4/1h", "has two values without a name"),
     ],
 )
 def test_what_is_not_understood_is_refused(option: str, text: str, why: str) -> None:

@@ -361,8 +361,8 @@ def test_the_option_goes_before_the_manifests_and_is_not_assumed() -> None:
             [],
             "no manifest says which release of Kueue runs: it decides as ff69552 does, the newest",
         ),
-        ([deployment("v0.17.99")], "runs v0.17.99, which is not known; v0.17.8 is the nearest that is"),
-        ([deployment("main")], "runs main, which is no release; ff69552 is the newest that was recorded"),
+        ([deployment("v0.17.99")], "runs v0.17.99, which is not known; v0.17.8 is the nearest known one"),
+        ([deployment("main")], "runs main, which is not a release; ff69552 is the newest recorded one"),
     ],
 )
 def test_what_is_assumed_of_the_release_is_said(manifests: list[Any], told: str) -> None:
