@@ -1,1 +1,1 @@
-"""Previews: proposed rules that Kueue does not have. They are off unless they are set."""
+"""Previews: proposed rules that Kueue does not have. They are off by default."""

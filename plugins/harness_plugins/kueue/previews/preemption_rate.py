@@ -1,14 +1,14 @@
 """Preview: a rate limit of preemptions for each ClusterQueue.
 
-At most this many workloads that hold quota of a ClusterQueue are evicted for others in any window of time
-(proposed as `PreemptionLimit` in KEP 13396, https://github.com/kubernetes-sigs/kueue/pull/14554):
+The limit is the number of workloads holding quota of a ClusterQueue that others may preempt in any window of
+time (proposed as `PreemptionLimit` in KEP 13396, https://github.com/kubernetes-sigs/kueue/pull/14554):
 
 - A head whose targets would exceed the limit of one of their queues preempts none of them. It stays first in
   its queue, and is tried again as soon as the limit allows all of its targets.
-- For the rest of its cycle it keeps the quota that others could otherwise borrow, even with
+- For the rest of its cycle it reserves the quota that other queues could otherwise borrow, even with
   `reclaimWithinCohort: Any`.
-- Targets that are already leaving do not count again. Neither do evictions without a preemptor, such as
-  time-outs.
+- Targets that are already leaving do not count again. Evictions without a preemptor, such as time-outs, do
+  not count either.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class PreemptionRate:
     """The recent preemptions, and the preemptors that wait for a limit.
 
     Args:
-        everybody: the limit of ClusterQueues that have none of their own; None for no limit.
-        queues: ClusterQueue -> its limit.
+        everybody: the limit of ClusterQueues that are not in `queues`; None for no limit.
+        queues: ClusterQueue -> its own limit.
 
     Attributes:
         now: the time, in microseconds.
@@ -49,7 +49,7 @@ class PreemptionRate:
         self.now = 0
 
     def allows(self, preemptor: Workload, targets: Sequence[Target]) -> bool:
-        """Returns True if all targets may be told to leave now; else the preemptor waits until they may."""
+        """Returns True if all targets may be evicted now; otherwise the preemptor waits until they may."""
         self._waiting.pop(preemptor, None)
         until: list[int | None] = []
         for queue, count in Counter(each.workload.cluster_queue.name for each in targets).items():
@@ -68,7 +68,7 @@ class PreemptionRate:
         return not until
 
     def preempted(self, targets: Sequence[Target]) -> None:
-        """Targets are evicted now."""
+        """Counts targets that are evicted now."""
         for queue in (each.workload.cluster_queue.name for each in targets):
             if self._limit_of(queue) is not None:
                 self._past.setdefault(queue, deque()).append(self.now)
@@ -77,12 +77,12 @@ class PreemptionRate:
         return self._queues.get(queue, self._everybody)
 
     def due(self) -> Iterator[Workload]:
-        """The preemptors for which a limit may have room by now."""
+        """Yields the preemptors whose limit may allow their targets by now."""
         for preemptor in [each for each, at in self._waiting.items() if at <= self.now]:
             del self._waiting[preemptor]
             if not preemptor.has_quota:
                 yield preemptor
 
     def next_wake(self) -> int | None:
-        """When a limit may have room for a waiting preemptor; None if none waits."""
+        """Returns when a limit may allow the targets of a waiting preemptor; None if none waits."""
         return min(self._waiting.values(), default=None)

@@ -1,4 +1,4 @@
-"""The previews of one replay: their effects over time, and their notes in the output."""
+"""The previews of one replay and their effects over time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness_plugins.kueue.state.workload import Workload
 
 @final
 class Previews:
-    """Applies the previews' effects to the scheduler at each time.
+    """Applies the previews to the scheduler over time.
 
     Args:
         scheduler: the scheduler.
@@ -36,13 +36,13 @@ class Previews:
             self._rate.now = now
 
     def admitted(self, workload: Workload, at: int, now: int) -> None:
-        """A workload holds quota, and is admitted since a time, or will be then."""
+        """Notes a workload that holds quota and is, or will be, admitted at `at`."""
         if self._run_time is not None:
             self._run_time.admitted(workload, at)
             self.follow(now)
 
     def follow(self, now: int) -> None:
-        """Applies what is due by now."""
+        """Applies the changes that are due by now."""
         if self._run_time is not None:
             for workload, spared in self._run_time.due(now):
                 self._scheduler.spare(workload, spared=spared)
@@ -51,7 +51,7 @@ class Previews:
                 self._scheduler.try_again(workload)
 
     def wakes(self, now: int) -> Iterator[Wake]:
-        """The instant to request, if anything waits for it."""
+        """Yields a wake for the next change, if any."""
         times = [each.next_wake() for each in (self._run_time, self._rate) if each is not None]
         soonest = min((each for each in times if each is not None), default=None)
         if soonest is None or now < self._woken <= soonest or not self._scheduler.anybody_waits():

@@ -1,1 +1,1 @@
-"""Shortcuts: work that need not be repeated. Every decision is the same without them, only slower."""
+"""Shortcuts, which avoid repeated work. Without them every decision is the same, only slower."""

@@ -1,9 +1,9 @@
-"""Assignments that fit, without going through the flavors again.
+"""Reuses assignments that fit, without going through the flavors again.
 
 Whether a workload fits depends on its request, on its queue's manifest, and on the quota of the considered
-flavor-resources. As long as that quota does not change, neither does the assignment.
+flavor-resources. As long as that quota stays the same, the assignment stays the same.
 
-Valid by content.
+The cache key is the content.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.workload import Workload
 
 _Question: TypeAlias = tuple[int, int, tuple[int, ...]]
-"""Number of a queue, number of the request, pods of each pod set."""
+"""The number of a queue, the number of a request, and the pods of each pod set."""
 
 
 @final
@@ -27,7 +27,7 @@ class CachedFits:
 
     Args:
         cache: the holders of quota.
-        placed: whether some flavor has a topology; nothing is kept then, since places are not checked here.
+        placed: whether some flavor has a topology; then nothing is kept, because places are not checked here.
     """
 
     __slots__ = ("_cache", "_known", "_placed")
@@ -38,7 +38,7 @@ class CachedFits:
         self._known: Memo[_Question, tuple[Assignment, list[Check]]] = Memo()
 
     def of(self, workload: Workload) -> Assignment | None:
-        """The assignment of a workload from the first flavor on, if it is known to fit."""
+        """Returns the assignment of a workload from the first flavor on if it is known to fit, else None."""
         cache, queue = self._cache, workload.cluster_queue
         known = self._known.get((queue.number, workload.asks.number, workload.counts))
         if known is None:
@@ -55,8 +55,8 @@ class CachedFits:
 
         Args:
             workload: the assigned workload.
-            assignment: of all its pods, from the first flavor on.
-            oracle: all questions that were asked to find it.
+            assignment: the assignment of all its pods, from the first flavor on.
+            oracle: all questions that were asked to find the assignment.
         """
         if self._placed or assignment.mode != FIT or oracle.searched:
             return

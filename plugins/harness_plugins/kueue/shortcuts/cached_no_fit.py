@@ -1,8 +1,8 @@
-"""Lets the scheduler know, without another search, that a workload still cannot be admitted.
+"""Finds out without another search that a workload still cannot be admitted.
 
-When quota becomes free anywhere in a tree, Kueue tries every inadmissible workload of the tree again, and
-nearly all of them in vain. If the reasons lie in a queue's own state and in the quota available to it, they
-can be checked without a search. The answer is the one that the search would have given.
+When quota becomes free anywhere in a tree, Kueue tries every inadmissible workload of the tree again, nearly
+always in vain. If the reasons lie in a queue's own state and in its available quota, they can be checked
+without a search. The answer is the same as that of the search.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from harness_plugins.kueue.state.workload import Workload
 class CachedNoFit:
     """An assignment that failed, and the facts that it depends on.
 
-    Valid for the generation of the ClusterQueue, as far as the searches depend on its own state. The effects
-    of others are checked for each version of the tree.
+    The facts about the queue's own state are valid for one generation of the ClusterQueue. The effects of
+    other queues are checked for each version of the tree.
 
     Args:
         assignment: the assignment; it is valid for the whole equivalence class of a workload.
         queue: the queue.
-        version: of the queue's tree, when all of it was looked at last.
-        checks: how its flavor-resources stood.
-        no_place: what had no place in a topology although there was quota; None for nothing.
+        version: the version of the queue's tree at the last check.
+        checks: the recorded quota of its flavor-resources.
+        no_place: the topology request that found no place although it had quota; None without one.
         searches: the searches for targets.
-        why: why each search failed that depends on others.
+        why: the reason of each failed search that depends on other queues.
 
     Attributes:
         assignment: the assignment.
-        refusal: the key of its failure, see `why_not`.
-        turn_matters: whether the result may differ when it is served, after earlier reservations. If it has
-            no place then, but has one in an empty topology, it is assigned again. That finds no more than
-            before, unless others may give up workloads: their shares are different by then.
+        refusal: the key of the failure, see `why_not`.
+        turn_matters: whether the result may differ in the head's turn, after earlier reservations. A head
+            with no place then, but a place in an empty topology, is assigned again. That finds no more than
+            before, unless other queues may give up workloads: their shares are different by then.
     """
 
     __slots__ = (
@@ -88,14 +88,14 @@ class CachedNoFit:
         self.turn_matters = bool(assignment.placed and why)
 
     def still(self, cache: Cache, reasons: Reasons, version: int) -> bool:
-        """Whether all that it rests on is so now.
+        """Returns True if all facts that the failure depends on still hold.
 
-        While nothing changes in the queue itself, only the effects of others count.
+        While the queue itself does not change, only the effects of other queues are checked.
 
         Args:
-            cache: tells how flavor-resources stand.
-            reasons: tells why searches fail.
-            version: of the queue's tree.
+            cache: has the quota of flavor-resources.
+            reasons: finds why searches fail.
+            version: the version of the queue's tree.
         """
         if version == self._holds_at:
             return True
@@ -104,7 +104,7 @@ class CachedNoFit:
         self._fails_at = version
         queue = self._queue
         changed = queue.generation != self._generation
-        # Below a root it follows from the queue's own usage how high the quota has to come from.
+        # Right below a root, the queue's own usage decides from which level the quota has to come.
         may_be_higher = changed or len(queue.path) > 1
         for cell, amount, (was_available, was_height) in self._checks:
             if available(cache, queue, cell, amount) is not was_available:
@@ -131,14 +131,14 @@ class CachedNoFit:
 class CachedNoFits:
     """The failed assignments of equivalence classes.
 
-    Valid by content: ClusterQueue and scheduling hash; each as long as its facts are still so.
+    The cache key is the content: ClusterQueue and scheduling hash. Each entry is valid while its facts hold.
 
     Args:
         cache: the holders of quota.
         pending: the pending queues, by number of the ClusterQueue.
-        reasons: know why searches fail.
+        reasons: finds why searches fail.
         gates: the feature gates.
-        topologies: the flavors with a topology; None where there is none.
+        topologies: the flavors with a topology; None if no flavor has one.
     """
 
     def __init__(
@@ -155,19 +155,19 @@ class CachedNoFits:
         self._topologies = topologies
         self._known: Memo[str, CachedNoFit] = Memo(most=max(4096, 16 * len(pending)))
         self._by_class = gates.scheduling_equivalence_hashing
-        # Number of a queue -> whether its heads reserve something, as a rule and for its preemptor.
+        # Number of a queue -> whether its heads reserve quota: an ordinary head, and its preemptor.
         self._reserves = [
             (reserves(each.queue, gates, marked=False), reserves(each.queue, gates, marked=True))
             for each in pending
         ]
 
     def version(self, queue: ClusterQueueState) -> int:
-        """The version of a queue's tree; room in topologies is shared between trees."""
+        """Returns the version of a queue's tree, plus that of the topologies, which trees share."""
         version = self._cache.version[queue.root]
         return version if self._topologies is None else version + self._topologies.version
 
     def of(self, workload: Workload, version: int) -> Assignment | None:
-        """The failed assignment of a workload's class, if it would fail in the same way now.
+        """Returns the failed assignment of a workload's class if it would fail in the same way now.
 
         Args:
             workload: the workload.
@@ -179,12 +179,12 @@ class CachedNoFits:
         return no_fit.assignment
 
     def note(self, workload: Workload, assignment: Assignment, oracle: RecordedOracle) -> None:
-        """Keep a failed assignment, unless it may change in ways that the cache does not check.
+        """Keeps a failed assignment, unless it may change in ways that the cache does not check.
 
         Args:
-            workload: who failed.
-            assignment: the assignment, of all pods and from the first flavor on.
-            oracle: all questions that were asked to find it.
+            workload: the workload that failed.
+            assignment: the assignment of all pods, from the first flavor on.
+            oracle: all questions that were asked to find the assignment.
         """
         queue = workload.cluster_queue
         if assignment.mode == FIT or assignment.untried or oracle.found_targets:
@@ -194,7 +194,7 @@ class CachedNoFits:
         if oracle.no_place is not None and not oracle.no_place.alone:
             return
         why = _why_all_fail(oracle.failed, self._reasons)
-        if why is not None:  # else what was in vain before may be so again
+        if why is not None:  # otherwise keep an older failure, which may become valid again
             self._known[workload.place.equivalence_class.key] = CachedNoFit(
                 assignment,
                 queue,
@@ -206,9 +206,9 @@ class CachedNoFits:
             )
 
     def still_reserves(self, workload: Workload) -> bool | None:
-        """Whether a head keeps quota from others in its turn, if nothing else comes of that turn.
+        """Returns whether a head in vain reserves quota in its turn.
 
-        None if more may come of it than that it becomes inadmissible with its class.
+        Returns None if the turn may do more than make the head inadmissible with its class.
         """
         place, number = workload.place, workload.cluster_queue.number
         no_fit = self._known.get(place.equivalence_class.key)
@@ -223,7 +223,7 @@ class CachedNoFits:
 
 
 def _why_all_fail(searches: list[FailedSearch], reasons: Reasons) -> list[NoTargets] | None:
-    """Why searches fail for other reasons than the queue's own state; None if one may succeed."""
+    """Returns why searches fail for other reasons than the queue's own state; None if one may succeed."""
     found = []
     for failed in searches:
         why = reasons.no_targets(failed)

@@ -1,7 +1,7 @@
-"""Numbers for the actions of a cycle so far: equal ones for equal actions, in every cycle.
+"""Numbers the actions of a cycle so far: equal actions have equal numbers in every cycle.
 
-Workloads that wait for their leaving victims do the same in every cycle, so the states in which a cycle
-leaves the quota tree recur.
+Preemptors that wait for their targets to leave do the same in every cycle. So a cycle's effects on the quota
+tree recur.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from harness_plugins.kueue.rules.nomination import Deed
 class CycleStates:
     """Numbers the states that a cycle goes through.
 
-    Valid by content: the former actions, and the next one.
+    The cache key is the content: the earlier actions, and the next one.
     """
 
     __slots__ = ("_counted", "_done", "_known", "_number", "_numbers")
@@ -29,10 +29,10 @@ class CycleStates:
         self._counted = self._number = 0
 
     def after(self, done: Sequence[Deed]) -> int:
-        """The number of the state after some actions.
+        """Returns the number of the state after some actions.
 
         Args:
-            done: the actions of the cycle; always the same list while it lasts, and it only grows.
+            done: the actions of the cycle; one list for the whole cycle, which only grows.
         """
         if done is not self._done:
             self._done = done

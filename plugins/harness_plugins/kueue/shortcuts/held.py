@@ -1,4 +1,4 @@
-"""What holders of queues hold together, whom something in the same queue may preempt."""
+"""The total usage of preemption candidates, for preemption within a ClusterQueue."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from harness_plugins.kueue.state.workload import Workload
 
 @final
 class Held:
-    """What candidates of queues hold, whom something in the same queue may preempt.
+    """The total usage of the workloads that a workload of the same queue may preempt.
 
-    Valid for the generation of the ClusterQueue, and by content for the priority below which they are.
+    Valid for one generation of the ClusterQueue; the cache key is the priority of the preemptor.
 
     Args:
-        cache: who holds which quota.
+        cache: the holders of quota.
     """
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
-        self._known: dict[int, tuple[int, int, dict[int, int] | None]] = {}  # by number of a queue
+        self._known: dict[int, tuple[int, int, dict[int, int] | None]] = {}  # by queue number
 
     def by(self, queue: ClusterQueueState, first: Workload, cell: int) -> int | None:
-        """How much of a flavor-resource those hold whom a workload may preempt; None if there are none."""
+        """Returns how much of a flavor-resource a workload's candidates hold; None without candidates."""
         allowed = allowed_by(queue.spec.preemption.within_cluster_queue, first)
         if allowed is None:
             return None

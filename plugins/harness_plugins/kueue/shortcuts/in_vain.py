@@ -1,11 +1,11 @@
-"""Heads in vain: nothing would come of their turns but that their classes become inadmissible.
+"""Heads in vain: the only effect of their turns is that their classes become inadmissible.
 
-Whether a head is in vain again follows from numbers: it asks for more of a flavor-resource than is free and
-than preemption could free. So of many that stand one behind the other the least amounts are looked at first.
-If even those are out of reach, nobody of them is looked at.
+Whether a head is in vain again follows from numbers: it requests more of a flavor-resource than is free and
+than preemption could free. So for many consecutive heads, the smallest requests are compared first. If even
+these are too large, none of the heads is considered.
 
-A head is passed over if it was refused for want of quota, and would be refused for the same reason again.
-Valid for the version of the tree; what heads ask for is kept by content.
+A head is passed over if it was refused for lack of quota, and would be refused for the same reason again.
+Results are valid for one version of the tree; the cache key for requests of heads is their content.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ _TICKET = itemgetter(3)
 
 @final
 class Run:
-    """Heads of a queue in vain, one behind the other.
+    """Consecutive heads of a queue that are in vain.
 
     Attributes:
         pending: the queue.
-        number: how many they are.
-        parts: what they ask for at least and at most; empty where that is not known.
-        reserves: whether one of them may keep quota from those that are served after it.
-        places: their places in their line, also of those that were passed over already.
-        lacks: by ticket what they lack; empty for one alone.
+        number: the number of heads that are left.
+        parts: the smallest and the largest requests of the heads; empty if they are not known.
+        reserves: whether a head may reserve quota that later entries then lack.
+        places: the places of the heads in their line, including heads that were already passed over.
+        lacks: ticket -> what a head lacks; empty for a single head.
     """
 
     __slots__ = ("lacks", "number", "parts", "pending", "places", "reserves")
@@ -63,18 +63,18 @@ class Run:
 
     @property
     def last(self) -> tuple[int, int, str]:
-        """Negated priority, queue order time and UID of the last one."""
+        """Negated priority, queue order time and UID of the last head."""
         return self.places[-1][:3]
 
     def first(self, number: int) -> Run:
-        """The first so many of several that are left."""
+        """Returns a run of the first `number` heads that are left."""
         at = len(self.places) - self.number
         some = self.places[at : at + number]
         lacks = [self.lacks[each[3]] for each in some]
         return Run(self.pending, some, self.lacks, parts_of(lacks), reserves=self.reserves)
 
     def pass_over(self, number: int) -> None:
-        """Make so many inadmissible, with their classes."""
+        """Makes the first `number` heads inadmissible, with their classes."""
         at = len(self.places) - self.number
         self.number -= number
         if len(self.places) == 1:
@@ -85,13 +85,13 @@ class Run:
 
 @final
 class _Known:
-    """What is known of a block.
+    """The known lacks of the workloads in a block.
 
     Attributes:
-        owner: who knows it.
-        passed: by ticket what those lack that are known to wait for want of quota.
-        parts: what those ask for, or more of them than are left.
-        whole: whether they are all of the block.
+        owner: the object that collected them.
+        passed: ticket -> what a workload lacks, if it waits for lack of quota.
+        parts: the bounds of these requests; they may include workloads that have left.
+        whole: whether `passed` covers the whole block.
     """
 
     __slots__ = ("owner", "parts", "passed", "whole")
@@ -103,7 +103,7 @@ class _Known:
         self.whole = False
 
     def take_in(self, ticket: int, lack: Lack) -> None:
-        """One more is known to wait."""
+        """Adds a workload that waits for lack of quota."""
         self.passed[ticket] = lack
         take_in(self.parts, lack)
 
@@ -114,9 +114,9 @@ class InVain:
 
     Args:
         pending: the pending queues, by number of the ClusterQueue.
-        lacks: tells what heads lack.
+        lacks: finds what heads lack.
         no_fits: the failed assignments of classes.
-        reasons: tells whom preemption could reach.
+        reasons: finds whether preemption could free enough.
         gates: the feature gates.
         tree: the quotas.
     """
@@ -136,7 +136,7 @@ class InVain:
         self._no_fits = no_fits
         self._reasons = reasons
         self._reserves = [reserves(each.queue, gates, marked=False) for each in pending]
-        # Number of a queue -> whether what its heads lack follows from numbers.
+        # Number of a queue -> whether numbers alone decide what its heads lack.
         self._counts = [
             gates.scheduling_equivalence_hashing
             and preference_of(each.queue.spec.fungibility, gates) is not borrowing_first_of_all
@@ -144,11 +144,11 @@ class InVain:
             for each in pending
         ]
         self._may_preempt = [_preempts(each.queue) for each in pending]
-        # By number of a queue: a version of its tree, and what is free of the flavors looked at.
+        # Number of a queue -> a version of its tree, and the free quota of the considered flavors.
         self._free: list[tuple[int, dict[Flavors, Sequence[Sequence[int]]]]] = [(-1, {}) for _ in pending]
 
     def run(self, pending: PendingQueue, head: Workload) -> Run | None:
-        """The heads of a queue in vain from its first one on; None if that one has to be looked at."""
+        """Returns the heads of a queue in vain, from the first on; None if the first must be considered."""
         number = pending.queue.number
         ahead = pending.ahead() if self._counts[number] else None
         if ahead is None:
@@ -167,7 +167,7 @@ class InVain:
         return Run(pending, places, known.passed, parts, reserves=reserving)
 
     def notice(self, entries: Iterable[Entry]) -> None:
-        """Heads were looked at: other reasons may be recorded of them."""
+        """Updates the known lacks of heads that were considered: their recorded reasons may have changed."""
         for entry in entries:
             workload = entry.workload
             pending = self._pending[workload.cluster_queue.number]
@@ -186,7 +186,7 @@ class InVain:
                 known.whole = False
 
     def _alone(self, pending: PendingQueue, head: Workload) -> Run | None:
-        """The first head alone, if it is in vain."""
+        """Returns a run of the first head alone if it is in vain, else None."""
         queue = pending.queue
         if pending.strict:
             return None
@@ -215,7 +215,7 @@ class InVain:
         if block.changed:
             block.changed = False
             known.whole = all(map(known.passed.__contains__, map(_TICKET, block.entries)))
-            if len(known.passed) > 2 * MOST:  # most have left
+            if len(known.passed) > 2 * MOST:  # most workloads have left
                 passed = known.passed
                 known.passed = {each[3]: passed[each[3]] for each in block.entries if each[3] in passed}
         return known
@@ -231,7 +231,7 @@ class InVain:
     def _count(
         self, queue: ClusterQueueState, first: Workload, entries: Sequence[Place], passed: Mapping[int, Lack]
     ) -> int:
-        """How many in a row lack again what they are known to lack."""
+        """Returns how many consecutive workloads, from the first on, still lack what they lacked before."""
         flavors: Flavors | None = None
         free: Sequence[Sequence[int]] = ()
         preempts = self._may_preempt[queue.number]
@@ -262,13 +262,13 @@ class InVain:
         *,
         wanting: bool,
     ) -> bool:
-        """Whether every flavor lacks something.
+        """Returns True if every flavor lacks some flavor-resource.
 
         Args:
             queue: the queue.
-            first: nobody of a higher priority asks.
+            first: a workload with the highest priority among the heads.
             flavors: the flavors.
-            amounts: what is asked for of each, at least.
+            amounts: the smallest requests, flavor by flavor.
             wanting: whether preemption might help.
         """
         free = self._free_of(queue, flavors)
@@ -290,7 +290,7 @@ class InVain:
         )
 
     def _free_of(self, queue: ClusterQueueState, flavors: Flavors) -> Sequence[Sequence[int]]:
-        """How much is available to a queue of what flavors have to have."""
+        """Returns how much of each flavor-resource of these flavors is available to a queue."""
         version, free = self._free[queue.number]
         now = self._no_fits.version(queue)
         if version != now:
@@ -306,7 +306,7 @@ class InVain:
 
 
 def _preempts(queue: ClusterQueueState) -> bool:
-    """Whether the policies of a queue let anything in it preempt anything."""
+    """Returns True if the policies of a queue let its workloads preempt others."""
     preemption = queue.spec.preemption
     reclaims = queue.path and preemption.reclaim_within_cohort != "Never"
     return bool(reclaims) or preemption.within_cluster_queue != "Never"

@@ -1,8 +1,8 @@
 """The number of pods that each domain could take, kept from one placement to the next.
 
-Room changes in a few leaves at a time: only these, and the domains above them, are counted again. The numbers
-are valid by content for the request, and for the version of the room: later changes of the room are applied
-leaf by leaf.
+Free capacity changes in a few leaves at a time: only these, and the domains above them, are counted again.
+The cache key is the content of the request. The numbers are valid for one version of the free capacity: later
+changes are applied leaf by leaf.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from harness_plugins.kueue.rules.topology.request import Wanted
 from harness_plugins.kueue.state.topology.tree import PODS, Room, TopologyTree
 
 _MOST = 256
-"""The number of requests whose figures are kept; each has two figures per domain."""
+"""The maximum number of requests whose figures are kept; each has two figures per domain."""
 
 _Key = tuple[
     TopologyTree,
@@ -30,7 +30,7 @@ _Key = tuple[
 
 @final
 class _Kept:
-    """The figures of all domains for one request to a room, at a version of the room."""
+    """The figures of all domains for one request, at a version of the free capacity."""
 
     __slots__ = ("_above", "_asked", "_room", "_suitable", "_tree", "_wanted", "pods", "slices", "version")
 
@@ -87,7 +87,7 @@ class _Kept:
             pods = self.pods[domain] + more_pods
 
     def figures(self) -> Capacity:
-        """The figures, for a search to change."""
+        """Returns a copy of the figures, which a search may change."""
         found = Capacity(0)
         found.pods = found.pods_with = self.pods.copy()
         found.slices = found.slices_with = self.slices.copy()
@@ -97,10 +97,10 @@ class _Kept:
 
 @final
 class KeptCapacities:
-    """The capacities of domains for pod sets without a leader, in the room that workloads leave.
+    """The capacities of domains for pod sets without a leader, beside the present workloads.
 
     Args:
-        capacities: counts them.
+        capacities: counts the capacities.
     """
 
     def __init__(self, capacities: Capacities) -> None:
@@ -116,7 +116,7 @@ class KeptCapacities:
         leader: Mapping[str, int] | None,
         suitable: Sequence[bool] | None,
     ) -> Capacity:
-        """The capacity of each domain for a pod set."""
+        """Returns the capacity of each domain for a pod set."""
         if leader is not None or not room.lasts:
             return self._capacities(tree, room, wanted, worker, leader, suitable)
         inner = tuple(wanted.inner.items())

@@ -1,6 +1,6 @@
-"""Results that depend only on the request and the cluster: computed once for all equal requests.
+"""Results that depend only on the request and the cluster, computed once for all equal requests.
 
-Everything here is valid by content.
+The cache key of every result is its content.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class KeptOffers:
         self._known: Memo[tuple[int, int], tuple[PodSetOffer, ...]] = Memo()
 
     def __call__(self, asks: Asks, queue: ClusterQueueState) -> tuple[PodSetOffer, ...]:
-        """The offers of a queue to a job, pod set by pod set."""
+        """Returns the offers of a queue to a job, pod set by pod set."""
         key = queue.number, asks.number
         found = self._known.get(key)
         if found is None:
@@ -52,7 +52,7 @@ class KeptAssignments:
         counts: tuple[int, ...],
         choices: tuple[tuple[Choice, ...], ...],
     ) -> Assignment:
-        """The assignment from the chosen flavors, without its targets."""
+        """Returns the assignment from the chosen flavors, without its targets."""
         key = offers, counts, choices
         found = self._known.get(key)
         if found is None:
@@ -77,7 +77,10 @@ class KeptTopologies:
         chosen: tuple[tuple[int, ...], ...],
         counts: tuple[int, ...],
     ) -> WorkloadTopology | None:
-        """The topology request of a workload; None if a pod set got no flavor with a topology, or two."""
+        """Returns the topology request of a workload.
+
+        Returns None if a pod set got no flavor with a topology, or two.
+        """
         key = offers, chosen, counts
         found = self._known.get(key)
         if found is None:
@@ -94,7 +97,7 @@ class KeptSuitableLeaves:
         self._known: Memo[tuple[object, ...], tuple[Sequence[bool] | None]] = Memo()
 
     def __call__(self, tree: TopologyTree, pod_set: PodSet) -> Sequence[bool] | None:
-        """The leaves in which the pods of a pod set may run; None for all."""
+        """Returns the leaves in which the pods of a pod set may run; None for all leaves."""
         selector = tuple(pod_set.node_selector.items())
         key = tree, selector, pod_set.tolerations, pod_set.affinity, pod_set.pod_template
         found = self._known.get(key)

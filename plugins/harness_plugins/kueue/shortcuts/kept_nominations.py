@@ -1,4 +1,4 @@
-"""Assignments that are used again as long as nothing changes in a queue's tree."""
+"""Reuses assignments as long as nothing changes in a queue's tree."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from harness_plugins.kueue.state.last_assignment import Chosen, Tried
 from harness_plugins.kueue.state.workload import Workload
 
 _Kept = tuple[Assignment, int, Tried, Workload | None]
-"""The assignment of a workload. Valid for the version of the tree, and by content for `tried`.
+"""An assignment, the version of the tree, the tried flavors and an only target.
 
-Its last element is the only target of the only search, if that target is not leaving yet and was taken alone.
-Its preemption does not change the assignment: it is then tried first in its queue, and workloads that were
-refused before it are refused again.
+The assignment is valid for this version and these tried flavors. The only target is that of the only search,
+if it is not leaving yet and no other target was taken. Its eviction does not change the assignment: the
+workload is then tried first in its queue, and workloads that were refused before it are refused again.
 """
 
 _Again: TypeAlias = tuple[Workload, tuple[int, ...], Chosen, int, int]
-"""A workload that is assigned again, its pods and flavors; the version of its tree, and the state in which
-the cycle has left it."""
+"""A workload that is assigned again, its pods and flavors, the version of its tree, and the number of the
+cycle's actions so far."""
 
 
 @final
 class KeptNominations:
-    """Finds assignments for heads, without searching again for known ones.
+    """Finds assignments for heads, and reuses known ones without a search.
 
-    Two things are not searched for again. One is an assignment that fits like the last one with the same
-    request. The other is a failure of one of the same class that is still valid. If nothing changed in the
-    tree of a workload's queue since its last try, the result is the same.
+    It reuses three kinds of assignments. One fitted the same request before and still fits. One failed for a
+    workload of the same class, and the failure is still valid. One was found for the same workload, and
+    nothing has changed in the tree of its queue since then.
 
     Args:
-        nominator: finds them.
+        nominator: finds assignments.
         cache: the holders of quota.
-        reasons: finds targets, or why there are none.
+        reasons: finds targets, or why a search has none.
         fits: the assignments that fitted.
         no_fits: the failed assignments of classes.
     """
@@ -60,13 +60,13 @@ class KeptNominations:
         self._fits = fits
         self._no_fits = no_fits
         self._known: Memo[Workload, _Kept] = Memo()
-        # Valid for the version of the tree, and by content for what a cycle has done to it: who waits for
-        # victims that are on their way is served, and assigned again, in every cycle until they are gone.
+        # The key has the version of the tree and the actions of the cycle: a preemptor whose targets are
+        # leaving is served, and assigned again, in every cycle until they are gone.
         self._known_again: Memo[_Again, Assignment] = Memo()
         self._states = CycleStates()
 
     def nominate(self, workload: Workload, cycle: int) -> Nomination:
-        """The assignment of a head in this cycle; which flavors were looked at is noted."""
+        """Returns the assignment of a head in this cycle, and remembers which flavors were considered."""
         last = workload.place.last_assignment
         tried = () if last is None else self._nominator.where_to_go_on(workload, cycle)
         assignment = self.assigned(workload, tried)
@@ -74,11 +74,11 @@ class KeptNominations:
         return assignment, bool(tried)
 
     def assigned(self, workload: Workload, tried: Tried = ()) -> Assignment:
-        """What a head would be assigned in the next cycle; nothing is noted.
+        """Returns what a head would be assigned in the next cycle; remembers no considered flavors.
 
         Args:
             workload: the head.
-            tried: where to go on.
+            tried: the flavors that were already tried.
         """
         if not tried:
             fit = self._fits.of(workload)
@@ -96,9 +96,9 @@ class KeptNominations:
         return assignment
 
     def reassign(self, workload: Workload, first: Assignment, cycle: int, *, changed: bool) -> Assignment:
-        """Assigns again within a cycle, to the flavors that were chosen before.
+        """Assigns again within a cycle, with the flavors that were chosen before.
 
-        While nothing has changed, the result is the same, unless fewer pods may suffice for those flavors.
+        If nothing has changed, the result is the same, unless the workload may start with fewer pods.
         """
         if changed or workload.asks.reducible:
             return self._nominator.reassign(workload, first, cycle, changed=changed)
@@ -114,7 +114,7 @@ class KeptNominations:
         done: Sequence[Deed],
         reassign: Callable[[], Assignment],
     ) -> Assignment:
-        """Assigns again within a cycle as if its victims were gone."""
+        """Assigns again within a cycle as if the workload's targets were gone."""
         version = self._no_fits.version(workload.cluster_queue)
         state = self._states.after(done)
         question = workload, workload.counts, first.chosen, version, state
@@ -126,9 +126,9 @@ class KeptNominations:
         return assignment
 
     def _look(self, workload: Workload, tried: Tried) -> tuple[Assignment, Workload | None]:
-        """Assign anew; note what fits, and why it is in vain if it is for everything of its class.
+        """Searches an assignment, and keeps it if it fits or fails for its whole class.
 
-        Returns also the only target, see `_Kept`.
+        Also returns the only target, see `_Kept`.
         """
         if tried or workload.asks.reducible:
             return self._nominator.assign(workload, tried), None
@@ -143,6 +143,6 @@ class KeptNominations:
 
 
 def _only_told(kept: _Kept, version: int) -> bool:
-    """Returns True if nothing happened in a tree since, except that the target was told to leave."""
+    """Returns True if nothing changed in a tree since then, except that the only target was evicted."""
     alone = kept[3]
     return alone is not None and kept[1] + 1 == version and alone.evicted

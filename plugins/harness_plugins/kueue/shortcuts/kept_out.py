@@ -1,6 +1,6 @@
-"""Heads that fit and are kept out: others in vain keep quota before their turn.
+"""Heads that fit but fail in their turn, because heads in vain reserve quota in earlier turns.
 
-It is so again as long as others in vain keep as much, each in its turn. Valid for the version of the tree.
+They fail again as long as heads in vain reserve as much, each in its turn. Valid for one version of the tree.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
 
 _FEWER = (16, 4, 1)
-"""Where not all heads of a run keep another one out, it is tried whether so many do."""
+"""The numbers of heads to try if not all heads of a run keep another head out."""
 
 _KEPT_OUT = FAILED_AFTER_NOMINATION + NO_LONGER_FITS
 
 
 @final
 class KeptOut:
-    """Tells how long heads are kept out.
+    """Finds for how many cycles heads in vain keep a head out.
 
     Args:
-        cache: who holds which quota.
+        cache: the holders of quota.
         order: the order in which entries are served.
-        assigned: tells what a head would be assigned.
+        assigned: returns what a head would be assigned.
     """
 
     def __init__(
@@ -45,10 +45,11 @@ class KeptOut:
         self._assigned = assigned
 
     def cycles(self, runs: Iterable[Run], head: Workload) -> int:
-        """In how many cycles from now on heads in vain keep so much that another head fails as before.
+        """Returns in how many cycles from now on heads in vain reserve enough that `head` fails as before.
 
-        Answers 0 if that is not known. Of a run all heads may do so: if it follows from the least that they
-        may ask for, and from the most that they are served before. Else the first one may.
+        Returns 0 if that is not known. The check uses bounds: even the smallest request of a run reserves
+        enough, and even its largest request is served before `head`. If these bounds fail for all heads of a
+        run, they are checked for its first heads.
 
         Args:
             runs: the heads in vain.
@@ -68,13 +69,13 @@ class KeptOut:
         return max(self._keeps_out(each, queue.node, assignment.usage, turn) for each in keepers)
 
     def _keeps_out(self, run: Run, node: int, usage: Amounts, turn: tuple[object, ...]) -> int:
-        """In how many cycles a run keeps so much.
+        """Returns in how many cycles a run keeps the other head out.
 
         Args:
             run: the heads in vain.
-            node: of the other head's queue, in the same cohort.
-            usage: what that is assigned.
-            turn: its place in the order of entries.
+            node: the node of the other head's queue, in the same cohort.
+            usage: the usage of the other head's assignment.
+            turn: the other head's place in the order of entries.
         """
         if self._all_keep_out(run, node, usage, turn):
             return run.number
@@ -105,13 +106,13 @@ class KeptOut:
         return keeps_out
 
     def _kept(self, queue: ClusterQueueState, least: Amounts, *, borrows: bool, or_so: bool) -> Amounts:
-        """What is kept at least for those who ask for some amounts at least.
+        """Returns the least quota that heads of a run reserve.
 
         Args:
-            queue: their queue.
-            least: the amounts.
-            borrows: whether all of them borrow.
-            or_so: whether some of them may.
+            queue: the queue of the heads.
+            least: their smallest requests.
+            borrows: whether all heads borrow.
+            or_so: whether some heads may borrow.
         """
         kept = kept_for_later(self._tree, queue, least, borrows=borrows)
         if borrows or not or_so:

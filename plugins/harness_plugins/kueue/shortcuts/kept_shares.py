@@ -1,6 +1,6 @@
-"""Shares that were computed before: the usage of a node returns to the same values again and again.
+"""Keeps shares, because the usage of a node often returns to the same values.
 
-For a node with many resources, only those are computed again whose usage has changed since the last time.
+For a node with many resources, only the resources whose usage has changed are computed again.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from harness.models.quota import QuotaTree
 from harness_plugins.kueue.rules.dominant_resource_share import DominantResourceShares, Share
 
 _FEW = 8
-"""Up to this many resources are computed as fast as compared."""
+"""For up to this many resources, computing shares is as fast as comparing usages."""
 
 
 @final
 class KeptShares:
     """The shares of the nodes of a quota tree.
 
-    Valid by content: the node, and its usage.
+    The cache key is the content: the node, and its usage.
 
     Args:
         tree: the quota tree.
-        shares: computes them.
+        shares: computes the shares.
     """
 
     __slots__ = ("_known", "_many", "_shares", "_usage", "_width")
@@ -57,7 +57,7 @@ class KeptShares:
         return found
 
     def ratio(self, node: int) -> float:
-        """A node's share before its weight counts."""
+        """Returns a node's share before its weight is applied."""
         return self._shares.ratio(node)
 
 
@@ -66,7 +66,7 @@ class _Parts:
     """The usage of a node with many resources beyond its own quota, resource by resource.
 
     Args:
-        shares: computes it.
+        shares: computes this usage.
         node: the node.
         width: how many flavor-resources the tree has.
     """
@@ -84,7 +84,7 @@ class _Parts:
         self._parts: list[float] = []
 
     def given(self, usage: tuple[int, ...]) -> Sequence[float]:
-        """The parts, given the node's present usage of each flavor-resource."""
+        """Returns the parts for the node's current usage of each flavor-resource."""
         if self._usage is None:
             self._parts = self._shares.parts(self._node)
         else:

@@ -1,6 +1,6 @@
-"""What heads lack that are refused for want of quota: how much they ask for of each flavor.
+"""What heads lack that are refused for lack of quota: their requests of each flavor.
 
-Valid by content: what is asked for, and the reason that was recorded.
+The cache key is the content: the request, and the recorded reason.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
 
 Flavors: TypeAlias = tuple[tuple[int, ...], ...]
-"""Flavor by flavor the flavor-resources that one has to have; any flavor will do."""
+"""The flavor-resources that a workload needs, flavor by flavor; one flavor suffices."""
 
 
 class Lack(NamedTuple):
-    """What a head lacks if it is in vain: of every flavor some flavor-resource.
+    """What a head in vain lacks: some flavor-resource of every flavor.
 
     Attributes:
-        flavors: the flavors that it could have.
-        for_want_of_candidates: whether it waits for preemption candidates, and else for quota.
-        amounts: flavor by flavor what it asks for.
+        flavors: the flavors that the head could have.
+        for_want_of_candidates: True if the head waits for preemption candidates, False if for quota.
+        amounts: the head's requests, flavor by flavor.
     """
 
     flavors: Flavors
@@ -37,7 +37,7 @@ class Lack(NamedTuple):
 
 @final
 class Bounds:
-    """The least and the most that some heads of equal `flavors` and reason ask for."""
+    """The smallest and the largest requests of some heads with equal `flavors` and reason."""
 
     __slots__ = ("least", "most")
 
@@ -46,7 +46,7 @@ class Bounds:
         self.most: Sequence[Sequence[int]] = lack.amounts
 
     def take_in(self, lack: Lack) -> None:
-        """One more is among them."""
+        """Adds a head."""
         self.least = [list(map(min, *both)) for both in zip(self.least, lack.amounts, strict=True)]
         self.most = [list(map(max, *both)) for both in zip(self.most, lack.amounts, strict=True)]
 
@@ -57,11 +57,11 @@ Parts: TypeAlias = dict[tuple[Flavors, bool], Bounds]
 
 @final
 class Lacks:
-    """Tells what heads lack.
+    """Finds what heads lack.
 
     Args:
         tree: the quotas.
-        offers: what queues offer to jobs.
+        offers: returns the offers of queues to jobs.
         fair: whether fair sharing is on.
     """
 
@@ -69,11 +69,11 @@ class Lacks:
         self._tree = tree
         self._offers = offers
         self._fair = fair
-        self._flavors: dict[Flavors, Flavors] = {}  # equal ones are one
+        self._flavors: dict[Flavors, Flavors] = {}  # one object for equal flavors
         self._known: Memo[tuple[int, int, tuple[int, ...], bool], Lack | None] = Memo(most=1 << 16)
 
     def of(self, workload: Workload) -> Lack | None:
-        """What a head lacks that was refused for want of quota; None where that is not known by numbers."""
+        """Returns what a head lacks that was refused for lack of quota; None if numbers do not tell."""
         place, asks = workload.place, workload.asks
         wanting = place.told.last == NO_PREEMPTION_CANDIDATES
         if not wanting and place.told.last != NO_QUOTA:
@@ -98,14 +98,14 @@ class Lacks:
         able = [each for each in found if all(amount <= potential[first + cell] for cell, amount in each)]
         if not wanting:
             if able and len(queue.path) > 1:
-                return None  # a cohort between may have room
+                return None  # a cohort in between may have free quota
             lacking = [
                 [each for each in amounts if not self._may_preempt_for(queue, *each)] for amounts in able
             ]
             return _lack_from(lacking, wanting=False)
         resources = self._tree.flavor_resources
         if any(resources[cell].resource == PODS for amounts in able for cell, _ in amounts):
-            return None  # nobody is looked for who would give up pods alone
+            return None  # preemption never searches for the resource `pods` alone
         if not any(all(self._may_preempt_for(queue, *each) for each in amounts) for amounts in able):
             return None
         return _lack_from(able, wanting=True)
@@ -116,7 +116,7 @@ class Lacks:
 
 
 def parts_of(lacks: Iterable[Lack]) -> Parts:
-    """The bounds of what some heads ask for."""
+    """Returns the bounds of the requests of some heads."""
     parts: Parts = {}
     for lack in lacks:
         take_in(parts, lack)
@@ -124,7 +124,7 @@ def parts_of(lacks: Iterable[Lack]) -> Parts:
 
 
 def take_in(parts: Parts, lack: Lack) -> None:
-    """Widen bounds so that one more is within them."""
+    """Widens bounds so that they include one more head."""
     key = lack.flavors, lack.for_want_of_candidates
     bounds = parts.get(key)
     if bounds is None:
@@ -142,15 +142,15 @@ def _lack_from(flavors: Sequence[Sequence[tuple[int, int]]], *, wanting: bool) -
 
 
 def _flavors_of(offers: Sequence[PodSetOffer], counts: Sequence[int]) -> list[Amounts] | None:
-    """What each flavor has to give, where one decides; None where several choose apart.
+    """Returns the request of each flavor if one choice of a flavor decides; None for several choices.
 
-    Either there is one group of resources, or each of them has one flavor.
+    One choice decides if the workload has one resource group, or if each group has one flavor.
     """
     if any(each.placed or each.mates for each in offers):
         return None
     groups = [(group, count) for each, count in zip(offers, counts, strict=True) for group in each.groups]
     if any(count and not each.covered for each, count in zip(offers, counts, strict=True)):
-        # Of several flavors of a pod set before it some may be left to look at.
+        # A pod set before it may have several flavors, and some may not have been tried yet.
         return [] if all(len(group.cells) == 1 for group, _ in groups) else None
     if len(groups) == 1:
         group, count = groups[0]

@@ -1,10 +1,10 @@
-"""Reasons why a search for targets fails for a whole equivalence class, and whether it still would.
+"""Reasons why a search for targets fails for a whole equivalence class, and whether they still hold.
 
-If the reason lies in the queue's own state, it is valid until the queue changes. With fair sharing it can
-also be that all others together would give up too little. That is checked again whenever something changes.
-If the queue's own holders may be preempted, too, all that they and the others could give is not enough. The
-more of them leave, the more may be taken from others. So others are compared with the share that is left at
-the end.
+If the reason lies in the queue's own state, it is valid until the queue changes. With fair sharing, all other
+queues together may give up too little. This reason is checked again after every change. If the queue's own
+holders may be preempted too, the reason covers all that they and the other queues could give up. The more of
+the queue's own holders leave, the more it may take from other queues. So other queues are compared with the
+queue's share after all of its own candidates have left.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
 
 Freeable: TypeAlias = tuple[int, Share, list[Amounts]]
-"""The amounts that holders of a queue would give up for an incoming.
+"""The amounts that a queue would give up for an incoming workload.
 
-The first element is the generation of that queue, for which they are valid. The next is the share of the
-incoming's queue; they are valid for this share by content.
+They are valid for one generation of this queue, the first element, and for one share of the incoming's queue,
+the second element.
 """
 
 
@@ -44,12 +44,12 @@ class FailedSearch(NamedTuple):
 
 
 class NoTargets(NamedTuple):
-    """Why a search fails: by the queue's own state alone, or because others give up too little.
+    """Why a search fails: by the queue's own state alone, or because other queues give up too little.
 
     Attributes:
-        failed: the search for which others give up too little; None if others do not matter.
-        share: of the incoming's queue, with the incoming and without what its own candidates hold.
-        own: what its own candidates hold.
+        failed: the search for which other queues give up too little; None if they do not matter.
+        share: the share of the incoming's queue, with the incoming and without its own candidates.
+        own: the usage of the queue's own candidates.
     """
 
     failed: FailedSearch | None = None
@@ -58,44 +58,44 @@ class NoTargets(NamedTuple):
 
 
 class Reasons(Protocol):
-    """Knows why searches of one kind of preemption fail."""
+    """Finds why searches of one kind of preemption fail."""
 
     def find_targets(self, incoming: Incoming) -> tuple[list[Target], FailedSearch | None, bool]:
-        """Chooses the targets; if there are none, the failed search has further facts.
+        """Chooses the targets; a search without targets also returns the facts of its failure.
 
-        Returns also whether the only target is the only workload that was ever taken.
+        Also returns whether the only target is the only workload that the search ever took.
         """
 
     def are_known(self, queue: ClusterQueueState) -> bool:
         """Returns True if the reasons of failed searches are known for a queue."""
 
     def no_targets(self, failed: FailedSearch) -> NoTargets | None:
-        """Why a search fails for the incoming's whole class; None if that is not known.
+        """Returns why a search fails for the incoming's whole class; None if that is not known.
 
-        It is called only for queues with known reasons.
+        Call it only for queues with known reasons.
         """
 
     def still_no_targets(self, why: NoTargets) -> bool:
         """Returns True if a reason is still valid while nothing changes in the queue itself."""
 
     def reach(self, queue: ClusterQueueState, first: Workload, cell: int, amount: int, free: int) -> bool:
-        """Whether a search that asks for an amount might find somebody, or so much more.
+        """Returns True if a search for at least `amount` might find targets that free enough.
 
         Args:
             queue: the queue of the incoming.
-            first: a workload of the queue; the incoming has no higher priority.
+            first: a workload of the queue; the priority of the incoming is not higher.
             cell: a flavor-resource.
-            amount: how much the incoming asks for at least.
-            free: how much of it is available.
+            amount: the smallest request of the incoming.
+            free: how much of the flavor-resource is available.
         """
 
     def crashes(self, queue: ClusterQueueState) -> bool:
-        """Whether a search may crash, so that none may be left out."""
+        """Returns True if a search may crash, so that no search may be skipped."""
 
 
 @final
 class ClassicReasons:
-    """No targets: no own holder may be preempted, and others only by a queue that stays within nominal.
+    """Reasons with classic preemption: no own candidate, and the queue may not reclaim from others.
 
     Args:
         cache: the holders of quota.
@@ -117,7 +117,7 @@ class ClassicReasons:
         return len(queue.path) <= 1
 
     def no_targets(self, failed: FailedSearch) -> NoTargets | None:
-        """`NoTargets` if other queues do not count and the queue itself has no candidate."""
+        """Returns `NoTargets` if other queues do not matter and the queue itself has no candidate."""
         incoming = failed.incoming
         preemption = incoming.queue.spec.preemption
         reclaims = preemption.reclaim_within_cohort != "Never" and incoming.queue.path
@@ -126,11 +126,11 @@ class ClassicReasons:
         return None if next(own_candidates(self._cache, incoming), None) else NoTargets()
 
     def still_no_targets(self, why: NoTargets) -> bool:
-        """Always true: others do not count."""
+        """Returns True: other queues do not matter."""
         return True
 
     def reach(self, queue: ClusterQueueState, first: Workload, cell: int, amount: int, free: int) -> bool:
-        """Whether own candidates hold what lacks, or others may be asked for it."""
+        """Returns True if own candidates hold enough, or if the queue may preempt in other queues."""
         held = self._held.by(queue, first, cell)
         if held is not None and amount <= free + held:
             return True
@@ -141,7 +141,7 @@ class ClassicReasons:
         return not self._cache.tree.borrows(queue.node, cell, amount)
 
     def crashes(self, queue: ClusterQueueState) -> bool:
-        """No: it never does."""
+        """Returns False: it never crashes."""
         return False
 
 
@@ -150,7 +150,7 @@ _NOTHING_KNOWN: dict[ClusterQueueState, Freeable] = {}
 
 @final
 class FairReasons:
-    """No targets: no own holder may be preempted, and no other queue has a large enough share.
+    """Reasons with fair sharing: own candidates and other queues together give up too little.
 
     Args:
         cache: the holders of quota.
@@ -167,7 +167,7 @@ class FairReasons:
         self._held = Held(cache)
         self._ranking = ShareRanking(cache, shares)
         self._usages = UsagesBelow(cache)
-        # Node -> whether anything below it keeps quota, so that usage there need not show at the node.
+        # Node -> whether a node below it has local quota, so that usage there may not show at the node.
         tree = cache.tree
         self._keeps = [False] * len(tree.names)
         for node in range(len(tree.names) - 1, -1, -1):
@@ -176,7 +176,7 @@ class FairReasons:
                 self._keeps[parent] = True
 
     def find_targets(self, incoming: Incoming) -> tuple[list[Target], FailedSearch | None, bool]:
-        """Chooses the targets; of a failed search, the workloads taken are what others would give up."""
+        """Chooses the targets; a failed search records the workloads that other queues would give up."""
         targets, queues, share, takes_back, taken, alone = self._search.search(incoming)
         if targets:
             return targets, None, alone
@@ -189,18 +189,18 @@ class FairReasons:
         return [], FailedSearch(incoming, freeable), False
 
     def are_known(self, queue: ClusterQueueState) -> bool:
-        """Returns True for all queues except those in which a search may crash: only a search shows that."""
+        """Returns False for queues in which a search may crash, because only a search shows the crash."""
         return self._search.crashed is None or bool(queue.path)
 
     def no_targets(self, failed: FailedSearch) -> NoTargets | None:
-        """`NoTargets` if other queues would give up too little and the queue itself has no more."""
+        """Returns `NoTargets` if other queues and the queue's own candidates would give up too little."""
         incoming = failed.incoming
         queue = incoming.queue
         own = [workload.usage for workload in own_candidates(self._cache, incoming)]
         reclaims = queue.path and queue.spec.preemption.reclaim_within_cohort != "Never"
         if not (reclaims or own):
             return NoTargets()
-        # What is asked here follows from what the queue itself uses, so that nothing above it is touched.
+        # The following depends only on the queue's own usage, so usage above it need not change.
         used, first = self._cache.tree.usage, queue.node * self._cache.tree.width
         before = used[first : first + self._cache.tree.width]
         for cell, amount in incoming.requests:
@@ -214,7 +214,7 @@ class FairReasons:
         return why if not takes_back and self.still_no_targets(why) else None
 
     def still_no_targets(self, why: NoTargets) -> bool:
-        """Returns True if others still give up too little."""
+        """Returns True if other queues still give up too little."""
         failed, share, own = why
         if failed is None:
             return True
@@ -222,16 +222,16 @@ class FairReasons:
         if own or len(queue.path) > 1:
             return self._all_is_too_little(failed.incoming, own)
         if self.all_have_less(queue.root, share):
-            return True  # as nearly always
+            return True  # the usual case
         return self._too_little(failed, share, self._ranking.of(queue.root))
 
     def all_have_less(self, root: int, share: Share) -> bool:
-        """Returns True if no share right below a root is as large, so that nothing is given up for it."""
+        """Returns True if all shares right below a root are smaller, so that no node gives up anything."""
         ranked = self._ranking.of(root)
         return not ranked or ranked[-1][0] < share
 
     def reach(self, queue: ClusterQueueState, first: Workload, cell: int, amount: int, free: int) -> bool:
-        """Whether own candidates hold what lacks, or somebody has as large a share as it would make."""
+        """Returns True if own candidates hold enough, or another share is at least the queue's new share."""
         held = self._held.by(queue, first, cell)
         if held is not None and amount <= free + held:
             return True
@@ -247,19 +247,19 @@ class FairReasons:
         return not self.all_have_less(queue.root, share)
 
     def crashes(self, queue: ClusterQueueState) -> bool:
-        """Of queues without cohort, in releases in which the end of their candidates is no end."""
+        """Returns True for queues without cohort in releases that read past the end of their candidates."""
         return not self.are_known(queue)
 
     def _too_little(self, failed: FailedSearch, share: Share, ranked: Sequence[tuple[Share, int]]) -> bool:
-        """Returns True if all that others would give up for a queue right below its root is not enough.
+        """Returns True if all that other queues would give up for a queue right below its root is too little.
 
-        What a queue gives up depends on its own holders and on the share that the incoming's queue would
-        have. Queues with less than that share give up nothing.
+        The amount that a queue gives up depends on its own holders and on the share that the incoming's queue
+        would have. Queues with less than that share give up nothing.
 
         Args:
             failed: the search of an incoming without targets in its own queue.
-            share: of its queue, with the incoming.
-            ranked: everything right below its root, the smallest share first.
+            share: the share of the incoming's queue, with the incoming.
+            ranked: the shares and nodes right below the root, the smallest share first.
         """
         own = failed.incoming.queue
         freeable: list[Amounts] = []
@@ -274,20 +274,20 @@ class FairReasons:
         return not freeable or self._lacks(failed.incoming, freeable)
 
     def _all_is_too_little(self, incoming: Incoming, own: Sequence[Amounts]) -> bool:
-        """Returns True if even the most that could be taken is not enough.
+        """Returns True if even the most that preemption could free is not enough.
 
-        From the bottom up, nodes beside the own side below a cohort count with their whole usage there. A
-        node does not count if its share is less than what the own side keeps when everything below that
-        cohort is gone.
+        At each cohort above the queue, from the bottom up, the siblings of the queue's own branch count with
+        their whole usage. A sibling does not count if its share is less than the share of the own branch
+        after all these candidates have left.
 
         Args:
-            incoming: the workload that looks for targets.
-            own: what the candidates of its own queue hold.
+            incoming: the workload that needs targets.
+            own: the usage of the candidates in its own queue.
         """
         queue, tree = incoming.queue, self._cache.tree
         freeable = list(own)
         reclaims = queue.spec.preemption.reclaim_within_cohort != "Never"
-        # The ranking is asked before the trial, which it is not to see.
+        # Read the ranking before the trial, so that it does not include the trial's usage.
         sides = [(side, self._ranking.of(cohort)) for cohort, side in queue.below.items()] if reclaims else []
         tree.charge(queue.node, incoming.requests)
         gone = [(queue.node, usage) for usage in own]
@@ -313,7 +313,7 @@ class FairReasons:
         return not freeable or self._lacks(incoming, freeable)
 
     def _may_keep_its_share(self, node: int, share: Share) -> bool:
-        """Returns True if a node may keep at least a share without one of the workloads at or below it."""
+        """Returns True if a node may still have at least `share` without one workload at or below it."""
         queue = self._cache.at[node]
         if queue is None and self._keeps[node]:
             return True
@@ -322,7 +322,7 @@ class FairReasons:
         return any(share_without(tree, shares, node, usage) >= share for usage in usages)
 
     def _lacks(self, incoming: Incoming, freeable: Sequence[Amounts]) -> bool:
-        """Returns True if something would be lacking even if this much became free."""
+        """Returns True if the request would still not fit after these amounts became free."""
         node, available = incoming.queue.node, self._cache.tree.available
         freed: dict[int, int] = {}
         for usage in freeable:
@@ -335,9 +335,10 @@ class FairReasons:
     def _freeable(
         self, failed: FailedSearch, share: Share, queue: ClusterQueueState | None
     ) -> list[Amounts] | None:
-        """The holdings that holders of a queue right below the root would give up, however much is needed.
+        """Returns all usages that a queue right below the root would give up, however much is needed.
 
-        None if that depends on more than the queue's holders: for cohorts, and if LocalQueues take turns.
+        Returns None if they depend on more than the queue's holders: for cohorts, and for queues that order
+        workloads by the usage of LocalQueues.
         """
         if queue is None or queue.spec.by_usage:
             return None
@@ -353,16 +354,15 @@ class FairReasons:
         return given_up
 
     def _given_up(self, queue: ClusterQueueState, share: Share, mask: int, allowed: Allowed) -> list[Amounts]:
-        """The holdings that a queue right below the root gives up to one that has a share, and keeps it.
+        """Returns the usages that a queue right below the root gives up to a queue with a constant share.
 
-        This is as in a search, but without the effects of others: each share depends on the node's own usage,
-        so nothing else changes. The share only falls. So a holder that fails rules out all later holders of
-        the same amount.
+        This is the same as in a search, but without other queues: each share depends only on the node's own
+        usage. The queue's share only falls. So if a holder fails, all later holders of the same amount fail.
         """
         tree, node, holders = self._cache.tree, queue.node, self._cache.holders[queue.node]
         usage, first = tree.usage, node * tree.width
         given_up: list[Amounts] = []
-        refused: Amounts | None = None  # the first one
+        refused: Amounts | None = None  # the first holder that failed
         passing: set[Amounts] = set(holders.usages)
         borrowing, theirs = self._shares.of(node)
         for workload in candidates_in_order(holders, mask, allowed) if borrowing else ():
@@ -396,13 +396,13 @@ class FairReasons:
 
 
 def own_candidates(cache: Cache, incoming: Incoming) -> Iterator[Workload]:
-    """The workloads that a queue's own policy lets the incoming's class preempt for its needs there."""
+    """Returns the workloads of the incoming's queue that its class may preempt by the queue's policy."""
     queue = incoming.queue
     allowed = allowed_by(queue.spec.preemption.within_cluster_queue, incoming.workload)
     if allowed is None:
         return iter(())
     if allowed.newer_than is not None:
-        allowed = Allowed(allowed.below)  # whatever its time
+        allowed = Allowed(allowed.below)  # a class contains workloads of all ages
     return all_candidates(cache.holders[queue.node], incoming.mask, allowed)
 
 

@@ -14,27 +14,27 @@ from harness_plugins.kueue.state.topology.flavors import Placed
 from harness_plugins.kueue.state.workload import Workload
 
 Check = tuple[int, int, Quota]
-"""A flavor-resource, the requested amount of it, and its quota."""
+"""A flavor-resource, the requested amount, and its quota."""
 
 
 @final
 class RecordedOracle:
     """Answers the questions of one assignment, during which nothing changes.
 
-    Searches are valid by content: the trial for one flavor-resource is often the search for the whole
-    workload.
+    The cache key of a search is its content: the trial for one flavor-resource is often the same as the
+    search for the whole workload.
 
     Args:
         cache: the holders of quota.
-        reasons: finds preemption targets, or why there are none.
+        reasons: finds preemption targets, or why a search has none.
         workload: the workload of the assignment.
 
     Attributes:
         checks: the quota of the considered flavor-resources.
-        no_place: the workload's pods without a place; None if they have one, or were not asked for.
+        no_place: the workload's topology request if it has no place; None if it has, or was not placed.
         failed: the searches without targets.
         found_targets: whether any search found targets.
-        alone: whether there was one search, and it took only the one target that it found.
+        alone: whether there was exactly one search, and it only ever took the one target that it found.
     """
 
     __slots__ = (
@@ -66,14 +66,14 @@ class RecordedOracle:
         return bool(self._known)
 
     def quota_for(self, cell: int, amount: int) -> Quota:
-        """The quota of a flavor-resource when the workload takes `amount` of it."""
+        """Returns the quota of a flavor-resource if the workload takes `amount` of it."""
         cache, queue = self._cache, self.workload.cluster_queue
         quota = available(cache, queue, cell, amount), height(cache, queue, cell, amount)
         self.checks.append((cell, amount, quota))
         return quota
 
     def place(self, topology: WorkloadTopology) -> tuple[Placed, ...] | None:
-        """The places of the pods, besides all present ones; None if some pod set has no place."""
+        """Returns places for the pods beside all present pods; None if some pod set has no place."""
         placed = topology.place()
         if placed is None:
             self.no_place = topology
@@ -82,7 +82,7 @@ class RecordedOracle:
     def targets(
         self, requests: Amounts, need: tuple[int, ...], topology: WorkloadTopology | None = None
     ) -> list[Target]:
-        """The targets for `requests`, if preemption must give `need`."""
+        """Returns the targets for `requests`, if preemption must free `need`."""
         question = requests, need, topology
         found = self._known.get(question)
         if found is None:

@@ -1,15 +1,15 @@
-"""Resting heads: they would only do the same again, so the cycle does not consider them.
+"""Resting heads: the next cycle would do the same with them, so it does not consider them.
 
-Trees of cohorts have nothing to do with each other. Those that take room of topologies from each other count
-as one tree here. A cycle may only mark heads inadmissible in a tree, without an effect on the other heads of
-the tree. Then the next cycle would go the same way for those that are left: they rest. They count as tried in
-every cycle, without work, until something happens in their tree, or another head has to be looked at there.
-Heads in vain become inadmissible without a look, too, many cycles in one step.
+Trees of cohorts do not affect each other. Trees that share the capacity of topologies count as one tree here.
+If a cycle only makes heads of a tree inadmissible, without an effect on its other heads, the next cycle would
+do the same with these others: they rest. Resting heads count as tried in every cycle, without work, until
+their tree changes or another of its heads must be considered. Heads in vain also become inadmissible without
+being considered, over many cycles in one step.
 
-A head that fits may fail in its turn, because others in vain keep quota before it. It fails again as long as
-others in vain do so, each in its turn. These cycles are passed over as well.
+A head that fits may fail in its turn, because heads in vain reserve quota before it. It fails again as long
+as heads in vain do so, each in its turn. These cycles are skipped as well.
 
-Valid for the version of a tree: everything that changes it reactivates its heads.
+Valid for one version of a tree: every change of a tree reactivates its heads.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Vain(Protocol):
     """Finds heads in vain, see `InVain`."""
 
     def run(self, pending: PendingQueue, head: Workload) -> Run | None:
-        """The heads of a queue in vain from its first one on; None if that one has to be looked at."""
+        """Returns the heads of a queue in vain, from the first on; None if the first must be considered."""
 
     def notice(self, entries: Iterable[Entry]) -> None:
-        """Heads were looked at: other reasons may be recorded of them."""
+        """Updates what is known of heads that were considered: their recorded reasons may have changed."""
 
 
 @final
@@ -43,12 +43,12 @@ class RestingHeads:
     Args:
         pending: the queues, by number.
         in_vain: finds heads in vain.
-        kept_out: in how many cycles from now on heads in vain keep a head out that fits; 0 if that is not
-            known.
-        by_name: whether the names of all heads decide which tree's turn it is when several trees have some.
-            In trees with cohorts below their root, the shares of all heads decide which cohort's it is.
+        kept_out: returns in how many cycles from now on heads in vain keep out a head that fits; 0 if that is
+            not known.
+        by_name: whether the names of all heads decide the order of trees. In trees with cohorts below their
+            root, the shares of all heads decide the order of cohorts.
         by_class: whether classes become inadmissible as a whole (gate SchedulingEquivalenceHashing).
-        room: the roots of the trees that take room from each other.
+        room: the roots of the trees that share the capacity of topologies.
 
     Attributes:
         resting: how many heads rest.
@@ -70,20 +70,20 @@ class RestingHeads:
         self._by_name = by_name
         self._layered = {each.queue.root for each in pending if len(each.queue.path) > 1}
         self._by_class = by_class
-        # Root -> the root that stands for all trees that take room from each other.
+        # Root -> the root that stands for all trees that share the capacity of topologies.
         self._one = {each.queue.root: each.queue.root for each in pending} | dict.fromkeys(
             room, min(room, default=-1)
         )
-        # Root -> the queues of its tree in which something is inadmissible.
+        # Root -> the queues of its tree with inadmissible workloads.
         self._inadmissible: dict[int, dict[int, None]] = {each.queue.root: {} for each in pending}
         self._active: set[int] = set()
-        self._at_rest: dict[int, dict[int, Workload]] = {}  # by root, number of a queue -> its head
+        self._at_rest: dict[int, dict[int, Workload]] = {}  # by root and queue number
         self._to_requeue: dict[int, None] = {}
         self._looked_at: list[Workload] = []
         self.resting = 0
 
     def add(self, pending: PendingQueue) -> None:
-        """A queue has something to try; behind a head that rests it has nothing new."""
+        """Activates a queue with a head to try, unless its head already rests."""
         root, number = pending.queue.root, pending.queue.number
         resting = self._at_rest.get(self._one[root], {}).get(number)
         if resting is not None:
@@ -93,32 +93,32 @@ class RestingHeads:
         self._active.add(number)
 
     def join(self, pending: PendingQueue) -> None:
-        """Takes over a queue whose heads, and inadmissible workloads, were found in another way until now."""
+        """Takes over a queue, with its head and its inadmissible workloads, from another finder of heads."""
         if pending.has_inadmissible:
             self._inadmissible[pending.queue.root][pending.queue.number] = None
         if pending.first() is not None:
             self._active.add(pending.queue.number)
 
     def leave(self) -> None:
-        """Heads are found in another way from now on: what was to be tried again is requeued."""
+        """Requeues the workloads that are to be tried again, before another finder of heads takes over."""
         for root in self._to_requeue:
             for number in self._inadmissible[root]:
                 self._pending[number].requeue_inadmissible()
 
     def reactivate(self, root: int) -> None:
-        """Something happened in a tree: its heads may act differently now."""
+        """Reactivates the heads of a changed tree, which may act differently now."""
         at_rest = self._at_rest.pop(self._one[root], None)
         if at_rest is not None:
             self._active.update(at_rest)
             self.resting -= len(at_rest)
 
     def requeue_inadmissible(self, root: int) -> None:
-        """Quota became free in a tree: its inadmissible workloads are tried again."""
+        """Lets the next cycle requeue the inadmissible workloads of a tree in which quota became free."""
         self.reactivate(root)
         self._to_requeue[root] = None
 
     def waits(self, root: int) -> bool:
-        """Returns True if a tree has heads to try, even if they would only do the same again."""
+        """Returns True if a tree has heads, including resting ones."""
         with_heads = self._active.union(self._at_rest.get(self._one[root], ()))
         return any(self._pending[each].queue.root == root for each in with_heads)
 
@@ -128,10 +128,10 @@ class RestingHeads:
         return bool(self._active or self._to_requeue)
 
     def take(self) -> CycleHeads:
-        """Finds the first workload of every queue that has any; they stay in their queues.
+        """Finds the first workload of every queue that is not empty; the workloads stay in their queues.
 
-        Cycles without a head to consider only change which workloads are inadmissible. So they are skipped at
-        once, up to the first one in which some queue has a head to consider.
+        Cycles without a head to consider only make workloads inadmissible. So they are skipped in one step,
+        up to the first cycle in which some queue has a head to consider.
         """
         if self._to_requeue:
             self._requeue()
@@ -162,10 +162,10 @@ class RestingHeads:
             self._pass_over(runs, several)
 
     def _find(self, runs: dict[int, Run]) -> list[Workload]:
-        """The heads to look at; of the other queues with heads, those in vain.
+        """Returns the heads to consider, and adds the heads in vain of other queues to `runs`.
 
         Args:
-            runs: those in vain by number of the queue, as far as they are known.
+            runs: queue number -> its known heads in vain.
         """
         looked_at: list[Workload] = []
         for number in sorted(self._active - runs.keys() if runs else self._active):
@@ -182,7 +182,7 @@ class RestingHeads:
         return looked_at
 
     def _kept_out(self, runs: Collection[Run], looked_at: list[Workload]) -> int:
-        """In how many cycles heads in vain keep all heads that fit from being admitted, each in its turn."""
+        """Returns in how many cycles heads in vain, each in its turn, keep out all considered heads."""
         cycles = []
         for head in looked_at:
             rests = self._one[head.cluster_queue.root] in self._at_rest
@@ -192,9 +192,9 @@ class RestingHeads:
         return min(cycles)
 
     def _with_those(self, looked_at: list[Workload], runs: dict[int, Run]) -> list[Workload]:
-        """The heads in vain that are to be looked at together with others; they are taken out of `runs`.
+        """Removes from `runs`, and returns, the heads in vain that must be considered with other heads.
 
-        Those that keep something from the others, or have a part in their order.
+        These heads reserve quota that the others then lack, or influence their order.
         """
         trees = {self._one[head.cluster_queue.root] for head in looked_at}
         meet = self._by_name and self._meet(looked_at)
@@ -209,7 +209,7 @@ class RestingHeads:
         return found
 
     def _pass_over(self, runs: dict[int, Run], number: int) -> None:
-        """Make so many of each queue in vain inadmissible."""
+        """Makes the first `number` heads in vain of each queue inadmissible."""
         for at, run in list(runs.items()):
             self._inadmissible[run.pending.queue.root][at] = None
             run.pass_over(number)
@@ -217,7 +217,7 @@ class RestingHeads:
                 del runs[at]
 
     def take_all(self) -> list[Workload]:
-        """The first workload of every queue that has any; none of them rests after this cycle."""
+        """Returns the first workload of every queue that is not empty; none rests after this cycle."""
         self.leave()
         self._to_requeue.clear()
         self._at_rest.clear()
@@ -231,7 +231,7 @@ class RestingHeads:
         return [head for each in sorted(self._active) if (head := self._pending[each].first()) is not None]
 
     def settle(self, entries: Sequence[Entry], left_out: Collection[Workload]) -> None:
-        """The cycle is over: heads rest in the trees in which the next cycle would go the same way."""
+        """Ends a cycle: heads rest in the trees in which the next cycle would do the same."""
         self._in_vain.notice(entries)
         restless = set()
         for workload in left_out:
@@ -257,20 +257,20 @@ class RestingHeads:
         if not entry.reason or entry.preempts or entry.newly_marked:
             return True
         if entry.resumed or entry.workload.place.last_assignment is not None:
-            return True  # it begins with another flavor next time
+            return True  # the head begins with another flavor in the next cycle
         if not entry.inadmissible:
             return False
-        # Others may have taken notice: of what it reserved, or of its share.
+        # Its reservation or its share may have affected other heads.
         return entry.reserved or not self._by_class or len(entry.workload.cluster_queue.path) > 1
 
     def _look_at(self, looked_at: list[Workload], inadmissible: bool, cycles: int, number: int) -> CycleHeads:
-        """The heads of a cycle where some have to be looked at.
+        """Returns the heads of a cycle that has heads to consider.
 
         Args:
-            looked_at: those.
-            inadmissible: whether others become inadmissible in this cycle.
-            cycles: how many cycles there are, up to this one.
-            number: how many heads became inadmissible in them.
+            looked_at: the heads to consider.
+            inadmissible: whether other heads become inadmissible in this cycle.
+            cycles: the number of cycles up to and including this one.
+            number: how many heads became inadmissible in these cycles.
         """
         number += len(looked_at)
         if self._at_rest:

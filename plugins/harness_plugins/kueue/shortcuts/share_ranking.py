@@ -1,7 +1,7 @@
 """The order of shares right below each cohort.
 
-Valid for the generation of each ClusterQueue: the cache lists the changed generations, and only those queues
-are checked again.
+Valid for one generation of each ClusterQueue: the cache lists changed queues, and only these are checked
+again.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from harness_plugins.kueue.state.cache import Cache
 
 @final
 class ShareRanking:
-    """Knows the order of shares right below each cohort while nothing is tried or reserved.
+    """The order of shares right below each cohort, without trials and reservations.
 
     Args:
-        cache: knows which queues changed.
+        cache: lists the changed queues.
         shares: the shares of all nodes.
     """
 
@@ -31,7 +31,7 @@ class ShareRanking:
         self._order: dict[int, list[tuple[Share, int]]] = {}
 
     def of(self, cohort: int) -> list[tuple[Share, int]]:
-        """Share and node of everything right below a cohort that has queues, the smallest share first."""
+        """Returns share and node of each node with queues right below a cohort, the smallest share first."""
         if self._changed:
             for queue in self._changed.values():
                 for above, below in queue.below.items():

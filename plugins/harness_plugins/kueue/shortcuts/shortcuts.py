@@ -1,4 +1,4 @@
-"""Puts the shortcuts before the rules that they save: all of them or none."""
+"""Puts the shortcuts in front of the rules that they replace: all of them or none."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Shortcuts:
     Without them every decision, figure, cycle and head is the same, only slower.
 
     Args:
-        on: whether there are any.
+        on: whether the shortcuts are used.
     """
 
     def __init__(self, *, on: bool = True) -> None:
@@ -80,35 +80,35 @@ class Shortcuts:
 
     @classmethod
     def none(cls) -> Shortcuts:
-        """Everything is computed at every call."""
+        """Returns shortcuts that are off: every call computes its result."""
         return cls(on=False)
 
     def shares(self, tree: QuotaTree, shares: DominantResourceShares) -> Shares:
-        """The shares of all nodes."""
+        """Returns the shares of all nodes."""
         return KeptShares(tree, shares) if self._on else shares
 
     def offers(self, offers: Offers) -> Offers:
-        """The offers of queues to jobs."""
+        """Returns the offers of queues to jobs."""
         return KeptOffers(offers) if self._on else offers
 
     def assemble(self, assemble: Assemble) -> Assemble:
-        """The assignments from chosen flavors."""
+        """Returns the assignments from chosen flavors."""
         return KeptAssignments(assemble) if self._on else assemble
 
     def topologies(self, topologies: Topologies) -> Topologies:
-        """The topology requests of workloads."""
+        """Returns the topology requests of workloads."""
         return KeptTopologies(topologies) if self._on else topologies
 
     def suitable_leaves(self, suitable: SuitableLeaves) -> SuitableLeaves:
-        """The leaves of topologies in which pods may run."""
+        """Returns the leaves of topologies in which pods may run."""
         return KeptSuitableLeaves(suitable) if self._on else suitable
 
     def capacities(self, capacities: Capacities) -> Capacities:
-        """The capacities of topologies' domains."""
+        """Returns the capacities of topologies' domains."""
         return KeptCapacities(capacities) if self._on else capacities
 
     def nomination(self, world: World, offers: Offers, assigner: Assigner) -> tuple[Nominates, Heads]:
-        """What finds assignments for heads, and what finds the heads of cycles."""
+        """Returns the finder of assignments for heads, and the finder of the heads of cycles."""
         cache, pending, _, search, topologies, gates, order = world
         if not self._on:
 
@@ -137,7 +137,7 @@ class Shortcuts:
 
 
 def _placed(world: World) -> set[int]:
-    """The roots of the trees in which a queue has a flavor with a topology."""
+    """Returns the roots of the trees in which a queue has a flavor with a topology."""
     if world.topologies is None:
         return set()
     flavors = world.topologies.by_name.keys()

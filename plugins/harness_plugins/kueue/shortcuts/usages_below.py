@@ -1,6 +1,6 @@
-"""The holdings of workloads below each cohort, each amount once.
+"""The usages of workloads below each cohort, without duplicates.
 
-Valid for the version of the tree.
+Valid for one version of the tree.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from harness_plugins.kueue.state.cache import Cache
 
 @final
 class UsagesBelow:
-    """Knows the holdings of workloads below cohorts.
+    """The usages of workloads below cohorts.
 
     Args:
         cache: the holders of quota.
@@ -27,7 +27,7 @@ class UsagesBelow:
         self._known: dict[int, tuple[int, dict[int, dict[Amounts, None]]]] = {}  # by root, with its version
 
     def below(self, cohort: int) -> Collection[Amounts]:
-        """The holdings of workloads of the queues below a cohort."""
+        """Returns the usages of workloads in the queues below a cohort."""
         root = self._cache.tree.root[cohort]
         version, found = self._known.get(root, (-1, {}))
         if version != self._cache.version[root]:
