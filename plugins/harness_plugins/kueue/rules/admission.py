@@ -1,7 +1,7 @@
-"""The admission cycle: each queue's head is nominated, then served in turn; waiting heads stay queued.
+"""The admission cycle: it nominates each queue's head, then serves the heads one by one.
 
-The quota tree takes the place of Kueue's snapshot. Reservations of a cycle's entries are charged while the
-cycle lasts and taken back at its end.
+The quota tree takes the place of Kueue's snapshot. Reservations of a cycle's entries are charged during the
+cycle and refunded at its end. Heads that are not admitted stay queued.
 
 Upstream: `schedule`, `nominate`, `processEntry` and `requeueAndUpdate` in pkg/scheduler/scheduler.go.
 """
@@ -64,13 +64,13 @@ class AdmissionCycle:
         order: the order in which entries are served.
         gates: the feature gates.
         figures: writes the record of a failure.
-        rate: limits how many workloads are preempted in a time; None for no limit.
-        again: finds other places for workloads that lost a node; None if there are no topologies.
+        rate: limits how many workloads are preempted per period; None for no limit.
+        again: finds other places for workloads that lost a node; None without topologies.
 
     Attributes:
         entries: the heads of the last cycle.
         in_vain: the second passes of the last cycle that must be tried once more.
-        refused: the heads whose reason to wait has changed since their last try; its reader empties it.
+        refused: the heads whose reason to wait has changed since their last try; the reader empties the list.
     """
 
     def __init__(
@@ -99,17 +99,17 @@ class AdmissionCycle:
         self.refused: list[Refused] = []
         self._figures = figures
         self._reserved: list[Reservation] = []
-        self._reservers: list[Workload] = []  # whom each reservation is for
+        self._reservers: list[Workload] = []  # the workload of each reservation
         self._done: list[Deed] = []
         self._victims: dict[int, dict[Workload, Workload]] = {}  # root -> victim -> its preemptor
 
     def run(self, heads: list[Workload], cycle: int, second: Sequence[SecondPass] = ()) -> Iterator[Outcome]:
-        """Runs one cycle over its heads, and puts those back that were not admitted.
+        """Runs one cycle over its heads, and requeues the heads that were not admitted.
 
         Args:
-            heads: one workload of each queue that has any.
+            heads: one workload of each queue that is not empty.
             cycle: the number of the cycle.
-            second: workloads that lost a node, and are considered in this cycle.
+            second: workloads that lost a node and are considered in this cycle.
         """
         entries = self.entries = [self._nominate(workload, cycle) for workload in heads]
         again = [] if self._again is None else list(map(self._again.entry, second))
@@ -133,7 +133,7 @@ class AdmissionCycle:
                 self._requeue(entry)
 
     def _nominate(self, workload: Workload, cycle: int) -> Entry:
-        """A head's entry; it already has its reason if serving it would change nothing."""
+        """Returns a head's entry; it already has a reason to wait if serving it would change nothing."""
         assignment, resumed = self._nominator.nominate(workload, cycle)
         marked = self._pending[workload.cluster_queue.number].preemptor is workload
         entry = Entry(workload, assignment, resumed=resumed, marked=marked)
@@ -142,7 +142,7 @@ class AdmissionCycle:
             entry.reason = NO_QUOTA
             self._tell(entry, NO_QUOTA)
         elif mode == PREEMPT and not (assignment.targets or assignment.placed):
-            self._tell(entry, NO_PREEMPTION_CANDIDATES)  # others that are served before it change nothing
+            self._tell(entry, NO_PREEMPTION_CANDIDATES)  # earlier entries cannot change that
             if not reserves(workload.cluster_queue, self._gates, marked=marked):
                 entry.reason = NO_PREEMPTION_CANDIDATES
         return entry
@@ -154,7 +154,7 @@ class AdmissionCycle:
         message: str = "",
         waits_for: Mapping[Workload, Workload | None] = NOBODY,
     ) -> None:
-        """Notes why an entry fails, with figures if the reason has changed since its last try."""
+        """Records why an entry fails, with figures, if the reason has changed since its last try."""
         workload = entry.workload
         why = why_not(entry.assignment, reason) + message
         before = workload.place.told
@@ -171,19 +171,19 @@ class AdmissionCycle:
         self.refused.append(Refused(workload, reason, figures))
 
     def leave_out(self, workload: Workload, message: str) -> None:
-        """Notes that a head is not even considered, and why; recorded if that is new."""
+        """Records why a head is not even considered, if the reason is new."""
         told = workload.place.told
         if told.last != message:
             workload.place.told = told.then(message)
             self.refused.append(Refused(workload, INADMISSIBLE, {"message": message}))
 
     def _serve(self, entry: Entry, cycle: int) -> Admitted | Preempted | None:
-        """Serves one entry in the state that earlier entries left; returns its immediate outcome."""
+        """Serves one entry in the state after earlier entries; returns its immediate outcome."""
         workload = entry.workload
         queue = workload.cluster_queue
         victims = self._victims.setdefault(queue.root, {})
         assignment = entry.assignment
-        stands = False  # whether quota and places are known to be free
+        stands = False  # whether quota and places are known to suffice
         if victims and self._recomputes and _overlap(assignment, victims):
             assignment = entry.assignment = self._reassign(entry, cycle)
         elif assignment.placed and self._places_anew and self._fits(assignment, queue.node, victims):
@@ -241,15 +241,15 @@ class AdmissionCycle:
                 if self._rate is not None:
                     self._rate.preempted(fresh)
                 entry.preempts = True
-                told = workload.place.told  # the preemptions are the record of it
+                told = workload.place.told  # the preemptions themselves record the reason
                 workload.place.told = told._replace(last=PENDING_PREEMPTION + PENDING)
                 return Preempted(workload, assignment, fresh)
         return None
 
     def _serve_again(self, entry: Entry, one: SecondPass) -> Replaced | Evicted | Preempted | None:
-        """Serves a workload that lost a node: it takes room on other nodes, and requests no quota.
+        """Serves a workload that lost a node: it takes places on other nodes, and requests no quota.
 
-        Its place on the lost node stays taken until the next cycle. A workload that was told to leave in this
+        Its place on the lost node stays taken until the next cycle. A workload that became a target in this
         cycle leaves for that reason alone.
         """
         assert self._again is not None
@@ -290,7 +290,7 @@ class AdmissionCycle:
         return self._again.nominate(one)
 
     def _reassign(self, entry: Entry, cycle: int) -> Assignment:
-        """Searches for other targets as if the victims of this cycle were gone already.
+        """Searches for other targets as if the victims of this cycle were already gone.
 
         An assignment that fits then must wait until all of them are gone.
         """
@@ -308,9 +308,9 @@ class AdmissionCycle:
         return assignment._replace(mode=DEFERRED_FIT) if assignment.mode == FIT else assignment
 
     def _without_victims(self, root: int, ask: Callable[[], _T]) -> _T:
-        """The answer in a tree if the victims of this cycle were gone already.
+        """Returns the answer of `ask` as if the victims of this cycle were already gone.
 
-        Victims of other trees hold none of its quota, but they may give up places.
+        Victims in other trees hold no quota of this tree, but they may give up places.
         """
         victims = [
             victim
@@ -328,9 +328,9 @@ class AdmissionCycle:
         return answer
 
     def _fits(self, assignment: Assignment, node: int, victims: dict[Workload, Workload]) -> bool:
-        """Returns True if there is quota for an assignment once all victims, its own among them, are gone.
+        """Returns True if an assignment has quota once all victims and its own targets are gone.
 
-        Victims of other trees hold none of it.
+        Victims in other trees hold no quota of this tree.
         """
         tree, targets = self._tree, assignment.targets
         if not (victims or targets):
@@ -344,9 +344,9 @@ class AdmissionCycle:
         return enough
 
     def _has_place(self, assignment: Assignment) -> bool:
-        """Returns True if an assignment's places are free once all victims, its own among them, are gone.
+        """Returns True if an assignment's places are free once all victims and its own targets are gone.
 
-        Victims of all trees count, because trees share topologies.
+        Victims in all trees count, because trees share topologies.
         """
         if not assignment.placed:
             return True
@@ -359,7 +359,7 @@ class AdmissionCycle:
         return without(gone, lambda: all(placed.fits() for placed in assignment.placed))
 
     def _reserve(self, entry: Entry, amounts: Amounts) -> None:
-        """Shows an amount as used to later entries, and an entry's places as taken."""
+        """Charges amounts and an entry's places until the cycle ends, so that later entries see them."""
         entry.reserved = True
         node, places = entry.workload.cluster_queue.node, entry.assignment.placed
         self._tree.charge(node, amounts)
@@ -371,14 +371,14 @@ class AdmissionCycle:
         self._done.append(reservation)
 
     def _reserve_for_later(self, entry: Entry) -> None:
-        """Keep for an entry that cannot preempt what others could otherwise take from it for good."""
+        """Reserves quota for an entry that cannot preempt, so that later entries do not take it."""
         queue, assignment = entry.workload.cluster_queue, entry.assignment
         if reserves(queue, self._gates, marked=entry.marked):
             borrows = bool(assignment.borrowing)
             self._reserve(entry, kept_for_later(self._tree, queue, assignment.usage, borrows=borrows))
 
     def _requeue(self, entry: Entry) -> None:
-        """Leaves a waiting head in place, to be tried again at once, or makes it inadmissible."""
+        """Leaves a waiting head in its queue for the next cycle, or makes it inadmissible."""
         workload, reason = entry.workload, entry.reason
         pending = self._pending[workload.cluster_queue.number]
         if reason == PENDING_PREEMPTION and not entry.marked:
@@ -395,19 +395,19 @@ class AdmissionCycle:
 
 
 def reserves(queue: ClusterQueueState, gates: Gates, *, marked: bool) -> bool:
-    """Returns True if a reservation helps: a queue that may reclaim from any workload does not need one."""
+    """Returns True if heads of a queue reserve; a queue that may reclaim from any workload need not."""
     always = gates.always_reclaims and queue.spec.preemption.reclaim_within_cohort == "Any"
     return not always or (gates.prioritize_preemptor_workloads and marked)
 
 
 def kept_for_later(tree: QuotaTree, queue: ClusterQueueState, usage: Amounts, *, borrows: bool) -> Amounts:
-    """What a reservation keeps: all that is asked for, or as much of it as the queue may still use.
+    """Returns the amounts to reserve: the entry's requests, or the part that the queue may still use.
 
     Args:
         tree: the quotas.
         queue: the queue of the entry.
-        usage: what the entry asks for.
-        borrows: whether the queue would borrow for it.
+        usage: the requests of the entry.
+        borrows: whether the queue would borrow for the entry.
     """
     reserved = []
     for cell, amount in usage:
@@ -422,5 +422,5 @@ def kept_for_later(tree: QuotaTree, queue: ClusterQueueState, usage: Amounts, *,
 
 
 def _overlap(assignment: Assignment, victims: dict[Workload, Workload]) -> bool:
-    """Returns True if an assignment counts on a victim of another entry."""
+    """Returns True if an assignment has a target that is already a victim of another entry."""
     return any(target.workload in victims for target in assignment.targets)

@@ -1,9 +1,9 @@
-"""Admission checks: what must be ready, besides quota, before a workload is admitted.
+"""Admission checks, which must be ready before a workload with reserved quota is admitted.
 
-Kueue admits in two phases (https://kueue.sigs.k8s.io/docs/concepts/admission): a workload first reserves
-quota. Then all of its checks run at the same time. When all are ready, it is admitted and its pods are
-created (https://kueue.sigs.k8s.io/docs/concepts/admission_check). Controllers of their own carry the checks
-out. Here a check is ready a given time after each reservation; none is retried or rejected.
+Kueue admits in two phases (https://kueue.sigs.k8s.io/docs/concepts/admission). First a workload reserves
+quota. Then all of its checks run simultaneously. When all are ready, the workload is admitted and its pods
+are created (https://kueue.sigs.k8s.io/docs/concepts/admission_check). In Kueue, separate controllers run the
+checks. Here a check is ready a given time after each reservation; no check is retried or rejected.
 """
 
 from __future__ import annotations
@@ -25,11 +25,10 @@ class AdmissionChecks:
 
     Args:
         cluster: the ClusterQueues.
-        delays: check -> how long it takes, in microseconds, 0 for those that are left out; or one time for
-            each.
+        delays: check -> its time in microseconds, 0 for checks that are not listed; or one time for all.
 
     Raises:
-        OptionError: a delay for a check that no ClusterQueue has.
+        OptionError: an option sets a delay for a check that no ClusterQueue has.
     """
 
     def __init__(self, cluster: Cluster, delays: Mapping[str, int] | int) -> None:
@@ -56,7 +55,7 @@ class AdmissionChecks:
         }
 
     def of(self, queue: str, flavors: Flavors) -> dict[str, int]:
-        """Check -> its time in microseconds, for checks that a workload with these flavors waits for."""
+        """Returns check -> its time in microseconds, for the checks of a workload with these flavors."""
         checks = self._of[queue]
         if not checks:
             return {}
@@ -65,7 +64,7 @@ class AdmissionChecks:
 
 
 def _ever(cluster: Cluster) -> Iterator[ClusterQueue]:
-    """All present and future ClusterQueues."""
+    """Yields all present and future ClusterQueues."""
     yield from cluster.cluster_queues.values()
     for instant in cluster.changes:
         yield from (edit.after for edit in instant.edits if edit.kind == "ClusterQueue" and edit.after)

@@ -1,4 +1,4 @@
-"""The assignment of a workload: flavors, their cost in quota, its places, and its targets.
+"""The assignment of a workload: flavors, their usage of quota, places, and targets.
 
 Upstream: `Assignment` and `RepresentativeMode` in pkg/scheduler/flavorassigner/flavorassigner.go.
 """
@@ -16,7 +16,7 @@ from harness_plugins.kueue.state.last_assignment import START_OVER, Chosen, Trie
 from harness_plugins.kueue.state.topology.flavors import Placed
 
 NO_FIT, PREEMPT, FIT, DEFERRED_FIT = range(4)
-"""The modes of a whole assignment; a deferred fit must wait until others' victims are gone."""
+"""The modes of a whole assignment; a deferred fit must wait until other entries' victims are gone."""
 
 
 class Assignment(NamedTuple):
@@ -24,17 +24,17 @@ class Assignment(NamedTuple):
 
     Attributes:
         mode: `NO_FIT`, `PREEMPT`, `FIT` or `DEFERRED_FIT`.
-        borrowing: how high up the cohorts the quota comes from; 0 within the queue's own.
-        usage: the amounts that it takes; if it fails, those collected before the failure.
-        uses: the flavor-resources that it takes, including amounts of zero, as a bit mask.
-        need: the flavor-resources that only preemption can give.
-        counts: pods of each pod set.
+        borrowing: how many levels up the cohorts the quota comes from; 0 within the queue's own quota.
+        usage: the amounts that it uses; for a failed assignment, the amounts collected before the failure.
+        uses: the flavor-resources that it uses, including amounts of zero, as a bit mask.
+        need: the flavor-resources that only preemption can free.
+        counts: the pods of each pod set.
         chosen: the flavors.
         tried: the flavors that were considered.
         untried: whether some group still has a flavor that was not considered.
-        placed: the places of its pods in the topologies of its flavors.
-        lacks_place: whether it has quota but no place in a topology, besides the present pods.
-        targets: the workloads to preempt for it.
+        placed: the places of the pods in the topologies of the flavors.
+        lacks_place: whether the workload has quota but no place in a topology beside the present pods.
+        targets: the workloads to preempt.
     """
 
     mode: int
@@ -51,12 +51,12 @@ class Assignment(NamedTuple):
     targets: Sequence[Target]
 
     def with_targets(self, targets: Sequence[Target]) -> Assignment:
-        """The same assignment with these targets."""
+        """Returns the same assignment with these targets."""
         return Assignment(*self[:-1], targets)
 
 
 class Choice(NamedTuple):
-    """A flavor for a group: its number, the last one considered, its quality, and each resource alone."""
+    """A chosen flavor: its number, the last number considered, its quality, and that of each resource."""
 
     flavor: int
     tried: int
@@ -67,11 +67,11 @@ class Choice(NamedTuple):
 Assemble: TypeAlias = Callable[
     [tuple[PodSetOffer, ...], tuple[int, ...], tuple[tuple[Choice, ...], ...]], Assignment
 ]
-"""Makes an assignment of offers, counts and choices, see `assembled`."""
+"""Makes an assignment from offers, counts and choices, see `assembled`."""
 
 
 def take(pod_set: PodSetOffer, choices: tuple[Choice, ...], count: int, total: dict[int, int]) -> None:
-    """Adds the amounts that the pods of a pod set take of the chosen flavors."""
+    """Adds the amounts that the pods of a pod set use of the chosen flavors to `total`."""
     for group, choice in zip(pod_set.groups, choices, strict=True):
         for cell, amount in zip(group.cells[choice.flavor] or (), group.amounts, strict=True):
             total[cell] = total.get(cell, 0) + amount * count
@@ -80,9 +80,9 @@ def take(pod_set: PodSetOffer, choices: tuple[Choice, ...], count: int, total: d
 def assembled(
     offers: tuple[PodSetOffer, ...], counts: tuple[int, ...], choices: tuple[tuple[Choice, ...], ...]
 ) -> Assignment:
-    """The assignment from the chosen flavors, pod set by pod set, without its targets.
+    """Makes the assignment from the chosen flavors, pod set by pod set, without its targets.
 
-    If there are fewer choices than pod sets, the next pod set has none.
+    With fewer choices than pod sets, the first pod set without a choice found no flavor.
     """
     mode = FIT if len(choices) == len(offers) else NO_FIT
     usage: dict[int, int] = {}
@@ -91,7 +91,7 @@ def assembled(
     for pod_set, chosen, count in zip(offers, choices, counts, strict=False):
         take(pod_set, chosen, count, usage)
         for group, choice in zip(pod_set.groups, chosen, strict=True):
-            # The flavor as a whole counts: where it fits, a resource of it may still not, as in Kueue.
+            # As in Kueue, the quality of the whole flavor decides, even if one of its resources does not fit.
             if choice.quality[0] != FITS and mode == FIT:
                 mode = PREEMPT
             for cell, (stands, height) in zip(group.cells[choice.flavor] or (), choice.each, strict=True):

@@ -1,6 +1,7 @@
-"""The candidates for preemption of a ClusterQueue, in their order.
+"""The preemption candidates of a ClusterQueue, in their order.
 
-Upstream: `CandidatesOrdering` in pkg/scheduler/preemption/common/ordering.go; `Holders` keeps most of it.
+Upstream: `CandidatesOrdering` in pkg/scheduler/preemption/common/ordering.go; `Holders` keeps most of this
+order.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from harness_plugins.kueue.state.workload import Workload
 
 
 def has_candidate(holders: Holders, mask: int, allowed: Allowed) -> bool:
-    """Returns True if any holder of a queue's quota may be preempted and uses what is needed."""
+    """Returns True if any holder of a queue's quota may be preempted and uses a needed resource."""
     workloads = holders.workloads
     if not holders.evicted and (not workloads or workloads[0].priority >= allowed.below):
         return False
@@ -25,7 +26,7 @@ def has_candidate(holders: Holders, mask: int, allowed: Allowed) -> bool:
 
 
 def all_candidates(holders: Holders, mask: int, allowed: Allowed) -> Iterator[Workload]:
-    """All holders of a queue's quota that may be preempted and use what is needed, in no particular order."""
+    """Yields holders that may be preempted and use a needed resource, in no particular order."""
     workloads, evicted = holders.workloads, holders.evicted
     if not evicted:
         return preemptible(workloads, mask, allowed)
@@ -35,20 +36,20 @@ def all_candidates(holders: Holders, mask: int, allowed: Allowed) -> Iterator[Wo
 
 
 def candidates_in_order(holders: Holders, mask: int, allowed: Allowed) -> Iterator[Workload]:
-    """Holders of a queue's quota that may be preempted and use what is needed; leaving ones come first."""
+    """Yields holders that may be preempted and use a needed resource, leaving holders first."""
     rest = candidates_of(holders, mask, allowed, evicted=False)
     return chain(candidates_of(holders, mask, allowed, evicted=True), rest) if holders.evicted else rest
 
 
 def candidates_of(holders: Holders, mask: int, allowed: Allowed, *, evicted: bool) -> Iterator[Workload]:
-    """Holders of a queue's quota that a policy allows to preempt and that use what is needed, in order.
+    """Yields holders that a policy allows to preempt and that use a needed resource, in order.
 
     Args:
-        holders: those of the queue. If it orders by usage, holders of the LocalQueue with the highest usage
-            come first. Holders of LocalQueues that cannot be told apart keep their order.
+        holders: the holders of a queue's quota. If the queue orders by usage, holders of the LocalQueue with
+            the highest usage come first. Holders of LocalQueues with the same identity keep their order.
         mask: the flavor-resources that are needed.
         allowed: what the policy allows.
-        evicted: True for holders that are already leaving, else the others.
+        evicted: True for holders that are already leaving, False for all others.
     """
     workloads = holders.workloads
     if evicted:
@@ -60,10 +61,10 @@ def candidates_of(holders: Holders, mask: int, allowed: Allowed, *, evicted: boo
 
 
 def preemptible(workloads: list[Workload], mask: int, allowed: Allowed) -> Iterator[Workload]:
-    """Holders that a policy allows to preempt and that use what is needed, in their given order.
+    """Yields holders that a policy allows to preempt and that use a needed resource, in their given order.
 
     Args:
-        workloads: holders in the order of candidates, all evicted or none.
+        workloads: holders in the order of candidates; all are evicted or none is.
         mask: the flavor-resources that are needed.
         allowed: what the policy allows.
     """
@@ -79,10 +80,10 @@ def preemptible(workloads: list[Workload], mask: int, allowed: Allowed) -> Itera
 
 
 def _most_used_first(found: list[Workload]) -> list[Workload]:
-    """Candidates by the usage of their LocalQueues; at equal usage they keep their order."""
+    """Returns candidates by the usage of their LocalQueues; at equal usage they keep their order."""
     if any(each.local_queue is not None and each.local_queue.namesakes for each in found):
-        # Two namesakes keep their order and others may stand between them: not all of it need be an order.
-        # What is decided by chance in Kueue then is decided by the order given here.
+        # Workloads of namesakes keep their order, so the comparison may be inconsistent. Then the result is
+        # chance in Kueue; here the given order decides.
         return sorted(found, key=cmp_to_key(_compared))
     return sorted(found, key=_unused)
 
@@ -99,12 +100,12 @@ def _compared(left: Workload, right: Workload) -> int:
 
 
 def borrowers(cache: Cache, own: ClusterQueueState, need: tuple[int, ...]) -> list[ClusterQueueState]:
-    """The other queues of a tree that hold more than their nominal quota of something that is needed.
+    """Returns the other queues of a tree that use more than their nominal quota of a needed resource.
 
-    Amounts that a cycle has only reserved offer no workload to preempt.
+    Queues without holders are left out: reservations of a cycle offer no workload to preempt.
     """
     width, usage, nominal = cache.tree.width, cache.tree.usage, cache.tree.nominal
-    if len(need) == 1:  # as nearly always: each search asks all queues for it
+    if len(need) == 1:  # the usual case, and each search checks all queues
         cell = need[0]
         return [
             queue

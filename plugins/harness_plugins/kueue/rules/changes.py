@@ -22,16 +22,16 @@ KINDS = ("ClusterQueue", "Cohort")
 
 _STOPPED = {"ClusterQueue": "ClusterQueueStopped", "LocalQueue": "LocalQueueStopped"}
 _UNRESERVED = "Inadmissible"
-"""Why a workload loses its reservation while it waits for admission checks: its queue is stopped."""
+"""The reason why a workload that waits for admission checks loses its quota: its queue was stopped."""
 
 
 @final
 class Removed:
-    """The remains of ClusterQueues that were deleted.
+    """Deleted ClusterQueues whose quota is still held.
 
-    While a workload holds its quota, deletion is only pending (its finalizer is `resource-in-use`). The queue
-    then admits no workload, and lends its quota until the last holder is gone. After that it has no quota any
-    more, and its waiting workloads wait until there is a ClusterQueue of that name again.
+    While a workload holds a queue's quota, the deletion is only pending (finalizer `resource-in-use`). Until
+    the last holder is gone, the queue admits no workload but lends its quota. After that it has no quota, and
+    its waiting workloads wait until a ClusterQueue of that name exists again.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Removed:
         return bool(self._specs)
 
     def edit(self, edit: Edit, cache: Cache) -> None:
-        """A ClusterQueue was deleted, or exists again; the cache is the former one."""
+        """Notes that a ClusterQueue was deleted or exists again; the cache is from before the change."""
         if edit.kind != "ClusterQueue":
             return
         if edit.after is None:
@@ -51,7 +51,7 @@ class Removed:
             self._specs.pop(edit.name, None)
 
     def gone(self, cache: Cache, queue: ClusterQueueState) -> bool:
-        """Returns True if no workload holds quota of a deleted ClusterQueue any more, which ends it."""
+        """Returns True, and forgets a deleted ClusterQueue, if no workload holds its quota any more."""
         spec = self._specs.get(queue.name)
         if spec is None or not spec.resource_groups or any(cache.holders[queue.node].everybody):
             return False
@@ -59,17 +59,17 @@ class Removed:
         return True
 
     def among(self, cluster: Cluster) -> Cluster:
-        """The cluster with the remains of deleted ClusterQueues."""
+        """Returns a cluster to which the deleted ClusterQueues are added."""
         if not self._specs:
             return cluster
         return replace(cluster, cluster_queues={**cluster.cluster_queues, **self._specs})
 
 
 def outdates(edit: Edit, cache: Cache) -> bool:
-    """Returns True if a change raises the generations in its tree, which outdates older scan memories.
+    """Returns True if a change raises the generations in its tree, which invalidates older scan positions.
 
-    A change of a Cohort does. A change of a ClusterQueue does if its quotas or limits change, or if its
-    cohort has a parent. The controller of Cohorts then computes the whole tree anew.
+    A change of a Cohort raises them. A change of a ClusterQueue raises them if its quotas or limits change,
+    or if its cohort has a parent: then the controller of Cohorts recomputes the whole tree.
     """
     if edit.kind != "ClusterQueue" or edit.before is None or edit.after is None:
         return True
@@ -80,7 +80,7 @@ def outdates(edit: Edit, cache: Cache) -> bool:
 
 
 def tree_of(edit: Edit, cache: Cache) -> dict[str, ClusterQueueState]:
-    """The ClusterQueues of an object's tree, by name; empty if it is in none."""
+    """Returns the ClusterQueues of an object's tree, by name; empty if the object is in no tree."""
     nodes = cache.tree.queues if edit.kind == "ClusterQueue" else cache.tree.cohorts
     node = nodes.get(edit.name)
     if node is None:
@@ -90,7 +90,7 @@ def tree_of(edit: Edit, cache: Cache) -> dict[str, ClusterQueueState]:
 
 
 def changed(edit: Edit, after: Machinery, concerned: dict[str, ClusterQueueState]) -> None:
-    """Raises generations, and requeues everything inadmissible in the trees concerned.
+    """Raises generations, and requeues the inadmissible workloads of the affected trees.
 
     Args:
         edit: the change.
@@ -108,7 +108,7 @@ def changed(edit: Edit, after: Machinery, concerned: dict[str, ClusterQueueState
 def leaving(
     edit: Edit, workloads: Iterable[Workload], admitted: Callable[[Workload], bool]
 ) -> list[tuple[Workload, str]]:
-    """The workloads that must leave because a queue is stopped, by name, with the reason.
+    """Returns the workloads that must leave because a queue is stopped, by name, with the reason.
 
     Upstream: `reconcileOnClusterQueueActiveState` and `reconcileOnLocalQueueActiveState` in
     pkg/controller/core/workload_controller.go.
@@ -116,7 +116,7 @@ def leaving(
     Args:
         edit: the change.
         workloads: all present workloads.
-        admitted: says whether a holder of quota no longer waits for admission checks.
+        admitted: returns whether all admission checks of a holder of quota are ready.
     """
     if edit.kind not in _STOPPED:
         return []
@@ -135,7 +135,7 @@ def leaving(
 
 
 def _stop_policy(spec: Any) -> str:
-    """The stop policy of a queue; a queue that does not exist admits no job, and keeps those admitted."""
+    """Returns the stop policy of a queue; a missing queue admits no job, but keeps admitted ones."""
     policy: str = "Hold" if spec is None else spec.stop_policy
     return policy
 
@@ -148,13 +148,13 @@ def _is_of(workload: Workload, edit: Edit) -> bool:
 
 @final
 class ClosedQueues:
-    """Stopped LocalQueues with the workloads that wait for their restart, and jobs whose queue is to come.
+    """Stopped LocalQueues with the workloads that wait for their restart, and jobs whose queue is missing.
 
     Args:
         cluster: the LocalQueues.
 
     Attributes:
-        homeless: jobs whose queue is to come.
+        homeless: jobs whose queue does not exist yet.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -167,15 +167,15 @@ class ClosedQueues:
         }
 
     def stop_policy(self, job: Job) -> str:
-        """The stop policy of a job's LocalQueue, if it is stopped; else ""."""
+        """Returns the stop policy of a job's LocalQueue if it is stopped, else ""."""
         return self._stopped.get((job.namespace, job.queue), "")
 
     def keep_out(self, workload: Workload) -> None:
-        """A workload waits until its LocalQueue is restarted."""
+        """Lets a workload wait outside its queue until its LocalQueue is restarted."""
         self._outside[workload] = None
 
     def follow(self, edit: Edit) -> list[Workload]:
-        """A LocalQueue changes; returns the workloads that may queue again, by name."""
+        """Applies a change of a LocalQueue; returns the workloads that may queue again, by name."""
         namespace, name = edit.name.split("/", 1)
         if _stop_policy(edit.after) != "None":
             self._stopped[namespace, name] = _stop_policy(edit.after)
@@ -187,7 +187,7 @@ class ClosedQueues:
         return free
 
     def shut_out(self, edit: Edit, workloads: Iterable[Workload]) -> list[Workload]:
-        """The workloads that wait in their ClusterQueue, but may not, as their LocalQueue is stopped."""
+        """Returns the workloads that must leave their ClusterQueue because their LocalQueue was stopped."""
         if edit.kind != "LocalQueue" or _stop_policy(edit.after) == "None":
             return []
         found = [each for each in workloads if not each.has_quota and _is_of(each, edit)]

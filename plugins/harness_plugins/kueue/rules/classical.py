@@ -1,4 +1,4 @@
-"""Classic preemption: reclaim by place in the hierarchy first, then by priority, then from the own queue.
+"""Classic preemption: first reclaim by place in the hierarchy, then by priority, then within the queue.
 
 Upstream: pkg/scheduler/preemption/classical and `classicalPreemptions` in preemption.go.
 """
@@ -39,10 +39,10 @@ from harness_plugins.kueue.state.workload import Rank, Workload
 
 
 class _Source(NamedTuple):
-    """A queue to take candidates from; `guards` protect them once they are within their nominal quota.
+    """A queue with candidates; its `guards` protect the candidates while within their nominal quota.
 
-    Guards are the queue itself and the cohorts between it and the lowest cohort that it shares with the
-    preemptor's queue.
+    Guards are the queue itself and the cohorts between the queue and the lowest cohort that it shares with
+    the preemptor's queue.
     """
 
     holders: Holders
@@ -52,7 +52,7 @@ class _Source(NamedTuple):
 class _Phase(NamedTuple):
     """Queues whose candidates are considered in one common order.
 
-    `while_borrowing`: candidates with a priority below this get the reason `InCohortReclaimWhileBorrowing`.
+    Candidates with a priority below `while_borrowing` get the reason `InCohortReclaimWhileBorrowing`.
     """
 
     sources: list[_Source]
@@ -76,7 +76,7 @@ class ClassicPreemption:
         return self.search(incoming)[0]
 
     def search(self, incoming: Incoming) -> tuple[list[Target], bool]:
-        """Chooses the targets, and says whether the only target is the only workload that was ever taken."""
+        """Chooses targets; also returns whether the only target is the only workload it ever took."""
         tree, queue = self._cache.tree, incoming.queue
         preemption = queue.spec.preemption
         preemptor = incoming.workload
@@ -86,7 +86,7 @@ class ClassicPreemption:
         if own is not None and has_candidate(holders, incoming.mask, own):
             same = [_Phase([_Source(holders, ())], own)]
         borrows = may_borrow(queue.spec)
-        # Only own holders can make room below the nominal quota.
+        # Only holders in the queue itself can free its nominal quota.
         must_borrow = not same and over_nominal(tree, incoming)
         reclaim = allowed_by(preemption.reclaim_within_cohort, preemptor)
         hierarchy: list[_Source] = []
@@ -116,7 +116,7 @@ class ClassicPreemption:
         return [], False
 
     def obstacle(self, incoming: Incoming) -> Obstacle:
-        """Why there are no targets: the field that protects candidates, or that they are not enough."""
+        """Returns why a search has no targets: a field protects candidates, or there are too few."""
         cache, queue, preemptor = self._cache, incoming.queue, incoming.workload
         tree, mask, preemption = cache.tree, incoming.mask, queue.spec.preemption
         holders = cache.holders[queue.node]
@@ -146,7 +146,7 @@ class ClassicPreemption:
 
 
 def cells_over_nominal(tree: QuotaTree, incoming: Incoming) -> tuple[int, ...]:
-    """The flavor-resources whose own quota the queue, with the incoming, would exceed."""
+    """Returns the flavor-resources of which the queue, with the incoming, would exceed its own quota."""
     first, usage, nominal = incoming.queue.node * tree.width, tree.usage, tree.nominal
     return tuple(
         cell for cell, amount in incoming.requests if usage[first + cell] + amount > nominal[first + cell]
@@ -154,7 +154,7 @@ def cells_over_nominal(tree: QuotaTree, incoming: Incoming) -> tuple[int, ...]:
 
 
 def over_nominal(tree: QuotaTree, incoming: Incoming) -> bool:
-    """Returns True if the queue, with the incoming, would use more than its own quota of anything."""
+    """Returns True if the queue, with the incoming, would exceed its own quota of any flavor-resource."""
     first, usage, nominal = incoming.queue.node * tree.width, tree.usage, tree.nominal
     for cell, amount in incoming.requests:
         at = first + cell
@@ -166,7 +166,7 @@ def over_nominal(tree: QuotaTree, incoming: Incoming) -> bool:
 def _reclaimable(
     cache: Cache, incoming: Incoming, allowed: Allowed, *, priority_usable: bool
 ) -> tuple[list[_Source], list[_Source]]:
-    """Other queues to reclaim from: those over which the hierarchy gives an advantage, and the rest."""
+    """Returns the other queues to reclaim from: with an advantage by the hierarchy, and without."""
     hierarchy: list[_Source] = []
     priority: list[_Source] = []
     for advantage, source in _sources(cache, incoming, allowed, priority_usable=priority_usable):
@@ -177,11 +177,11 @@ def _reclaimable(
 def _sources(
     cache: Cache, incoming: Incoming, allowed: Allowed, *, priority_usable: bool
 ) -> Iterator[tuple[bool, _Source]]:
-    """Other queues to reclaim from, and whether the hierarchy gives the preemptor an advantage over them.
+    """Yields other queues to reclaim from, and whether the preemptor has a hierarchical advantage over them.
 
-    On the way up the cohorts, the advantage begins at the level ABOVE the first node whose own quota covers
-    the rest of the request. Each level's free kept quota makes the request smaller. Queues without an
-    advantage are left out if they could not be used.
+    On the way up the cohorts, each level's free local quota reduces the request. The advantage begins at the
+    level ABOVE the first node whose own quota covers the remaining request. Queues without an advantage are
+    left out if they could not be used.
     """
     tree, queue = cache.tree, incoming.queue
     advantage = True
@@ -208,7 +208,7 @@ def _below(
     skipped: int,
     guards: tuple[int, ...],
 ) -> Iterator[_Source]:
-    """The queues below a cohort that use more than their own quota and hold a candidate."""
+    """Yields the queues below a cohort that exceed their own quota and have a candidate."""
     tree = cache.tree
     width, usage, subtree, need = tree.width, tree.usage, tree.subtree, incoming.need
     for node in tree.children[cohort]:
@@ -228,17 +228,17 @@ def _below(
 
 
 def _under_nominal(tree: QuotaTree, incoming: Incoming) -> bool:
-    """Returns True if the queue, without the incoming, is below its nominal quota of everything needed."""
+    """Returns True if the queue, without the incoming, is below its nominal quota of all needed resources."""
     first = incoming.queue.node * tree.width
     return all(tree.usage[first + cell] < tree.nominal[first + cell] for cell in incoming.need)
 
 
 def _by_priority(sources: list[_Source], allowed: Allowed, incoming: Incoming, *, borrowing: bool) -> _Phase:
-    """The phase over queues without an advantage by the hierarchy.
+    """Returns the phase over queues without an advantage by the hierarchy.
 
-    `borrowWithinCohort` decides which of their workloads may be preempted while the preemptor borrows: only
-    those of lower priority, and none above its threshold. Without borrowing all may be preempted, each for
-    its own reason.
+    `borrowWithinCohort` decides which of their workloads the preemptor may preempt while it borrows: only
+    workloads of lower priority, and none above its threshold. Without borrowing it may preempt all of them,
+    each for its own reason.
     """
     below = reclaimed_while_borrowing(incoming.queue.spec, incoming.workload)
     if borrowing and below < allowed.below:
@@ -249,9 +249,9 @@ def _by_priority(sources: list[_Source], allowed: Allowed, incoming: Incoming, *
 def _attempt(
     tree: QuotaTree, incoming: Incoming, phases: list[_Phase], *, borrowing: bool
 ) -> tuple[list[Target], bool]:
-    """Preempts candidates one after another until the incoming fits; the tree is left as it was.
+    """Takes candidates one by one until the incoming fits, and restores the tree.
 
-    Returns also whether the first one was enough.
+    Returns the targets, and whether the first candidate was enough.
     """
     node, need, cells = incoming.queue.node, incoming.need, incoming.cells
     targets: list[Target] = []
@@ -261,7 +261,7 @@ def _attempt(
             for at, workload in _in_order(phase, incoming.mask, protected, evicted=evicted):
                 guards = phase.sources[at].guards
                 if any(within_nominal(tree, guard, need) for guard in guards):
-                    protected.add(at)  # usage only falls during an attempt, so this holds for the rest of it
+                    protected.add(at)  # for the whole attempt, during which usage only falls
                     continue
                 reason = _reason(workload, phase) if guards else IN_CLUSTER_QUEUE
                 remove(tree, workload, cells)
@@ -286,11 +286,10 @@ def _reason(workload: Workload, phase: _Phase) -> str:
 def _in_order(
     phase: _Phase, mask: int, protected: set[int], *, evicted: bool
 ) -> Iterator[tuple[int, Workload]]:
-    """The candidates of a phase, merged lazily: most searches end after the first few.
+    """Yields the candidates of a phase, merged lazily, because most searches end after the first few.
 
-    Usage of LocalQueues counts within a queue, not between queues.
-
-    Yields the number of the source with each candidate; from then on, sources in `protected` are left out.
+    Usage of LocalQueues orders candidates within a queue, not between queues. Each candidate comes with the
+    number of its source. Sources that the caller adds to `protected` are left out from then on.
     """
     heads: list[tuple[Rank, int, Workload, Iterator[Workload]]] = []
     for at, (holders, _) in enumerate(phase.sources):

@@ -1,8 +1,8 @@
-"""The amounts that claimed devices count as, and the claims that Kueue refuses.
+"""Converts claimed devices to amounts of resources, and finds the claims that Kueue refuses.
 
 Upstream: `handleDRA` in pkg/controller/core/workload_controller.go, and `countDevicesPerClass` and
-`GetResourceRequestsForResourceClaimTemplates` in pkg/dra/claims.go (KEP 2941). The model does not know
-whether enough devices match the selectors of a request; it assumes so.
+`GetResourceRequestsForResourceClaimTemplates` in pkg/dra/claims.go (KEP 2941). The model assumes that enough
+devices match the selectors of a request.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Claims: TypeAlias = Sequence[Mapping[str, Any]]
 
 
 class _RefusedError(Exception):
-    """Kueue admits no workload with such a claim."""
+    """A claim whose workload Kueue does not admit."""
 
 
 @final
@@ -41,10 +41,10 @@ class DeviceClaims:
         self._gate = "KueueDRAIntegration" if gates.kueue_dra_integration else "DynamicResourceAllocation"
 
     def __call__(self, claims: Sequence[tuple[str, Claims]], namespace: str) -> Claimed:
-        """The amounts that the claims of a job's pods in a namespace count as.
+        """Returns the amounts of resources that the claims of a job's pods in a namespace count as.
 
         Args:
-            claims: the claims of a pod of each pod set, with its name.
+            claims: for each pod set, its name and the claims of one of its pods.
             namespace: the namespace of the templates.
         """
         nothing: tuple[Mapping[str, int], ...] = tuple(frozen() for _ in claims)
@@ -80,7 +80,7 @@ class DeviceClaims:
         return frozen(total)
 
     def _per_class(self, template: ClaimTemplate, where: str) -> Mapping[str, int]:
-        """DeviceClass -> how many devices one claim asks for."""
+        """Returns DeviceClass -> how many devices one claim requests."""
         rules = self._rules
         if rules.checks_device_claims and not rules.takes_device_constraints:
             if template.constrained:
@@ -99,7 +99,7 @@ class DeviceClaims:
         return found
 
     def _why_refused(self, request: DeviceRequest) -> str:
-        """Why a release since 0.15 refuses such a request; "" if it does not."""
+        """Returns why a release since 0.15 refuses a request; "" if it accepts the request."""
         if request.alternatives:
             return "FirstAvailable device selection is not supported"
         if request.selects and not self._rules.takes_device_selectors:
@@ -110,5 +110,5 @@ class DeviceClaims:
 
 
 def _names_any(claim: Mapping[str, Any]) -> bool:
-    """Returns True if an entry names a claim, or a template of one."""
+    """Returns True if an entry names a claim or a template."""
     return any(claim.get(name) is not None for name in ("resourceClaimName", "resourceClaimTemplateName"))

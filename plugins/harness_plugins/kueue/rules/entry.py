@@ -22,13 +22,13 @@ class Entry:
         workload: the head.
         assignment: its assignment.
         resumed: whether the scan continued after flavors that were tried before.
-        marked: whether it is the workload of its queue that last issued preemptions.
-        reason: why it is not admitted, "" as long as it may be. An entry with a reason from the start changes
+        marked: whether the head is the workload of its queue that last issued preemptions.
+        reason: why the head is not admitted; "" while it may be. An entry that begins with a reason changes
             nothing when it is served.
-        reserved: whether later entries see something as taken for it.
-        preempts: whether workloads were told to leave for it that were not leaving already.
-        newly_marked: whether it became the workload of its queue that last issued preemptions.
-        inadmissible: whether it waits from now on for quota to become free.
+        reserved: whether quota or places are reserved for the head.
+        preempts: whether the head caused evictions, apart from workloads that were already leaving.
+        newly_marked: whether the head became the workload of its queue that last issued preemptions.
+        inadmissible: whether the head became inadmissible, until quota becomes free.
         second: the second pass; None for a head.
         placed: the new places of all pods of the second pass; () if they have no place.
     """
@@ -64,6 +64,6 @@ class Entry:
 Order: TypeAlias = Callable[[list[Entry]], Iterator[Entry]]
 """Yields the entries of a cycle in the order in which they are served.
 
-It is asked for the next one only after the one before was served, so that it may use what that changed. It
-may leave out entries that have a reason from the start, if their turn does not matter to others.
+The next entry is chosen only after the entry before it was served, so the order may depend on its effects.
+The order may leave out entries that begin with a reason, if their turn does not matter to other entries.
 """

@@ -18,7 +18,7 @@ from harness_plugins.kueue.state.cache import Cache
 
 @final
 class ClassicOrder:
-    """Second passes first; then less borrowing, then higher priority, then first come; ties fall by UID.
+    """Second passes come first; then less borrowing, higher priority, earlier time, and finally the UID.
 
     Attributes:
         by_age: whether entries of equal standing are ordered as in a queue.
@@ -30,14 +30,14 @@ class ClassicOrder:
         self.by_age = self._by_priority and not self._preemptors_first
 
     def __call__(self, entries: list[Entry]) -> Iterator[Entry]:
-        """The entries in order."""
+        """Yields the entries in order."""
         waiting = [entry for entry in entries if not entry.reason]
         if len(waiting) > 1:
             waiting.sort(key=self._key)
         return iter(waiting)
 
     def standing(self, queue: int, node: int, usage: Amounts, borrowing: int) -> tuple[int]:
-        """How an entry compares but for its priority and its age: by how far up its quota comes from."""
+        """Returns the sort key before priority and age: how many levels up the quota comes from."""
         return (borrowing,)
 
     def _key(self, entry: Entry) -> tuple[bool, bool, int, int, int, str]:
@@ -59,10 +59,9 @@ Key = tuple[bool, bool, Share, int, int, str, int]
 class FairOrder:
     """In each tree of cohorts, the entry that would leave the smallest share comes first.
 
-    At every cohort the best of each child meet; their shares are those of the children, as they would be
-    with the entry admitted. Only what an entry changes is computed again: the nodes above its queue. The
-    next entry is always drawn from the tree of the waiting queue with the smallest name, which changes no
-    outcome.
+    At every cohort, the best entries of its children compete, by the share that the child would have with the
+    entry admitted. After an entry is served, only the nodes above its queue are computed again. The next
+    entry always comes from the tree of the waiting queue with the smallest name; this changes no outcome.
 
     Attributes:
         by_age: whether entries of equal standing are ordered as in a queue.
@@ -78,7 +77,7 @@ class FairOrder:
         self.by_age = self._by_priority and not self._preemptors_first
 
     def __call__(self, entries: list[Entry]) -> Iterator[Entry]:
-        """The entries in order, decided one by one."""
+        """Yields the entries in order, decided one by one."""
         if len(entries) < 2:
             yield from entries
             return
@@ -98,7 +97,7 @@ class FairOrder:
                 yield drawn
 
     def _tournament(self, entries: list[Entry]) -> Iterator[Entry]:
-        """Draw the winner at the root, again and again."""
+        """Yields the winner at the root, repeatedly, until no entry is left."""
         parent = self._tree.parent
         best: dict[int, tuple[Key, Entry]] = {}
         heaps: dict[int, list[tuple[Key, int]]] = {}
@@ -126,7 +125,7 @@ class FairOrder:
         best: dict[int, tuple[Key, Entry]],
         heaps: dict[int, list[tuple[Key, int]]],
     ) -> None:
-        """Finds the present winner of a cohort, and enters it in the cohort above."""
+        """Finds the current winner of a cohort, and enters it in the cohort above."""
         heap = heaps[cohort]
         while heap and (heap[0][1] not in best or best[heap[0][1]][0] != heap[0][0]):
             heappop(heap)
@@ -141,7 +140,7 @@ class FairOrder:
             best.pop(cohort, None)
 
     def key(self, entry: Entry, node: int) -> Key:
-        """How an entry compares where the node on its path meets the others; smaller goes first."""
+        """Returns the sort key of an entry at a node on its path, among the node's siblings."""
         workload, assignment = entry.workload, entry.assignment
         queue = workload.cluster_queue
         return (
@@ -154,13 +153,13 @@ class FairOrder:
         )
 
     def standing(self, queue: int, node: int, usage: Amounts, borrowing: int) -> tuple[bool, Share]:
-        """How an entry compares but for its priority and its age: by borrowing and share of a node.
+        """Returns the sort key before priority and age: borrowing and share of a node.
 
         Args:
-            queue: the node of its queue.
-            node: the node, on its path.
-            usage: what it takes.
-            borrowing: how far up its quota comes from; of no account here.
+            queue: the node of the entry's queue.
+            node: the node, on the entry's path.
+            usage: the usage of the entry.
+            borrowing: how many levels up the quota comes from; not used here.
         """
         tree = self._tree
         tree.charge(queue, usage)

@@ -1,4 +1,4 @@
-"""Why fair sharing preempts nobody: candidates are missing, too small, or protected by shares."""
+"""Why fair sharing preempts no workload: candidates are missing, too small, or protected by shares."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _SHARE = itemgetter(0)
 
 @final
 class FairObstacle:
-    """Finds what stands in the way of a workload without targets.
+    """Finds why a workload has no targets.
 
     Args:
         cache: the holders of quota.
         incoming: the workload that found no targets.
         shares: the shares of all nodes.
-        strategies: those of fair sharing, in order.
-        takes_back: whether a workload takes from others without comparing shares, once it is charged.
+        strategies: the strategies of fair sharing, in order.
+        takes_back: returns whether a charged workload preempts other queues without comparing shares.
     """
 
     __slots__ = ("_cache", "_incoming", "_own", "_shares", "_strategies", "_takes_back")
@@ -59,7 +59,7 @@ class FairObstacle:
         self._takes_back = takes_back
 
     def found(self) -> Obstacle:
-        """The obstacle; the cache is left as it was."""
+        """Returns the obstacle, and leaves the cache as it was."""
         cache, incoming, own = self._cache, self._incoming, self._own
         workload = incoming.workload
         mask, preemption, holders = incoming.mask, own.spec.preemption, cache.holders
@@ -85,7 +85,7 @@ class FairObstacle:
         all_have_less = len(own.path) == 1 and ranked[0][0] < self._shares.of(own.node)[1]
         search: FairSearch | None = None
         taken: tuple[Workload, ...] = ()
-        if mine or takes_back or not all_have_less:  # else nobody would be taken
+        if mine or takes_back or not all_have_less:  # otherwise no workload would be taken
             search = FairSearch(cache, incoming, self._shares, Candidates(cache, incoming, within, reclaim))
             search.run([own, *others] if mine else others, self._strategies, takes_back=takes_back)
             taken = tuple(target.workload for target in search.targets)
@@ -98,7 +98,7 @@ class FairObstacle:
         return Obstacle(BY_SHARES if compared else TOO_LITTLE, compared=compared, taken=taken)
 
     def _ranked(self, queues: Sequence[ClusterQueueState]) -> list[tuple[Share, ClusterQueueState]]:
-        """Other queues with the shares of their sides, the largest first."""
+        """Returns other queues with the shares of their sides, the largest share first."""
         of = self._shares.of
         shares = [(of(self._own.sides(each)[1])[1], each) for each in queues]
         return sorted(shares, key=_SHARE, reverse=True)
@@ -109,11 +109,11 @@ class FairObstacle:
         reclaim: Allowed,
         taken: tuple[Workload, ...],
     ) -> Compared | None:
-        """The shares that protect the next candidate of the side with the largest share.
+        """Returns the shares that protect the next candidate of the side with the largest share.
 
         Args:
             ranked: the queues that may have candidates, by the shares of their sides.
-            reclaim: what the policy of the incoming's queue allows in them.
+            reclaim: what the policy of the incoming's queue allows in these queues.
             taken: the candidates that were taken; they are out of the tree.
         """
         cache, incoming, own, of = self._cache, self._incoming, self._own, self._shares.of

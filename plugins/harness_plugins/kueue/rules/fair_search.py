@@ -1,4 +1,4 @@
-"""One search by shares: candidates are taken one after another, as long as that makes shares more equal."""
+"""One search by shares: it takes candidates one by one, as long as that makes shares more equal."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from harness_plugins.kueue.state.workload import Workload
 
 @final
 class Candidates:
-    """The candidates of each queue in their order, found when a queue is first asked for them.
+    """The candidates of each queue in their order, found when they are first needed.
 
     Args:
         cache: the holders of quota.
-        incoming: the workload that asks for room.
-        within: what the policy of its queue allows there; None for nothing.
-        reclaim: what it allows in other queues.
+        incoming: the workload that needs quota.
+        within: what the policy of its queue allows within the queue; None for nothing.
+        reclaim: what this policy allows in other queues.
     """
 
     __slots__ = ("_heads", "_holders", "_mask", "_own", "_reclaim", "_rest", "_within")
@@ -50,7 +50,7 @@ class Candidates:
         self._rest: dict[ClusterQueueState, Iterator[Workload]] = {}
 
     def head(self, queue: ClusterQueueState) -> Workload | None:
-        """The next candidate of a queue, None when there is none left."""
+        """Returns the next candidate of a queue; None after the last."""
         if queue in self._heads:
             return self._heads[queue]
         allowed = self._within if queue is self._own else self._reclaim
@@ -61,7 +61,7 @@ class Candidates:
         return head
 
     def pop(self, queue: ClusterQueueState) -> Workload:
-        """Takes the next candidate of a queue, the one that `head` returned."""
+        """Takes the next candidate of a queue, as returned by `head`."""
         heads = self._heads
         head = heads[queue]
         assert head is not None
@@ -69,21 +69,21 @@ class Candidates:
         return head
 
     def may_have(self, queue: ClusterQueueState) -> bool:
-        """Returns True if a queue may have a next candidate, as far as is known."""
+        """Returns True unless a queue is known to have no further candidate."""
         return queue not in self._heads or self._heads[queue] is not None
 
     def leave(self, queue: ClusterQueueState) -> None:
-        """Notes that a queue has no more candidates."""
+        """Marks a queue as having no further candidates."""
         self._heads[queue] = None
 
 
 @final
 class FairSearch:
-    """One search: the incoming counts as admitted, and targets as gone.
+    """One search, during which the incoming counts as admitted and its targets as gone.
 
     Attributes:
         targets: the targets so far; they are out of the tree.
-        cells: the flavor-resources with which targets are out of the tree; None for all of them.
+        cells: the flavor-resources that are refunded for targets; None for all of them.
     """
 
     __slots__ = (
@@ -106,7 +106,7 @@ class FairSearch:
         self._own = incoming.queue
         self._shares = shares
         self._candidates = candidates
-        # The first workload of each queue that was refused: only that one is ever tried again.
+        # The first refused workload of each queue; no other refused workload is tried again.
         self._retry: dict[ClusterQueueState, Workload] = {}
         self._flat = len(self._own.path) == 1
         self.targets: list[Target] = []
@@ -118,28 +118,28 @@ class FairSearch:
         """Takes targets until the incoming fits; returns whether it does.
 
         Args:
-            queues: those that may have candidates.
+            queues: the queues that may have candidates.
             strategies: one or two strategies.
-            takes_back: whether to take from others without comparing shares.
+            takes_back: whether to take from other queues without comparing shares.
         """
         if self._by_first_strategy(queues, strategies[0], takes_back=takes_back):
             return True
         return len(strategies) > 1 and bool(self._retry) and self._by_second_strategy()
 
     def put_back(self) -> None:
-        """Put all targets back into the tree."""
+        """Puts all targets back into the tree."""
         for target in self.targets:
             put_back(self._tree, target.workload, self.cells)
 
     def _by_first_strategy(
         self, queues: list[ClusterQueueState], strategy: Strategy, *, takes_back: bool
     ) -> bool:
-        """Takes what the first strategy allows."""
+        """Takes the candidates that the first strategy allows; returns whether the incoming fits."""
         own, candidates = self._own, self._candidates
         if self._flat and not takes_back and candidates.head(own) is None:
             queues = self._worth_asking(queues)
         ordering = ordering_of(self._cache, self._shares, own, queues, candidates.head)
-        looked_at = -1  # how many had been taken when it was looked at last who is worth asking
+        looked_at = -1  # the number of targets at the last call of `_worth_asking`
         while (queue := ordering.next()) is not None:
             if queue is own:
                 done = self._take(candidates.pop(queue), IN_CLUSTER_QUEUE)
@@ -159,11 +159,12 @@ class FairSearch:
         return False
 
     def _worth_asking(self, queues: list[ClusterQueueState]) -> list[ClusterQueueState]:
-        """Queues that may still give up a workload by shares, once the own queue gives up no more.
+        """Returns the queues that may still give up a workload by shares, after the own queue's candidates.
 
-        Neither strategy takes from a side with a smaller share than the own side. From a side with the same
-        share, it takes only what does not change that share. The own sides keep their shares up to the first
-        cohort below which something may be taken. If some side has more, equal ones are not examined closely.
+        Neither strategy takes from a side with a smaller share than the own side. From a side with an equal
+        share, it takes only workloads that do not change that share. The own sides keep their shares up to
+        the first cohort below which a workload may be taken. If a side has a larger share, all sides with an
+        equal share are returned without a closer check.
         """
         of, holders = self._shares.of, self._cache.holders
         if self._flat:
@@ -199,7 +200,7 @@ class FairSearch:
         return []
 
     def _by_second_strategy(self) -> bool:
-        """Goes through what the first strategy refused, at most one target per queue."""
+        """Tries the workloads that the first strategy refused, at most one per queue."""
         retry, shares = self._retry, self._shares
         ordering = ordering_of(self._cache, shares, self._own, list(retry), retry.get)
         while (queue := ordering.next()) is not None:
@@ -209,21 +210,21 @@ class FairSearch:
                 if self._take(workload, IN_COHORT_FAIR_SHARING):
                     return True
             elif self._flat:
-                return False  # all others have smaller shares still
+                return False  # all other queues have even smaller shares
         return False
 
     def _next_allowed(self, queue: ClusterQueueState, strategy: Strategy) -> Workload | None:
-        """The first candidate of a queue that passes the test of shares; those before it are refused."""
+        """Returns the first candidate of a queue that passes the test of shares; refuses earlier ones."""
         mine, theirs = self._own.sides(queue)
         share, initial = self._shares.of(mine)[1], self._shares.of(theirs)[1]
-        if not strategy.allows(share, initial):  # without a workload, the side has no more than now
+        if not strategy.allows(share, initial):  # the share without a workload is not larger
             return None
         if strategy.without_target:
             return self._next_that_passes(queue, theirs, share, strategy)
         return self._candidates.pop(queue)
 
     def _leave(self, queue: ClusterQueueState) -> None:
-        """A queue gives up nothing more by the first strategy."""
+        """Removes a queue from the first strategy, and keeps its next candidate for the second one."""
         refused = self._candidates.head(queue)
         if refused is not None:
             self._retry.setdefault(queue, refused)
@@ -232,13 +233,13 @@ class FairSearch:
     def _next_that_passes(
         self, queue: ClusterQueueState, theirs: int, share: Share, strategy: Strategy
     ) -> Workload | None:
-        """The next candidate for which a strategy allows the share of a queue's side without it."""
+        """Returns the next candidate without which a strategy allows the share of the queue's side."""
         candidates = self._candidates
         head = candidates.head(queue)
         assert head is not None
         if strategy.allows(share, self._without(queue, head.usage, theirs)):
             return candidates.pop(queue)
-        # What fails with one holder fails with every other one that holds as much.
+        # If the test fails for a holder, it fails for every holder of the same amount.
         usages = self._cache.holders[queue.node].usages
         passing = {each for each in usages if strategy.allows(share, self._without(queue, each, theirs))}
         while passing and candidates.head(queue) is not None:
@@ -249,7 +250,7 @@ class FairSearch:
         return None
 
     def _without(self, queue: ClusterQueueState, usage: Amounts, theirs: int) -> Share:
-        """The share of a queue's side without one of its holders."""
+        """Returns the share of a queue's side without one of its holders."""
         if theirs == queue.node:
             return share_without(self._tree, self._shares, theirs, usage)
         self._tree.refund(queue.node, usage)
@@ -260,8 +261,8 @@ class FairSearch:
     def _take(self, workload: Workload, reason: str) -> bool:
         """Makes a candidate a target; returns whether the incoming fits now.
 
-        Amounts that the incoming does not request count only in shares, which do not matter once it fits. Of
-        many resources each is checked alone, and one target is nearly always enough.
+        Resources that the incoming does not request affect only shares, which do not matter once it fits. So
+        they are refunded only if the search goes on; one target is nearly always enough.
         """
         tree, targets, cells = self._tree, self.targets, self._incoming.cells
         remove(tree, workload, cells)

@@ -1,4 +1,4 @@
-"""Fair-sharing preemption: from the largest share first, as long as that makes shares more equal."""
+"""Fair-sharing preemption: it takes from the largest share first, as long as shares become more equal."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Outcome(NamedTuple):
     """The outcome of a search for targets.
 
     Attributes:
-        targets: the workloads to preempt; empty if that cannot help.
+        targets: the workloads to preempt; empty if preemption cannot help.
         queues: the queues that may have had candidates.
-        share: of the incoming's queue, with the incoming.
-        takes_back: whether the incoming took without comparing shares.
-        taken: the workloads that were taken in vain.
-        alone: whether the target is the only one that was taken.
+        share: the share of the incoming's queue, with the incoming.
+        takes_back: whether the search took candidates without comparing shares.
+        taken: the workloads that a failed search took.
+        alone: whether the only target is the only workload that the search ever took.
     """
 
     targets: list[Target]
@@ -47,12 +47,12 @@ class FairSharing:
         strategies: the names of one or two strategies.
         within_nominal: whether a queue that stays within its nominal quota reclaims its own quota without
             comparing shares (the gate FairSharingPreemptWithinNominal).
-        crashed: is called for workloads whose search continues after the last candidate of a queue without
-            cohort. None if the search ends there (since PR 10891).
+        crashed: the function to call for workloads whose search continues after the last candidate of a queue
+            without cohort. None if the search ends there (since PR 10891).
 
     Attributes:
-        shares, crashed: as given.
-        strategies: what these names stand for.
+        shares, crashed: the arguments.
+        strategies: the strategies with these names.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class FairSharing:
         return self.search(incoming).targets
 
     def search(self, incoming: Incoming) -> Outcome:
-        """Chooses the targets, and returns the outcome of the search. The cache is left as it was."""
+        """Chooses the targets, returns the outcome of the search, and leaves the cache as it was."""
         cache, own, workload = self._cache, incoming.queue, incoming.workload
         preemption = own.spec.preemption
         within = allowed_by(preemption.within_cluster_queue, workload)
@@ -102,9 +102,9 @@ class FairSharing:
         return Outcome(targets if done else [], queues, share, takes_back, [] if done else targets, alone)
 
     def obstacle(self, incoming: Incoming) -> Obstacle:
-        """Why there are no targets: the other workloads, and the shares that protect them."""
+        """Returns why a search finds no targets: the other workloads, and the shares that protect them."""
         return FairObstacle(self._cache, incoming, self.shares, self.strategies, self.takes_back).found()
 
     def takes_back(self, incoming: Incoming) -> bool:
-        """Returns True if the queue, with the incoming, uses no more than its own quota of what is needed."""
+        """Returns True if the queue, with the incoming, stays within its own quota of needed resources."""
         return self._within_nominal and within_nominal(self._cache.tree, incoming.queue.node, incoming.need)

@@ -1,4 +1,4 @@
-"""Kueue's feature gates in one release that change decisions, and its changes without a gate."""
+"""The feature gates of a Kueue release that change decisions, and its rules that have no gate."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from harness_plugins.kueue.rules.release_rules import ReleaseRules, rules_of
 @final
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """Kueue's feature gates in Python's spelling.
+    """Kueue's feature gates, with names in Python's spelling.
 
     Attributes:
         release: the release.
-        rules: those of its rules that have no gate.
-        always_reclaims: whether a queue that may reclaim from any workload always gets its quota back;
-            previews forbid it.
+        rules: the rules of the release that have no gate.
+        always_reclaims: whether a queue that may reclaim from any workload always gets its quota back. This
+            is False with previews.
     """
 
     release: Release
@@ -63,22 +63,20 @@ class Gates:
 def gates_from(
     settings: Mapping[str, bool], release: Release = NEWEST, others: Mapping[str, bool] | None = None
 ) -> Gates:
-    """All gates of a release: those that are set, by Kueue's names, and the defaults of the others.
+    """Returns all gates of a release: the set gates, by Kueue's names, and the defaults of all others.
 
     Args:
         settings: the gates that are set.
         release: the release.
-        others: gates that are set and have no effect; they are refused for the same reasons.
+        others: gates that are set without an effect; they are refused for the same reasons.
 
     Raises:
-        OptionError: a gate that is not modelled, or with which that release of Kueue does not start.
+        OptionError: a gate is not modelled, or that release of Kueue does not start with it.
     """
     check_names(settings)
     refused = why_refused({**settings, **(others or {})}, release)
     if refused:
-        raise OptionError(
-            refused, hint="take it out, or name the release that runs: --set kueueVersion=v0.17"
-        )
+        raise OptionError(refused, hint="remove it, or name the release that runs: --set kueueVersion=v0.17")
     on = {name: is_on(name, release) for name in GATES} | dict(settings)
     return Gates(release, rules_of(release), **{_in_python(name): value for name, value in on.items()})
 
@@ -87,11 +85,11 @@ def check_names(settings: Mapping[str, bool]) -> None:
     """Checks that gates are modelled, for some release.
 
     Raises:
-        OptionError: one is not, or no release of Kueue has it.
+        OptionError: a gate is not modelled, or no release of Kueue has it.
     """
     for name in settings:
         if name not in GATES:
-            what = "is not modelled" if name in GATES_BY_RELEASE else "is none of Kueue's"
+            what = "is not modelled" if name in GATES_BY_RELEASE else "is not a gate of Kueue"
             raise OptionError(f"feature gate {name!r} {what}", hint=did_you_mean(name, GATES))
 
 

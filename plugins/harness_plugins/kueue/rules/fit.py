@@ -1,4 +1,4 @@
-"""Says whether quota admits a workload at present: by a flavor assignment without preemption."""
+"""Checks whether quota admits a workload now, by a flavor assignment without preemption."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from harness_plugins.kueue.state.workload import Workload
 
 @final
 class Fit:
-    """Looks for quota without preemption; the room in topologies does not count.
+    """Looks for quota without preemption, and ignores the capacity of topologies.
 
     Args:
         cache: the holders of quota.
-        offers: what queues can offer.
+        offers: returns the offers of queues.
         gates: the feature gates.
         fair: whether fair sharing is on.
-        assemble: makes an assignment of what was chosen.
+        assemble: makes an assignment from choices.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Fit:
         self._assigner = Assigner(cache, fair=fair, gates=gates, assemble=assemble)
 
     def fits(self, workload: Workload) -> bool:
-        """Returns True if there is quota for a workload now, or, with partial admission, for fewer pods."""
+        """Returns True if a workload has quota now; with partial admission, quota for fewer pods suffices."""
         queue = workload.cluster_queue
         if not queue.usable or workload.place.namespace_mismatch or not workload.asks.valid:
             return False
@@ -60,7 +60,7 @@ class Fit:
     def _lacks(
         self, queue: ClusterQueueState, offers: tuple[PodSetOffer, ...], counts: tuple[int, ...]
     ) -> bool:
-        """Whether some pod set alone lacks quota in every flavor of a group, so that no scan is needed."""
+        """Returns True if a pod set alone lacks quota in every flavor of a group; then no scan is needed."""
         return any(
             not any(self._has(queue, cells, group.amounts, count) for cells in group.cells)
             for offer, count in zip(offers, counts, strict=True)
@@ -70,7 +70,7 @@ class Fit:
     def _has(
         self, queue: ClusterQueueState, cells: tuple[int, ...] | None, amounts: tuple[int, ...], count: int
     ) -> bool:
-        """Whether a flavor suits, and a queue could use these amounts of it for so many pods."""
+        """Returns True if a flavor suits, and a queue could use these amounts of it for `count` pods."""
         if cells is None:
             return False
         each = zip(cells, amounts, strict=True)

@@ -1,4 +1,4 @@
-"""Flavor assignment: for each pod set and resource group the first flavor that is good enough, else the best.
+"""Flavor assignment: each pod set gets the first good enough flavor of each resource group, else the best.
 
 The quality of a flavor depends on the available quota, on possible borrowing, and on a trial search for
 workloads to preempt.
@@ -43,14 +43,14 @@ from harness_plugins.kueue.state.last_assignment import START_OVER, Chosen, Trie
 
 @final
 class Assigner:
-    """Assigns flavors in the present state of the cache.
+    """Assigns flavors in the current state of the cache.
 
     Args:
         cache: the holders of quota.
         fair: whether fair sharing is on.
         gates: the feature gates.
         topologies: finds workloads' topology requests; None if no flavor has a topology.
-        assemble: makes assignments of the chosen flavors.
+        assemble: makes assignments from the chosen flavors.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Assigner:
 
         Args:
             oracle: answers questions about the state for the workload.
-            offers: what its queue offers to each pod set.
+            offers: the offers of its queue to each pod set.
             counts: the pods of each pod set.
             tried: the flavors after which scans begin.
             allowed: the only flavors that may be taken, group by group.
@@ -110,7 +110,7 @@ class Assigner:
                         oracle,
                     )
                 if found is not None and number < last:
-                    # What mates take counts from their first one on, whoever stands between them.
+                    # The usage of all mates counts from the first mate on, also for pod sets between them.
                     for mate in pod_set.mates or (number,):
                         take(offers[mate], joined.get(mate, found), counts[mate], assumed)
             if found is None:
@@ -133,9 +133,9 @@ class Assigner:
         return not count and self._zero_needs_no_quota
 
     def _searched(self, usage: Amounts) -> Amounts:
-        """The amounts for the search of targets: Kueue leaves out the number of pods, if quotas count pods.
+        """Returns the amounts for the search of targets: Kueue leaves out the number of pods.
 
-        A search ends as soon as everything else fits, so its targets may still free too few pods.
+        A search ends as soon as all other resources fit, so its targets may free too little quota for pods.
         """
         if not self._pods:
             return usage
@@ -148,9 +148,10 @@ class Assigner:
         assignment: Assignment,
         offers: tuple[PodSetOffer, ...],
     ) -> tuple[Assignment, WorkloadTopology | None]:
-        """Places the pods besides the present ones, else as if there were none: then others must leave.
+        """Places the pods beside the present pods, or else in empty topologies, so that others must leave.
 
-        All amounts of the placed pod sets count as amounts that only preemption can give, even free quota.
+        In the second case, all resources of the placed pod sets count as needing preemption, even with free
+        quota.
         """
         if assignment.mode == NO_FIT:
             return assignment, None
@@ -178,7 +179,7 @@ class Assigner:
         allowed: Chosen | None,
         oracle: Oracle,
     ) -> dict[int, tuple[Choice, ...]]:
-        """Flavors for the pod sets of one group, by number; empty when some resource group has none."""
+        """Returns flavors for pod sets that are mates, by number; empty if a resource group has none."""
         mates = offers[first].mates
         if not all(offers[number].covered or self._is_free(counts[number]) for number in mates):
             return {}
@@ -207,7 +208,7 @@ class Assigner:
         allowed: tuple[int, ...] | None,
         oracle: Oracle,
     ) -> tuple[Choice, ...] | None:
-        """A flavor for each of a pod set's groups; None when some group has none."""
+        """Returns a flavor for each resource group of a pod set; None if a group has none."""
         choices: tuple[Choice, ...] = ()
         for number, group in enumerate(pod_set.groups):
             start = tried[number] + 1 if number < len(tried) else 0
@@ -229,8 +230,9 @@ class Assigner:
     ) -> Choice | None:
         """Goes through a group's flavors until one is good enough; returns the best one.
 
-        If the next scan does not continue after it, the first flavor counts as the last one considered. Then
-        there always seems to be another one, and a workload that gets any flavor never becomes inadmissible.
+        If the next scan does not continue after the considered flavors, the first flavor counts as the last
+        one considered. Then an untried flavor always seems to be left, so a workload that gets any flavor
+        never becomes inadmissible.
         """
         is_preferred, is_better, is_enough, goes_on = self._scans[oracle.workload.cluster_queue]
         seen_all = START_OVER if goes_on else 0
@@ -257,7 +259,7 @@ class Assigner:
         return None if best is None else Choice(best[0], seen_all, best[1], best[2])
 
     def _quality(self, cell: int, amount: int, oracle: Oracle) -> Quality:
-        """The quality of one flavor-resource when the workload takes `amount` of it."""
+        """Returns the quality of one flavor-resource if the workload takes `amount` of it."""
         tree, queue = self._tree, oracle.workload.cluster_queue
         at = queue.node * tree.width + cell
         if amount > tree.potential_available[at]:

@@ -1,7 +1,7 @@
 """The flavors of a queue that a job could use.
 
 Taints, node selectors, required node affinity and topologies decide whether a flavor suits a pod set at all.
-Quota does not count here, nor does the room in a topology.
+Quota and the free capacity of a topology have no effect here.
 
 Upstream: `checkFlavorForPodSets` in pkg/scheduler/flavorassigner.
 """
@@ -31,9 +31,9 @@ class GroupOffer:
 
     Attributes:
         resources: the resources that the pod set takes from this group.
-        amounts: how much one pod takes of each.
+        amounts: how much one pod takes of each resource.
         flavors: the names of the group's flavors, in order.
-        cells: per flavor the flavor-resource of each resource; None for a flavor that does not suit.
+        cells: for each flavor, the flavor-resource of each resource; None for a flavor that does not suit.
     """
 
     resources: tuple[str, ...]
@@ -48,10 +48,10 @@ class PodSetOffer:
     """The offer of a queue to a pod set.
 
     Attributes:
-        covered: False when no group has a resource that it needs.
-        placed: whether its pods are placed in the topology of a flavor.
-        mates: the numbers of the pod sets that get their flavors together with it, itself included; () if it
-            gets its own.
+        covered: False if no group has a resource that the pod set needs.
+        placed: whether the pods are placed in the topology of a flavor.
+        mates: the numbers of the pod sets that get the same flavors, including this one; () if this pod set
+            gets flavors of its own.
     """
 
     pod_set: PodSet
@@ -83,7 +83,7 @@ class FlavorOffers:
         self._uncovered = any if gates.rules.zero_needs_no_quota else _is_left
 
     def __call__(self, asks: Asks, queue: ClusterQueueState) -> tuple[PodSetOffer, ...]:
-        """The offers of a queue to a job, pod set by pod set."""
+        """Returns the offers of a queue to a job, pod set by pod set."""
         suits = Suiting(queue.spec, self._cluster, self._gates)
         mates = mates_of(asks.pod_sets)
         requests = requests_of(asks, queue.spec, self._counted)
@@ -103,7 +103,7 @@ class FlavorOffers:
         queue: ClusterQueue,
         suits: Suiting,
     ) -> PodSetOffer:
-        if not requests:  # it is placed where its mates are
+        if not requests:  # its mates decide its flavor
             requests = {resource: 0 for group in suits.of_topologies for resource in group.covered_resources}
             requests = {each: 0 for member in members for each in member.requests if each in requests}
         groups = []
@@ -125,7 +125,7 @@ Counted: TypeAlias = Callable[[Mapping[str, int]], Mapping[str, int]]
 
 
 def counting_of(cluster: Cluster, gates: Gates) -> Counted:
-    """The counting of requests by Kueue's Configuration in a release."""
+    """Returns how Kueue's Configuration counts requests in a release."""
     counting = Counting() if cluster.kueue is None else cluster.kueue.counting
     rules = gates.rules
     return partial(
@@ -134,7 +134,7 @@ def counting_of(cluster: Cluster, gates: Gates) -> Counted:
 
 
 def requests_of(asks: Asks, queue: ClusterQueue, counted: Counted) -> list[Mapping[str, int]]:
-    """The amounts that a pod of each pod set takes of a queue's quotas, with those of pods and devices."""
+    """Returns the quota that a pod of each pod set takes from a queue, including pods and devices."""
     found = [counted(pod_set.requests) for pod_set in asks.pod_sets]
     if asks.claimed is not None:
         devices = asks.claimed.amounts
@@ -154,14 +154,14 @@ def _group_offer(
     suits: Suiting,
     tree: QuotaTree,
 ) -> GroupOffer:
-    """The offer of a group to a pod set.
+    """Returns the offer of a group to a pod set.
 
     Args:
         resources: the resources that the pod set takes from the group.
         requests: the requests of a pod.
         group: the resource group.
         members: the pod sets that the flavor must suit.
-        suits: says whether a flavor suits a pod set.
+        suits: checks whether a flavor suits a pod set.
         tree: the numbers of flavor-resources.
     """
     cells: list[tuple[int, ...] | None] = []
@@ -181,5 +181,5 @@ def _group_offer(
 
 
 def _is_left(amounts: Collection[int]) -> bool:
-    """Returns True if anything is left, even an amount of 0 (before PR 8241)."""
+    """Returns True if any amount is given, even 0 (before PR 8241)."""
     return bool(amounts)

@@ -1,4 +1,4 @@
-"""Flavor fungibility: the preference between flavors, and the end of a scan.
+"""Flavor fungibility: which flavor is preferred, and where a scan ends.
 
 Upstream: `isPreferred` and `shouldTryNextFlavor` in pkg/scheduler/flavorassigner/flavorassigner.go (KEP 582).
 """
@@ -16,20 +16,20 @@ NOTHING_FITS, NO_CANDIDATES, PREEMPTS, RECLAIMS, FITS = range(5)
 """The modes of one flavor-resource, from worst to best (upstream's granular modes)."""
 
 Quality = tuple[int, int]
-"""The mode of a flavor-resource or a flavor, and how high up the cohorts the quota comes from."""
+"""The mode of a flavor-resource or a flavor, and how many levels up the cohorts the quota comes from."""
 
 
 Preferred: TypeAlias = Callable[[Quality, Quality], bool]
-"""Says whether a flavor is strictly preferred to another."""
+"""Returns whether the first flavor is strictly preferred to the second."""
 
 
 class Scan(NamedTuple):
     """The way in which a ClusterQueue scans the flavors of a resource group.
 
     Attributes:
-        is_preferred: finds the mode of the worst of a flavor's resources.
-        is_better: finds the best flavor.
-        is_enough: says whether the scan stops at a flavor.
+        is_preferred: the preference that finds the worst of a flavor's resources.
+        is_better: the preference that finds the best flavor.
+        is_enough: returns whether the scan stops at a flavor.
         goes_on: whether the next scan begins after the flavors that were considered.
     """
 
@@ -40,9 +40,10 @@ class Scan(NamedTuple):
 
 
 def scan_of(fungibility: FlavorFungibility, gates: Gates) -> Scan:
-    """The scan of a ClusterQueue.
+    """Returns the scan of a ClusterQueue.
 
-    Without the gate FlavorFungibility the first flavor that fits is taken, else the first of the best mode.
+    Without the gate FlavorFungibility the scan takes the first flavor that fits, else the first with the best
+    mode.
 
     Args:
         fungibility: the queue's setting.
@@ -55,11 +56,11 @@ def scan_of(fungibility: FlavorFungibility, gates: Gates) -> Scan:
 
 
 def preference_of(fungibility: FlavorFungibility, gates: Gates) -> Preferred:
-    """The preference of a ClusterQueue between several flavors.
+    """Returns the preference of a ClusterQueue between several flavors.
 
-    Depending on the release, a value of `preference` has its own meaning, that of the other value, or none.
-    If it has none or is absent, the gate FlavorFungibilityImplicitPreferenceDefault derives it from
-    `whenCanBorrow`.
+    Depending on the release, a value of `preference` has its own meaning, the meaning of the other value, or
+    no meaning. If it has no meaning or is absent, the gate FlavorFungibilityImplicitPreferenceDefault derives
+    the preference from `whenCanBorrow`.
     """
     rules = gates.rules
     preference = fungibility.preference if rules.preference_is_read else ""
@@ -74,13 +75,13 @@ def preference_of(fungibility: FlavorFungibility, gates: Gates) -> Preferred:
 
 
 def mode_first(left: Quality, right: Quality) -> bool:
-    """BorrowingOverPreemption: rather fit than preempt, then borrow from nearer by."""
+    """BorrowingOverPreemption: prefers to fit rather than preempt, then to borrow from fewer levels up."""
     (mode, borrowing), (other_mode, other_borrowing) = left, right
     return mode > other_mode if mode != other_mode else borrowing < other_borrowing
 
 
 def borrowing_first(left: Quality, right: Quality) -> bool:
-    """PreemptionOverBorrowing: prefers to borrow from nearer by, among flavors that could ever serve."""
+    """PreemptionOverBorrowing: prefers to borrow from fewer levels up, among flavors that may serve."""
     (mode, borrowing), (other_mode, other_borrowing) = left, right
     if mode != other_mode and min(mode, other_mode) <= NO_CANDIDATES:
         return mode > other_mode
@@ -88,7 +89,7 @@ def borrowing_first(left: Quality, right: Quality) -> bool:
 
 
 def borrowing_first_of_all(left: Quality, right: Quality) -> bool:
-    """PreemptionOverBorrowing before PR 13616: also among flavors for which no workload can be preempted."""
+    """PreemptionOverBorrowing before PR 13616: the same, also among flavors without preemption candidates."""
     (mode, borrowing), (other_mode, other_borrowing) = left, right
     if mode != other_mode and min(mode, other_mode) == NOTHING_FITS:
         return mode > other_mode
@@ -96,7 +97,7 @@ def borrowing_first_of_all(left: Quality, right: Quality) -> bool:
 
 
 def stands_better(left: Quality, right: Quality) -> bool:
-    """Rather fit than preempt, however far up the quota comes from."""
+    """Prefers to fit rather than preempt, from whatever level the quota comes."""
     return left[0] > right[0]
 
 

@@ -14,13 +14,13 @@ from harness_plugins.kueue.state.workload import Workload
 
 
 class CycleHeads(NamedTuple):
-    """The heads of the next cycle that must consider one, and of the cycles before it.
+    """The heads of the next cycle that must consider a head, and of the skipped cycles before it.
 
     Attributes:
-        workloads: those to consider; empty if there is none in any cycle.
-        inadmissible: whether others became inadmissible in the last of the skipped cycles.
-        cycles: how many cycles there are; in all but the last one heads only became inadmissible.
-        number: how many heads there are in them, except resting ones.
+        workloads: the heads to consider; empty if no cycle has any.
+        inadmissible: whether other heads became inadmissible in the last skipped cycle.
+        cycles: the number of cycles; in all but the last, heads only became inadmissible.
+        number: the number of heads in these cycles, without resting heads.
     """
 
     workloads: list[Workload]
@@ -34,32 +34,32 @@ class Heads(Protocol):
 
     @property
     def resting(self) -> int:
-        """The number of heads that would again do nothing. They count as tried in every cycle."""
+        """The number of heads that would again change nothing. They count as tried in every cycle."""
 
     @property
     def stirs(self) -> bool:
         """Returns True if the next cycle may have a head to consider."""
 
     def add(self, pending: PendingQueue) -> None:
-        """A queue has something to try."""
+        """Activates a queue with a head to try."""
 
     def join(self, pending: PendingQueue) -> None:
-        """Takes over a queue whose heads, and inadmissible workloads, were found in another way until now."""
+        """Takes over a queue, with its head and its inadmissible workloads, from another finder of heads."""
 
     def leave(self) -> None:
-        """Heads are found in another way from now on: requeues what was to be tried again."""
+        """Requeues the workloads that are to be tried again, before another finder of heads takes over."""
 
     def reactivate(self, root: int) -> None:
-        """Something happened in a tree: its heads may act differently now."""
+        """Reactivates the heads of a changed tree, which may act differently now."""
 
     def requeue_inadmissible(self, root: int) -> None:
-        """Quota became free in a tree: its inadmissible workloads are tried again."""
+        """Lets the next cycle requeue the inadmissible workloads of a tree in which quota became free."""
 
     def waits(self, root: int) -> bool:
         """Returns True if a tree has heads to try."""
 
     def take(self) -> CycleHeads:
-        """Finds the first workload of every queue that has any; they stay in their queues."""
+        """Finds the first workload of every queue that is not empty; the workloads stay in their queues."""
 
     def take_all(self) -> list[Workload]:
         """Finds the first workload of every queue for a cycle with second passes, in which no head rests."""
@@ -69,7 +69,7 @@ class Heads(Protocol):
 
         Args:
             entries: its heads with their outcomes.
-            left_out: heads that were put aside without an entry.
+            left_out: heads that became inadmissible without an entry.
         """
 
 
@@ -82,7 +82,7 @@ class AllHeads:
 
     Attributes:
         resting: 0.
-        stirs: True, since all queues are considered.
+        stirs: True, because all queues are considered.
     """
 
     def __init__(self, pending: Sequence[PendingQueue]) -> None:
@@ -98,7 +98,7 @@ class AllHeads:
         """Nothing to note."""
 
     def leave(self) -> None:
-        """Heads are found in another way from now on: requeues what was to be tried again."""
+        """Requeues the workloads that are to be tried again, before another finder of heads takes over."""
         for pending in self._pending:
             if pending.queue.root in self._requeue:
                 pending.requeue_inadmissible()
@@ -108,7 +108,7 @@ class AllHeads:
         """Nothing to note."""
 
     def requeue_inadmissible(self, root: int) -> None:
-        """Quota became free in a tree: its inadmissible workloads are tried again."""
+        """Lets the next cycle requeue the inadmissible workloads of a tree in which quota became free."""
         self._requeue.add(root)
 
     def waits(self, root: int) -> bool:
@@ -116,12 +116,12 @@ class AllHeads:
         return any(each.queue.root == root and each.first() is not None for each in self._pending)
 
     def take(self) -> CycleHeads:
-        """Finds the first workload of every queue that has any."""
+        """Finds the first workload of every queue that is not empty."""
         heads = self.take_all()
         return CycleHeads(heads, inadmissible=False, cycles=1 if heads else 0, number=len(heads))
 
     def take_all(self) -> list[Workload]:
-        """The first workload of every queue that has any."""
+        """Returns the first workload of every queue that is not empty."""
         self.leave()
         return [head for pending in self._pending if (head := pending.first()) is not None]
 

@@ -1,4 +1,4 @@
-"""Finds the jobs that Kueue can never start: because of their queue, quota and flavors, or nodes."""
+"""Finds the jobs that Kueue can never start, because of their queue, of quota and flavors, or of nodes."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from harness_plugins.kueue.state.cache import Cache
 if TYPE_CHECKING:
     from harness_plugins.kueue.binding import Binder
 
-_SHAPES = 1 << 16  # of jobs that are kept
+_SHAPES = 1 << 16  # the number of shapes of jobs that are kept
 _MOST_CHOICES = 1000
-"""The most choices of flavors for which nodes are checked; of more, some may well fit."""
+"""The most choices of flavors for which nodes are checked; among more choices, one probably fits."""
 
 
 class Verdict(NamedTuple):
     """Why a job can never start, and whether it still takes its place in the queue.
 
-    It does if quota never admits it, as in reality: in a queue with StrictFIFO it holds back all others. If
-    quota would admit it but no node can run it, it does not, because it would hold that quota for ever.
+    A job that quota never admits takes its place, as in reality: in a queue with StrictFIFO it holds back all
+    others. A job that quota would admit but no node can run does not, because it would never free the quota.
     """
 
     never: Never
@@ -40,13 +40,13 @@ class Verdict(NamedTuple):
 
 @final
 class Impossible:
-    """Tells jobs that can never start from others.
+    """Finds the jobs that can never start.
 
     Args:
         cluster: queues and flavors.
         cache: the quotas.
-        gates: whether fewer pods may be admitted.
-        binder: knows the nodes; None if jobs start as a whole.
+        gates: the feature gates; they say whether fewer pods may be admitted.
+        binder: checks the nodes; None if jobs start as a whole.
     """
 
     def __init__(self, cluster: Cluster, cache: Cache, gates: Gates, binder: Binder | None) -> None:
@@ -59,7 +59,7 @@ class Impossible:
         self._known: Memo[tuple[tuple[PodSet, ...], str, str], tuple[Verdict | None]] = Memo(_SHAPES)
 
     def judge(self, job: Job) -> Verdict | None:
-        """Why a job can never start, and whether it queues; None if it may start."""
+        """Returns why a job can never start, and whether it queues; None if it may start."""
         key = (job.pod_sets, job.namespace, job.queue)
         known = self._known.get(key)
         if known is None:
@@ -100,7 +100,7 @@ class Impossible:
         return Verdict(Never("nodes", why), waits=False) if why else None
 
     def _closed(self, queue: ClusterQueue, job: Job, asks: Asks) -> str:
-        """Why a queue admits no job at all, or not this one; "" if it admits it."""
+        """Returns why a queue does not admit this job, or any job; "" if it may admit the job."""
         local = self._cluster.local_queues.get((job.namespace, job.queue))
         if local is not None and local.stop_policy != "None":
             name = f"LocalQueue {job.namespace}/{job.queue}"
@@ -118,12 +118,12 @@ class Impossible:
         return ""
 
     def _least(self, pod_set: PodSet, requests: Mapping[str, int]) -> dict[str, int]:
-        """The least requests of a pod set: of all of its pods, or of as few as may be admitted."""
+        """Returns the least requests of a pod set: of all pods, or of the fewest that may be admitted."""
         count = pod_set.min_count if self._partial else pod_set.count
         return {resource: amount * count for resource, amount in requests.items()}
 
     def _too_much(self, queue: ClusterQueue, parts: list[list[Part]]) -> str:
-        """Why pod sets whose only possible flavor is the same request too much of it together."""
+        """Returns why pod sets with the same only possible flavor together request too much of it."""
         most = partial(self._cache.tree.most, self._cache.queues[queue.name].node)
         sums: dict[tuple[str, str], int] = {}
         for part in (each for of_pod_set in parts for each in of_pod_set):
@@ -140,7 +140,7 @@ class Impossible:
         return ""
 
     def _fits_no_node(self, job: Job, parts: list[list[Part]]) -> str:
-        """Why some pod set fits no empty node in any of its flavors; "" if each fits one."""
+        """Returns why some pod set fits no empty node in any of its flavors; "" if each fits a node."""
         if self._binder is None:
             return ""
         for pod_set, of_pod_set in zip(job.pod_sets, parts, strict=True):
@@ -151,7 +151,7 @@ class Impossible:
         return ""
 
     def _reasons(self, job: Job, pod_set: PodSet, parts: list[Part], binder: Binder) -> Iterator[str]:
-        """For each choice of flavors why no node can serve; "" if one can, or for too many choices."""
+        """Yields why no node fits, for each choice of flavors; "" if a node fits, or for too many choices."""
         offers: list[list[str]] = [
             [flavor for flavor, misfit in part.misfits.items() if not misfit] for part in parts
         ]

@@ -1,7 +1,7 @@
-"""Kueue's `maximumExecutionTimeSeconds`: deactivates workloads that have been admitted for long enough.
+"""Kueue's `maximumExecutionTimeSeconds`: the time for which a workload may be admitted in total.
 
-A workload is admitted until its quota is free, so the time while its pods end after an eviction counts.
-Earlier admissions count too. This module keeps time for the policy, which evicts.
+A workload is admitted until its quota is free, so the time while its pods terminate after an eviction counts.
+Earlier admissions count too. This module measures the time; the policy evicts and deactivates.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ EXCEEDED = "DeactivatedDueToMaximumExecutionTimeExceeded"
 
 @final
 class ExecutionTimes:
-    """The workloads with limited time: the time left, and the start of their admission.
+    """The workloads with limited time: the remaining time, and the start of the admission.
 
     Attributes:
-        first: no workload's time is over before this.
+        first: the earliest instant at which a workload's time may be over.
         woken: the last requested instant.
     """
 
@@ -37,11 +37,11 @@ class ExecutionTimes:
         self.woken = -1
 
     def limit(self, workload: Workload, left: int) -> None:
-        """Limits a workload's time of admission, in microseconds."""
+        """Limits how long a workload may be admitted, in microseconds."""
         self._left[workload] = left
 
     def admitted(self, workload: Workload, at: int) -> None:
-        """A workload is admitted since a time, or will be then, when its admission checks are ready."""
+        """Notes that a workload is, or will be, admitted at `at`, when its admission checks are ready."""
         if workload in self._left:
             self._since[workload] = at
             self._over.discard(workload)
@@ -50,7 +50,7 @@ class ExecutionTimes:
             self.first = self._due[0][0]
 
     def told_to_go(self, workload: Workload, now: int) -> None:
-        """A workload was evicted: one that only waited for its checks is never admitted, others still are."""
+        """Notes an eviction; the workload stays admitted, unless it still waited for admission checks."""
         since = self._since.get(workload)
         if since is None:
             return
@@ -60,9 +60,9 @@ class ExecutionTimes:
             self._going.add(workload)
 
     def gone(self, workload: Workload, now: int) -> None:
-        """An evicted workload's quota is free: its time of admission has passed, in whole seconds.
+        """Ends an admission when the quota is free; the admitted time counts in whole seconds.
 
-        If nothing is left, it was deactivated meanwhile (upstream's SyncAdmittedCondition).
+        If no time remains, the workload was deactivated meanwhile (upstream's SyncAdmittedCondition).
         """
         self._going.discard(workload)
         since = self._since.pop(workload, None)
@@ -73,7 +73,7 @@ class ExecutionTimes:
                 self._over.add(workload)
 
     def due(self, now: int) -> Iterator[Workload]:
-        """Workloads whose time is over now, with nothing left of it; each is given only once."""
+        """Yields the workloads whose time is over now, each only once."""
         while self._due and self._due[0][0] <= now:
             workload = heappop(self._due)[3]
             if workload in self._since and workload not in self._going and self._end(workload) <= now:
@@ -88,14 +88,14 @@ class ExecutionTimes:
         return workload in self._over
 
     def forget(self, workload: Workload) -> None:
-        """A workload is over."""
+        """Forgets a workload that is over."""
         self._left.pop(workload, None)
         self._since.pop(workload, None)
         self._going.discard(workload)
         self._over.discard(workload)
 
     def next_wake(self, now: int) -> int | None:
-        """The instant to request now so that no end is missed; None if one was requested."""
+        """Returns the next instant to request; None if it is already requested or no time is limited."""
         term = self._due[0][0] if self._due else None
         if term is None or now < self.woken <= term:
             return None
@@ -103,6 +103,6 @@ class ExecutionTimes:
         return self.woken
 
     def _end(self, workload: Workload) -> int:
-        """The end of an admitted workload's time; conditions have the admission in whole seconds."""
+        """Returns the end of an admitted workload's time; its admission counts in whole seconds."""
         since = self._since[workload]
         return max(since, since // SECOND * SECOND + self._left[workload])
