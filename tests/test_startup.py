@@ -115,7 +115,7 @@ def test_time_outs_are_no_preemptions_and_who_has_too_many_is_rejected(
     ) in told
     assert (
         "evicted (PodsReadyTimeout): 1 pod; time-out 1: not all pods were ready 1m00s after the admission; "
-        "it stays away from its queue for 40s; it had not run yet, so no work was lost"
+        "it stays out of its queue for 40s; it had not run yet, so no work was lost"
     ) in told
     assert (
         "rejected for good: DeactivatedDueToRequeuingLimitExceeded: its pods were not ready in time" in told

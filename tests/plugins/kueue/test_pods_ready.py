@@ -57,7 +57,7 @@ def test_a_workload_is_evicted_when_it_is_not_ready_in_time(plugin: str) -> None
         "count": 1,
         "requeueAt": 30,
         "message": "time-out 1: not all pods were ready 10s after the admission; "
-        "it stays away from its queue for 20s",
+        "it stays out of its queue for 20s",
     }
 
 

@@ -1,4 +1,4 @@
-"""Kueue's node controller: the workloads that lost pods by a failed node, and the times of its checks.
+"""Kueue's node controller: it finds the workloads that lost pods with a failed node, and when to check.
 
 Upstream: pkg/controller/tas/node_controller.go.
 """
@@ -17,23 +17,23 @@ from harness_plugins.kueue.state.topology.flavors import Placed
 from harness_plugins.kueue.state.workload import Workload
 
 _BATCH = SECOND // 10
-"""How long it waits for more pods that leave a node."""
+"""How long the controller waits for more pods to leave a node."""
 
 _DELAY = 30 * SECOND
-"""How long a node must be not ready before that counts by itself."""
+"""How long a node must be not ready before its pods count as lost for that reason alone."""
 
 
 class Pods(Protocol):
-    """The pods of workloads that are placed by topologies."""
+    """The pods of workloads with places in topologies."""
 
     def on(self, node: str, namespace: str) -> bool:
-        """Returns True if pods of a namespace are on a node and not leaving."""
+        """Returns True if pods of a namespace are on a node and not terminating."""
 
     def leave(self, workload: Workload, pods: range) -> Iterable[str]:
-        """These pods of a workload are gone; returns the nodes they were on."""
+        """Returns the nodes that pods of a workload have left."""
 
     def move(self, workload: Workload, placed: Sequence[Placed], node: str) -> Iterator[Decision]:
-        """A workload gets other places for its pods on a node."""
+        """Moves the pods of a workload on a node to other places."""
 
 
 @final
@@ -42,7 +42,7 @@ class NodeController:
 
     Args:
         gates: the feature gates.
-        nodes: the nodes at first; those that are not ready then have long been so.
+        nodes: the nodes at the beginning; nodes that are not ready then count as not ready for long.
         pods: the pods.
         flavors: finds the flavors of a workload's pod set, by its name.
 
@@ -66,9 +66,9 @@ class NodeController:
         self._constraints: dict[PodSet, Constraints] = {}
 
     def change(self, edit: Edit, now: int) -> bool:
-        """A node is added, removed or changed; returns whether the controller checks it now.
+        """Adds, removes or changes a node; returns whether the controller checks it now.
 
-        Conditions have whole seconds.
+        The times of conditions are whole seconds.
         """
         before, after = self.nodes.pop(edit.name, None), edit.after
         if after is not None:
@@ -85,31 +85,31 @@ class NodeController:
         return gates.tas_replace_node_on_node_taints and before.taints != after.taints
 
     def pods_left(self, node: str, now: int) -> None:
-        """Pods left a node; if it is unhealthy the controller checks it soon."""
+        """Schedules a check of a node that pods have left, if it is unhealthy."""
         there = self.nodes.get(node)
         if there is not None and (not there.ready or _repels(there)):
             self._look(node, now + _BATCH)
 
     @property
     def due(self) -> int | None:
-        """The time of the next check of some node."""
+        """The time of the next check of any node, or None."""
         return min(self._runs.values(), default=None)
 
     def take(self, now: int) -> list[str]:
-        """The nodes to look at now, by name."""
+        """Takes and returns the nodes to check now, by name."""
         found = sorted(node for node, due in self._runs.items() if due <= now)
         for node in found:
             del self._runs[node]
         return found
 
     def look(self, name: str, assigned: Iterable[Workload], now: int) -> Iterator[tuple[Workload, bool]]:
-        """Yields workloads with pods on a node: True if these are lost, False if the node is fine for them.
+        """Yields workloads with places on a node, with True if these places are lost, else False.
 
-        If the node has not been ready for too long, all lost them in any case.
+        If the node is gone, or not ready for too long, all workloads lost their places.
 
         Args:
             name: the node.
-            assigned: those workloads.
+            assigned: the workloads with places on the node.
             now: the time.
         """
         gates, node = self._gates, self.nodes.get(name)
@@ -129,7 +129,7 @@ class NodeController:
                 yield workload, self._is_lost(workload, node)
 
     def _is_lost(self, workload: Workload, node: Node) -> bool:
-        """Returns True if a workload lost its place on a node: as a rule, when no pod is left there.
+        """Returns True if a workload lost its place on a node, usually when no pod is left there.
 
         Pods of the whole namespace count, including those of other workloads, as in Kueue.
         """
@@ -144,7 +144,7 @@ class NodeController:
         return at_once or not self._pods.on(node.name, workload.job.namespace)
 
     def _tolerated(self, workload: Workload, node: Node) -> int:
-        """The degree to which pods on a node tolerate its repelling taints; the least tolerant decides."""
+        """Returns how far pods on a node tolerate its repelling taints; the least tolerant pod decides."""
         found = PERMANENT
         for placed in workload.placed:
             if placed.on(node.name):
@@ -152,7 +152,7 @@ class NodeController:
         return found
 
     def tolerance(self, workload: Workload, pod_set: PodSet, taints: Iterable[Taint]) -> int:
-        """The degree to which pods of a workload tolerate taints, see `Constraints.tolerance`."""
+        """Returns how far pods of a workload tolerate taints, see `Constraints.tolerance`."""
         known = self._constraints.get(pod_set)
         if known is None:
             known = self._constraints[pod_set] = Constraints(pod_set)

@@ -1,4 +1,4 @@
-"""Retries of waiting workloads because of a node: a second after it changed.
+"""Retries of waiting workloads, a second after a node changed.
 
 Upstream: `nodeHandler` in pkg/controller/tas/resource_flavor.go.
 """
@@ -17,20 +17,20 @@ _BATCH = SECOND
 
 @final
 class NodeWakes:
-    """The flavors for which some node changed, with the time at which all queues hear of it."""
+    """The flavors with a changed node, and the time at which all queues are tried again."""
 
     def __init__(self) -> None:
         self._due: dict[str, int] = {}
 
     def change(self, edit: Edit, flavors: TopologyFlavors, now: int) -> None:
-        """A node is added, removed or changed: each of its old and new flavors gets one wake at a time."""
+        """Schedules a wake for each old and new flavor of a changed node, unless one is scheduled."""
         for name, flavor in flavors.by_name.items():
             if any(flavor.tree.is_of(node) for node in (edit.before, edit.after) if isinstance(node, Node)):
                 self._due.setdefault(name, now + _BATCH)
 
     @property
     def due(self) -> int | None:
-        """When the next wake is."""
+        """The time of the next wake, or None."""
         return min(self._due.values(), default=None)
 
     def take(self, now: int) -> bool:

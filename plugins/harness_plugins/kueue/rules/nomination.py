@@ -1,4 +1,4 @@
-"""Nomination: what it would take to admit a head now, with all its pods or, if allowed, with fewer.
+"""Nomination: the assignment with which a head could be admitted now, with all pods or, if allowed, fewer.
 
 Upstream: `nominate` and `getAssignments` in pkg/scheduler/scheduler.go; `NextFlavorToTry...` and
 `LastAssignment` in pkg/workload.
@@ -24,26 +24,26 @@ Nomination: TypeAlias = tuple[Assignment, bool]
 """The assignment of a head, and whether its scan continued after the flavors that were tried before."""
 
 Reservation: TypeAlias = tuple[int, Amounts, tuple[Placed, ...]]
-"""Node of a queue, and the quota and the places that a cycle keeps for an entry."""
+"""The node of a queue, and the quota and the places that a cycle reserves for an entry."""
 
 Deed: TypeAlias = Reservation | tuple[Workload, ...]
-"""An action of a cycle that affects later entries: it reserves, or it makes victims."""
+"""An action of a cycle that affects later entries: a reservation, or new victims."""
 
 
 class Nominates(Protocol):
     """Finds assignments for heads."""
 
     def nominate(self, workload: Workload, cycle: int) -> Nomination:
-        """The assignment of a head in this cycle; the considered flavors are noted."""
+        """Returns the assignment of a head in this cycle, and remembers the considered flavors."""
 
     def reassign(self, workload: Workload, first: Assignment, cycle: int, *, changed: bool) -> Assignment:
-        """Assigns again within a cycle, to the flavors that were chosen before.
+        """Assigns again within a cycle, with the flavors that were chosen before.
 
         Args:
             workload: the head.
             first: the assignment of its nomination.
             cycle: the number of the cycle.
-            changed: whether anything was reserved or taken out since the nomination.
+            changed: whether the cycle has reserved quota or removed victims since the nomination.
         """
 
     def reassign_without(
@@ -55,25 +55,25 @@ class Nominates(Protocol):
         done: Sequence[Deed],
         reassign: Callable[[], Assignment],
     ) -> Assignment:
-        """Assigns again within a cycle as if its victims were gone.
+        """Assigns again within a cycle as if the cycle's victims were gone.
 
         Args:
             workload: the head.
             first: the assignment of its nomination.
             cycle: the number of the cycle.
-            done: the actions of the cycle so far; always the same list while it lasts.
-            reassign: takes its victims out, calls `reassign`, and puts them back.
+            done: the actions of the cycle so far; one list for the whole cycle.
+            reassign: removes the cycle's victims, assigns again, and puts the victims back.
         """
 
 
 @final
 class Nominator:
-    """Finds assignments for heads, in the present state of the cache.
+    """Finds assignments for heads in the current state of the cache.
 
     Args:
-        offers: what queues offer to jobs.
+        offers: returns the offers of queues to jobs.
         assigner: assigns flavors to a fixed number of pods.
-        oracle: makes the oracle that the assigner asks about the state.
+        oracle: makes the oracle that answers the assigner's questions about the state.
         gates: the feature gates.
     """
 
@@ -84,14 +84,14 @@ class Nominator:
         self._gates = gates
 
     def nominate(self, workload: Workload, cycle: int) -> Nomination:
-        """The assignment of a head in this cycle; the considered flavors are noted."""
+        """Returns the assignment of a head in this cycle, and remembers the considered flavors."""
         tried = self.where_to_go_on(workload, cycle)
         assignment = self.assign(workload, tried)
         self.remember(workload, assignment, cycle)
         return assignment, bool(tried)
 
     def reassign(self, workload: Workload, first: Assignment, cycle: int, *, changed: bool) -> Assignment:
-        """Assigns again within a cycle, to the flavors that were chosen before."""
+        """Assigns again within a cycle, with the flavors that were chosen before."""
         assignment = self.assign(workload, (), first.chosen)
         self.remember(workload, assignment, cycle)
         return assignment
@@ -105,13 +105,13 @@ class Nominator:
         done: Sequence[Deed],
         reassign: Callable[[], Assignment],
     ) -> Assignment:
-        """Assigns again within a cycle as if its victims were gone."""
+        """Assigns again within a cycle as if the cycle's victims were gone."""
         return reassign()
 
     def where_to_go_on(self, workload: Workload, cycle: int) -> Tried:
-        """The flavors that were tried before; none if that memory is outdated.
+        """Returns the flavors that were tried before; none if the scan position is invalid.
 
-        It is outdated if it is older than the last cycle and the queue has changed. Without the gate
+        The position is invalid if it is older than the last cycle and the queue has changed. Without the gate
         FlavorFungibility every scan begins with the first flavor.
         """
         last = workload.place.last_assignment
@@ -122,7 +122,7 @@ class Nominator:
         return last.tried if workload.cluster_queue.generation <= last.generation else ()
 
     def remember(self, workload: Workload, assignment: Assignment, cycle: int) -> None:
-        """Notes where to continue; if every scan has come to its end, the next one starts over."""
+        """Remembers where scans continue; if every scan has ended, the next one begins again."""
         workload.place.last_assignment = None
         if assignment.untried:
             generation = workload.cluster_queue.generation
@@ -135,7 +135,7 @@ class Nominator:
         allowed: Chosen | None = None,
         oracle: Oracle | None = None,
     ) -> Assignment:
-        """Assigns flavors to all pods; or, if that fails and the job allows it, to fewer.
+        """Assigns flavors to all pods or, if that fails and the job allows it, to fewer pods.
 
         Args:
             workload: the head.

@@ -31,30 +31,30 @@ NO_LONGER_FITS = "Workload no longer fits after processing another workload"
 OVERLAP = "Workload has overlapping preemption targets with another workload"
 PENDING = "Pending the preemption of its targets"
 LIMITED = "Its targets would exceed the rate limit of preemptions of their queue (preview)"
-DEFERRED = "It fits when the targets of others are gone"
+DEFERRED = "It fits once the targets of other workloads are gone"
 
 _NO_PLACE = "no place"
 
 
 def why_not(assignment: Assignment, reason: str) -> str:
-    """The key of a workload's failure: the reason, or that it lacks only a place."""
+    """Returns the key of a workload's failure: the reason, or `_NO_PLACE` if it lacks only a place."""
     return _NO_PLACE if assignment.lacks_place else reason
 
 
 class Admitted(NamedTuple):
-    """A head gets its quota."""
+    """A head that gets its quota."""
 
     workload: Workload
     assignment: Assignment
 
 
 class Preempted(NamedTuple):
-    """Workloads must leave so that a head can be admitted in a later cycle.
+    """Workloads that must leave so that a head can be admitted in a later cycle.
 
     Attributes:
         preemptor: the head.
-        assignment: its assignment.
-        targets: the preempted workloads; those that are already leaving are not preempted again.
+        assignment: the head's assignment.
+        targets: the workloads to preempt, without targets that are already leaving.
     """
 
     preemptor: Workload
@@ -63,7 +63,7 @@ class Preempted(NamedTuple):
 
 
 class Replaced(NamedTuple):
-    """A workload that lost a node continues in other places.
+    """A workload that lost a node and continues in other places.
 
     Attributes:
         workload: the workload.
@@ -77,7 +77,7 @@ class Replaced(NamedTuple):
 
 
 class Evicted(NamedTuple):
-    """A workload that lost a node must leave, because there is no other place for its pods."""
+    """A workload that lost a node and must leave, because its pods have no other place."""
 
     workload: Workload
     node: str
@@ -87,12 +87,12 @@ Outcome: TypeAlias = Admitted | Preempted | Replaced | Evicted
 
 
 class Refused(NamedTuple):
-    """A head goes back to its queue, for another reason than at its last try.
+    """A head that goes back to its queue, for another reason than at its last try.
 
     Attributes:
         workload: the head.
         reason: the reason.
-        figures: the record about it, of the time when it failed.
+        figures: the figures to record, as of the time of the failure.
     """
 
     workload: Workload
@@ -101,15 +101,15 @@ class Refused(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """The failure of an entry, with the state still as it was then.
+    """The failure of an entry, while the state is still as it was at the failure.
 
     Attributes:
         entry: the entry.
         message: Kueue's sentence, if the reason does not say it all.
-        ahead: entries that were served before it and keep quota, with the amounts.
-        waits_for: workloads that are leaving or must leave, as far as that matters -> the entry's workload
-            for which they leave; None if that was in an earlier cycle.
-        again: whether the same was recorded before during this wait, with all figures.
+        ahead: the workloads of earlier entries that reserve quota, with the amounts.
+        waits_for: workload that leaves -> the preemptor for which it leaves; None if it was preempted in an
+            earlier cycle. Only workloads that matter to the entry are included.
+        again: whether the same failure was already recorded during this wait, with all figures.
     """
 
     entry: Entry
@@ -120,4 +120,4 @@ class Failed(NamedTuple):
 
 
 Figures: TypeAlias = Callable[[Failed], Mapping[str, Any]]
-"""Writes the record of a failure; called at once, and only for recorded failures."""
+"""Writes the record of a failure; called immediately, and only for recorded failures."""

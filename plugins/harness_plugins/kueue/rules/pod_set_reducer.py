@@ -1,4 +1,4 @@
-"""Partial admission: the most pods that work, between all and as few as a job allows.
+"""Partial admission: the most pods that can be admitted, between all pods and the job's minimum.
 
 Upstream: `PodSetReducer` in pkg/scheduler/flavorassigner/podset_reducer.go (KEP 420).
 """
@@ -16,15 +16,15 @@ _T = TypeVar("_T")
 def most_that_work(
     asks: Asks, left: tuple[int, ...], tried: Callable[[tuple[int, ...]], _T | None]
 ) -> _T | None:
-    """Kueue's bisection for the most pods that work; right only if fewer pods never work worse.
+    """Finds the most pods that work by Kueue's bisection, which assumes that fewer pods never work worse.
 
-    It begins with all pods, including ended ones, and so may find more than are left. Pod sets without a pod
-    left are skipped.
+    The bisection begins with all pods, including ended ones, so it may find more pods than are left. It skips
+    pod sets without a pod left.
 
     Args:
         asks: the request.
         left: the pods of each pod set that have not ended.
-        tried: the result for this many pods; None if they do not work.
+        tried: returns the result for this many pods; None if they do not work.
     """
     reducible = [
         max(0, count - pod_set.min_count) for count, pod_set in zip(asks.full, asks.pod_sets, strict=True)

@@ -1,4 +1,4 @@
-"""The common parts of both searches for targets: the question, the fit test, and filling back.
+"""The common parts of both searches for targets: the incoming workload, the fit test, and filling back.
 
 Upstream: `workloadFits` and `fillBackWorkloads` in pkg/scheduler/preemption/preemption.go.
 """
@@ -33,18 +33,18 @@ class Places(Protocol):
     """Pods to place in topologies."""
 
     def place(self) -> tuple[Placed, ...] | None:
-        """The places of the pods, besides the present ones; None if some pod set has no place."""
+        """Returns places for the pods beside the present pods; None if some pod set has no place."""
 
 
 @final
 class Incoming:
-    """A workload that asks for room.
+    """A workload that needs quota.
 
     Args:
         workload: the preemptor.
-        queue: the queue that it was submitted to.
+        queue: the queue to which it was submitted.
         requests: its whole request.
-        need: the flavor-resources that only preemption can give.
+        need: the flavor-resources that only preemption can free.
         topology: its pods to place in topologies; None for none.
 
     Attributes:
@@ -73,29 +73,29 @@ class Incoming:
         self._topology = topology
 
     def has_place(self) -> bool:
-        """Returns True if there is a place for all pods to be placed, besides what is left now."""
+        """Returns True if all pods to be placed have a place beside the pods that are left now."""
         return self._topology is None or self._topology.place() is not None
 
 
-FORBIDDEN = "the queue's policies do not let it preempt the workloads that hold it"
+FORBIDDEN = "the queue's policies do not let it preempt the workloads that hold the quota"
 NOBODY = "no workload holds anything that it could take"
-WHILE_BORROWING = "it may preempt nobody while it borrows"
-TOO_LITTLE = "all that may be taken for it is too little"
-BY_SHARES = "there are candidates, and their shares forbid it"
+WHILE_BORROWING = "it may not preempt while it borrows"
+TOO_LITTLE = "all that it may preempt would free too little"
+BY_SHARES = "there are candidates, but their shares forbid it"
 
 
 TOO_YOUNG = "the workloads that it might preempt have not run for their minimum time yet (preview)"
 
 
 class Compared(NamedTuple):
-    """Fair shares that forbid taking a candidate.
+    """Fair shares that protect a candidate.
 
     Attributes:
         candidate: the candidate.
-        sides: the nodes below the lowest common cohort: the incoming's side, and the candidate's.
-        before: the present share of each.
-        after: with the incoming, and without the candidate.
-        strategies: all that compare them, and forbid it.
+        sides: the nodes below the lowest common cohort: the incoming's side, and the candidate's side.
+        before: the current shares of both sides.
+        after: the shares with the incoming, and without the candidate.
+        strategies: the strategies that compared these shares and forbade the preemption.
     """
 
     candidate: Workload
@@ -109,11 +109,11 @@ class Obstacle(NamedTuple):
     """Why a search finds no targets.
 
     Attributes:
-        text: in words.
-        fields: the fields of the queue's manifest behind it, with their values.
+        text: the obstacle in words.
+        fields: the fields of the queue's manifest that cause it, with their values.
         borrowed: the flavor-resources that would be borrowed, if that matters.
-        compared: the shares that forbid it; None if they do not.
-        taken: the workloads that were taken before that, in vain.
+        compared: the shares that forbid preemption; None if they do not.
+        taken: the workloads that the search took before it failed.
     """
 
     text: str
@@ -127,14 +127,14 @@ class TargetSearch(Protocol):
     """A method that chooses targets."""
 
     def find_targets(self, incoming: Incoming) -> list[Target]:
-        """Chooses the targets; an empty list when preemption cannot help. The cache is left as it was."""
+        """Chooses the targets, and leaves the cache as it was; returns [] if preemption cannot help."""
 
     def obstacle(self, incoming: Incoming) -> Obstacle:
-        """Why there are no targets, for the record. The cache is left as it was."""
+        """Returns why a search finds no targets, for the record, and leaves the cache as it was."""
 
 
 def fits(tree: QuotaTree, node: int, requests: Amounts, *, borrowing: bool) -> bool:
-    """Returns True if a queue has room for all of `requests` now; by borrowing only if that is allowed."""
+    """Returns True if all of `requests` fit a queue now, with borrowing only if that is allowed."""
     for cell, amount in requests:
         if not borrowing and tree.borrows(node, cell, amount):
             return False
@@ -144,7 +144,7 @@ def fits(tree: QuotaTree, node: int, requests: Amounts, *, borrowing: bool) -> b
 
 
 def within_nominal(tree: QuotaTree, node: int, need: tuple[int, ...]) -> bool:
-    """Returns True if a node uses no more than its own quota of everything that is needed."""
+    """Returns True if a node stays within its own quota of all needed resources."""
     first, usage, subtree = node * tree.width, tree.usage, tree.subtree
     for cell in need:
         at = first + cell
@@ -154,7 +154,7 @@ def within_nominal(tree: QuotaTree, node: int, need: tuple[int, ...]) -> bool:
 
 
 def remove(tree: QuotaTree, workload: Workload, cells: Sequence[int] | None = None) -> None:
-    """Takes a holder's usage out of the tree, on trial, and its pods out of the room of their flavor.
+    """Removes a holder's usage from the tree, and its pods from their flavor's leaves, on trial.
 
     Args:
         tree: the quotas.
@@ -168,7 +168,7 @@ def remove(tree: QuotaTree, workload: Workload, cells: Sequence[int] | None = No
 
 
 def put_back(tree: QuotaTree, workload: Workload, cells: Sequence[int] | None = None) -> None:
-    """Undo `remove` with the same arguments."""
+    """Undoes `remove` with the same arguments."""
     node, usage = workload.cluster_queue.node, workload.usage
     tree.charge(node, usage if cells is None else amounts_of(usage, cells))
     for each in workload.placed:
@@ -183,10 +183,10 @@ def fill_back(
     borrowing: bool,
     cells: Sequence[int] | None = None,
 ) -> None:
-    """Gives up targets that turn out not to be needed, from the last but one to the first.
+    """Drops targets that are not needed, from the last but one to the first.
 
-    Their usage is out of the tree before and, for those that remain, after. A target that is given up makes
-    room in the list for the one at its end, as in Kueue.
+    Before, the usage of all targets is out of the tree; afterwards, only that of the remaining targets. As in
+    Kueue, the last target of the list takes the place of a dropped one.
     """
     node = incoming.queue.node
     for at in range(len(targets) - 2, -1, -1):

@@ -1,4 +1,4 @@
-"""The questions of flavor assignment about the state: the available quota, and the targets of preemption.
+"""Answers the questions of flavor assignment about available quota, places, and preemption targets.
 
 Upstream: `SimulatePreemption` in pkg/scheduler/preemption/preemption_oracle.go, and
 `FindHeightOfLowestSubtreeThatFits` in pkg/scheduler/preemption/classical.
@@ -18,7 +18,7 @@ from harness_plugins.kueue.state.topology.flavors import Placed
 from harness_plugins.kueue.state.workload import Workload
 
 Quota = tuple[bool, tuple[int, bool]]
-"""The quota of a flavor-resource for an amount: `available` and `height`."""
+"""The results of `available` and `height` for an amount of a flavor-resource."""
 
 
 def available(cache: Cache, queue: ClusterQueueState, cell: int, amount: int) -> bool:
@@ -27,7 +27,7 @@ def available(cache: Cache, queue: ClusterQueueState, cell: int, amount: int) ->
 
 
 def height(cache: Cache, queue: ClusterQueueState, cell: int, amount: int) -> tuple[int, bool]:
-    """The height of the lowest subtree that holds an amount, and whether it is smaller than the tree."""
+    """Returns the height of the lowest subtree that can provide an amount; True if it is below the root."""
     node = cache.tree.lowest_with_room(queue.node, cell, amount)
     return cache.height[node], node != queue.root
 
@@ -40,20 +40,20 @@ class Oracle(Protocol):
         """The workload of the assignment."""
 
     def quota_for(self, cell: int, amount: int) -> Quota:
-        """The quota of a flavor-resource when the workload takes `amount` of it."""
+        """Returns the quota of a flavor-resource if the workload takes `amount` of it."""
 
     def place(self, topology: WorkloadTopology) -> tuple[Placed, ...] | None:
-        """The places of the pods, besides all present ones; None if some pod set has no place."""
+        """Returns places for the pods beside all present pods; None if some pod set has no place."""
 
     def targets(
         self, requests: Amounts, need: tuple[int, ...], topology: WorkloadTopology | None = None
     ) -> list[Target]:
-        """The targets for `requests`, if preemption must give `need`.
+        """Returns the targets for `requests`, if preemption must free `need`.
 
         Args:
             requests: the requested amounts.
-            need: the flavor-resources that preemption must give.
-            topology: pods that must be placed, too; None for none.
+            need: the flavor-resources that preemption must free.
+            topology: pods that must also be placed; None for none.
         """
 
 
@@ -62,7 +62,7 @@ OracleFactory: TypeAlias = Callable[[Workload], Oracle]
 
 @final
 class PreemptionOracle:
-    """Looks at the state for every question.
+    """Answers every question from the current state.
 
     Args:
         cache: the holders of quota.
@@ -78,18 +78,18 @@ class PreemptionOracle:
         self.workload = workload
 
     def quota_for(self, cell: int, amount: int) -> Quota:
-        """The quota of a flavor-resource when the workload takes `amount` of it."""
+        """Returns the quota of a flavor-resource if the workload takes `amount` of it."""
         queue = self.workload.cluster_queue
         return available(self._cache, queue, cell, amount), height(self._cache, queue, cell, amount)
 
     def place(self, topology: WorkloadTopology) -> tuple[Placed, ...] | None:
-        """The places of the pods, besides all present ones; None if some pod set has no place."""
+        """Returns places for the pods beside all present pods; None if some pod set has no place."""
         return topology.place()
 
     def targets(
         self, requests: Amounts, need: tuple[int, ...], topology: WorkloadTopology | None = None
     ) -> list[Target]:
-        """The targets for `requests`, if preemption must give `need`."""
+        """Returns the targets for `requests`, if preemption must free `need`."""
         return self._search.find_targets(
             Incoming(self.workload, self.workload.cluster_queue, requests, need, topology)
         )

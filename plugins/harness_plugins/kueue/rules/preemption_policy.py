@@ -11,7 +11,7 @@ from harness.base.units import MINUTE
 from harness_plugins.kueue.state.workload import Workload
 
 EVERY_PRIORITY = 1 << 62
-"""Above every priority."""
+"""A number above every priority."""
 
 
 BUFFERED = "LowerOrNewerEqualPriority, by more than 5m"
@@ -21,9 +21,9 @@ _BUFFER = 5 * MINUTE
 
 
 class Allowed(NamedTuple):
-    """The holders of quota that may be preempted: those with a priority below `below`.
+    """The holders of quota that may be preempted: holders with a priority below `below`.
 
-    Of those with priority `below - 1`, only the ones that are newer than `newer_than`, unless that is None.
+    A holder with priority `below - 1` must also be newer than `newer_than`, unless that is None.
     """
 
     below: int
@@ -31,14 +31,14 @@ class Allowed(NamedTuple):
 
 
 ANY = Allowed(EVERY_PRIORITY)
-"""Everybody."""
+"""Any holder may be preempted."""
 
 
 def allowed_by(policy: str, preemptor: Workload) -> Allowed | None:
-    """The holders that a policy of the preemptor's queue allows to preempt; None for `Never`.
+    """Returns the holders that a policy of the preemptor's queue allows to preempt; None for `Never`.
 
     Args:
-        policy: `withinClusterQueue` for the queue's own holders, `reclaimWithinCohort` for others.
+        policy: `withinClusterQueue` for the queue's own holders, `reclaimWithinCohort` for other queues.
         preemptor: the incoming workload.
     """
     match policy:

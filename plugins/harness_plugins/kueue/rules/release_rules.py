@@ -1,6 +1,6 @@
 """The rules that Kueue changed without a feature gate, release by release.
 
-Each is chosen once, when a policy is made. The code of each rule describes the behaviour of other releases.
+A policy chooses its rules once, when it is made. The code of each rule describes what other releases do.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from harness.models.cluster import RULES_BY_RELEASE, Release, state_at
 @final
 @dataclass(frozen=True, slots=True)
 class ReleaseRules:
-    """The rules of the newest Kueue that hold in a release.
+    """The rules of the newest Kueue that apply in a release.
 
     Attributes:
-        checks_device_claims: claims of devices that Kueue cannot count keep a workload out; before, they
-            counted as nothing (PR 7226).
-        cohorts_end_searches: a search of fair sharing in a queue without cohort ends; before, the scheduler
-            crashed when all candidates together did not suffice (PR 10891).
-        counts_unlendable: in the order of fair targets, a node that takes what no node could lend counts as
-            borrowing (PR 9738).
+        checks_device_claims: claims of devices that Kueue cannot count keep a workload out. In earlier
+            releases they had no effect (PR 7226).
+        cohorts_end_searches: a search of fair sharing in a queue without cohort ends. In earlier releases the
+            scheduler crashed if all candidates together did not suffice (PR 10891).
+        counts_unlendable: in the order of fair targets, a node that uses quota that no node could lend counts
+            as borrowing (PR 9738).
         exact_transformations: `resources.transformations` multiply fractions of units (PR 12953).
         keeps_transformed_inputs: inputs that a transformation retains count as requested (PR 13986).
-        no_candidates_last: a flavor without any workload to preempt comes after all others that could ever
+        no_candidates_last: a flavor without any workload to preempt comes after all other flavors that may
             serve, whatever a queue prefers (PR 13616).
-        own_label_keys: node selectors count if the considered flavor has their keys; before, if some flavor
-            of its resource group has them (PR 12449).
+        own_label_keys: node selectors count if the considered flavor has their keys. In earlier releases they
+            counted if any flavor of its resource group had them (PR 12449).
         parks_classes_for_quota_alone: with `SchedulingEquivalenceHashing`, equivalent workloads become
-            inadmissible together if quota is the reason; before, whatever the reason.
-        preference_is_named: the two values of `flavorFungibility.preference` have their own meanings; before,
-            each had that of the other (PR 9464).
+            inadmissible together if quota is the reason. In earlier releases any reason sufficed.
+        preference_is_named: the two values of `flavorFungibility.preference` have their own meanings. In
+            earlier releases each had the meaning of the other (PR 9464).
         preference_is_read: `flavorFungibility.preference` exists (PR 7316).
-        skips_admin_access: devices that are claimed with `adminAccess` need no quota; before, such a claim
-            kept a workload out (PR 13642).
+        skips_admin_access: devices that are claimed with `adminAccess` need no quota. In earlier releases
+            such a claim kept a workload out (PR 13642).
         sticky_preemptors: a head that waits for its preemptions is not overtaken (PR 7157).
         takes_device_constraints: claims may have `constraints` and `config` (PR 12451).
         takes_device_selectors: claims may select devices by expressions (PR 9742).
@@ -64,6 +64,6 @@ class ReleaseRules:
 
 @cache
 def rules_of(release: Release) -> ReleaseRules:
-    """The rules of a release."""
+    """Returns the rules of a release."""
     names = (each.name for each in fields(ReleaseRules))
     return ReleaseRules(**{name: state_at(RULES_BY_RELEASE[name], release) == "+" for name in names})

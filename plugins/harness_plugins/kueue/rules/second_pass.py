@@ -1,4 +1,4 @@
-"""The second pass of a workload in a cycle: it asks for other places, not for quota.
+"""The second pass of a workload in a cycle: it needs other places, but no quota.
 
 Upstream: `assignTopology` and `nominate` for second passes in pkg/scheduler; KEP 2724, node replacement.
 """
@@ -20,12 +20,12 @@ from harness_plugins.kueue.state.topology.flavors import Placed, TopologyFlavors
 from harness_plugins.kueue.state.workload import Workload
 
 NODE_FAILURES = "NodeFailures"
-"""The reason of an eviction because nodes failed."""
+"""The reason of an eviction after nodes failed."""
 
 
 @final
 class _OtherPlaces:
-    """The places that a second pass asks for, for a search of targets."""
+    """The places that a second pass needs, for a search of targets."""
 
     def __init__(self, one: SecondPass, flavors: TopologyFlavors, *, mixed: bool) -> None:
         self._placed = flavors.now(one.placed)
@@ -34,28 +34,28 @@ class _OtherPlaces:
         self._mixed = mixed
 
     def place(self) -> tuple[Placed, ...] | None:
-        """All places, besides the present pods; None if there are none."""
+        """Returns all places, beside the present pods; None if a pod set has no other place."""
         found = replacement(self._placed, self._node, self._flavors, mixed=self._mixed)
         return found.placed if found.without is None else None
 
     def lacking(self) -> Placed | None:
-        """The pod set that has no place."""
+        """Returns the pod set that has no other place, or None."""
         return replacement(self._placed, self._node, self._flavors, mixed=self._mixed).without
 
     def added(self, placed: Sequence[Placed]) -> tuple[Placed, ...]:
-        """The amounts that places take beyond the former ones."""
+        """Returns the pods that places have in addition to the former places."""
         return added(placed, self._placed)
 
 
 @final
 class SecondPassNominator:
-    """Finds other places, or targets to free them, in the present state of the cache.
+    """Finds other places, or targets that free them, in the current state of the cache.
 
     Args:
         cache: the holders of quota.
         search: finds preemption targets.
         flavors: the flavors with a topology.
-        offers: what a workload's queue offers to it.
+        offers: returns the offers of a workload's queue to it.
         gates: the feature gates.
     """
 
@@ -75,17 +75,17 @@ class SecondPassNominator:
         self._fails_fast = gates.tas_failed_node_replacement_fail_fast
 
     def entry(self, one: SecondPass) -> Entry:
-        """A second pass in a cycle."""
+        """Returns the entry of a second pass in a cycle."""
         assignment, placed = self.nominate(one)
         entry = Entry(one.workload, assignment, resumed=False, marked=False)
         entry.second, entry.placed = one, placed
         return entry
 
     def nominate(self, one: SecondPass) -> tuple[Assignment, tuple[Placed, ...]]:
-        """The assignment of a second pass, and all places that its workload then has.
+        """Returns the assignment of a second pass, and all places of its workload with this assignment.
 
-        The assignment has the amounts beyond those that it already takes. `NO_FIT`: there are no places, and
-        it is evicted.
+        The assignment itself has only the additional places. `NO_FIT` means that the workload finds no places
+        and is evicted.
         """
         asked = _OtherPlaces(one, self._flavors, mixed=self._mixed)
         placed = asked.place()
@@ -99,7 +99,7 @@ class SecondPassNominator:
         return _assignment(one, PREEMPT, asked.added(placed), targets), placed
 
     def _targets(self, one: SecondPass, asked: _OtherPlaces) -> list[Target]:
-        """The targets of a second pass: they would have to free the whole quota of the workload once more."""
+        """Returns the targets of a second pass, which must free the whole quota of the workload again."""
         lacking, workload = asked.lacking(), one.workload
         admission = workload.admission
         if lacking is None or admission is None:
@@ -138,10 +138,10 @@ def _assignment(
 
 
 def looked_at(second: Sequence[SecondPass], heads: Iterable[Workload], *, fair: bool) -> Iterator[SecondPass]:
-    """The second passes that a cycle considers: all of them, but with fair sharing one per ClusterQueue.
+    """Yields the second passes that a cycle considers: all, or with fair sharing one per ClusterQueue.
 
-    There, a queue's head takes the place of all its second passes; otherwise the last second pass replaces
-    the others.
+    With fair sharing, a queue's head replaces all its second passes. Without a head, the last second pass
+    replaces the others.
     """
     if not fair:
         yield from second

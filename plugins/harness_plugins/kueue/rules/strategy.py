@@ -1,7 +1,7 @@
 """The strategies of fair sharing: the conditions for preempting a workload of a larger share.
 
-Upstream: pkg/scheduler/preemption/fairsharing/strategy.go (KEP 1714, rules S2-a and S2-b). Shares are those
-of the nodes right below the lowest common ancestor of both ClusterQueues.
+Upstream: pkg/scheduler/preemption/fairsharing/strategy.go (KEP 1714, rules S2-a and S2-b). A *side* is the
+node right below the lowest common ancestor of both ClusterQueues; the strategies compare the sides' shares.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ class Strategy(NamedTuple):
     """A condition under which a workload is preempted.
 
     Attributes:
-        name: as Kueue's Configuration spells it.
+        name: the name in Kueue's Configuration.
         allows: compares the share of the preemptor's side, with the incoming, to that of the target's side.
-        without_target: whether the target's side is compared without the target, not as it is now.
+        without_target: True if the target's side is compared without the target, False if as it is now.
     """
 
     name: str
@@ -44,5 +44,5 @@ _STRATEGIES = (
 
 
 def strategies_of(names: tuple[str, ...]) -> tuple[Strategy, ...]:
-    """The strategies of these names, in this order."""
+    """Returns the strategies with these names, in this order."""
     return tuple(strategy for name in names for strategy in _STRATEGIES if strategy.name == name)

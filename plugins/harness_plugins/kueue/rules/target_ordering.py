@@ -1,4 +1,4 @@
-"""The order in which queues give up workloads in fair sharing: from the root down, always the largest share.
+"""The order in which queues give up workloads in fair sharing: from the root down, largest share first.
 
 Upstream: `TargetClusterQueueOrdering` in pkg/scheduler/preemption/fairsharing/ordering.go.
 """
@@ -20,28 +20,28 @@ _NOBODY = -1
 
 
 class Ordering(Protocol):
-    """Finds the queue to take from next."""
+    """Finds the next queue to take a workload from."""
 
     def next(self) -> ClusterQueueState | None:
-        """The queue to take from, None when there is none left.
+        """Returns the next queue to take from, or None if no queue is left.
 
-        Since the previous turn, workloads may only have been taken from the queue of that turn, and only its
-        next candidate may have changed.
+        Since the previous call, workloads may only have been taken from the returned queue, and only its next
+        candidate may have changed.
         """
 
 
 def ordering_of(
     cache: Cache, shares: Shares, own: ClusterQueueState, queues: list[ClusterQueueState], head: _Head
 ) -> Ordering:
-    """The order in which queues are taken from.
+    """Makes the order in which a search takes workloads from queues.
 
     Args:
         cache: the queues.
         shares: the shares of all nodes.
         own: the incoming's queue.
-        queues: those that may have candidates.
-        head: the next candidate of a queue, None when there is none left; it is not called for queues whose
-            turn does not come.
+        queues: the queues that may have candidates.
+        head: returns the next candidate of a queue, None after the last; it is called only for queues whose
+            turn comes.
     """
     for queue in queues:
         if len(queue.path) > 1:
@@ -51,18 +51,18 @@ def ordering_of(
 
 @final
 class QueueOrdering:
-    """Finds the queue to take from next among those right below one cohort: the one with the largest share.
+    """Finds the queue with the largest share among the queues right below one cohort.
 
-    Queues without candidates leave for good. So do those that do not borrow, except the incoming's own queue.
-    Of queues with equal shares, the one whose next candidate ranks first comes first. They are ordered only
-    when their turn comes, because that needs the next candidate of all of them. A queue without equals needs
-    no order.
+    Queues without candidates are dropped. Queues that do not borrow are dropped too, except the incoming's
+    own queue. Among queues with equal shares, the queue whose next candidate ranks first comes first.
+    Ordering them needs the next candidate of all of them, so it is done only when their turn comes. A queue
+    with a unique share needs no order.
 
     Args:
         shares: the shares of all nodes.
         own: the incoming's queue.
-        queues: those that may have candidates.
-        head: the next candidate of a queue, None when there is none left.
+        queues: the queues that may have candidates.
+        head: returns the next candidate of a queue, None after the last.
 
     Attributes:
         share: the largest share at the last call of `first`.
@@ -78,7 +78,7 @@ class QueueOrdering:
         self._queues = queues
         self._head = head
         self.share = NOTHING
-        self._rest: dict[int, Share] = {}  # by the place among the queues given
+        self._rest: dict[int, Share] = {}  # by the place in `queues`
         of = shares.of
         for place, queue in enumerate(queues):
             borrowing, share = of(queue.node)
@@ -89,7 +89,7 @@ class QueueOrdering:
         self._taken = False
 
     def next(self) -> ClusterQueueState | None:
-        """The queue to take from, None when there is none left; see `Ordering`."""
+        """Returns the next queue to take from, or None; see `Ordering`."""
         if self._taken:
             self.look_again()
         queue = self.first()
@@ -97,7 +97,7 @@ class QueueOrdering:
         return queue
 
     def first(self) -> ClusterQueueState | None:
-        """The queue with the largest share among those with candidates; of equals, by their candidates."""
+        """Returns the queue with the largest share that has candidates; their rank decides ties."""
         while True:
             if self._turn < 0:
                 if self._ranked:
@@ -112,7 +112,7 @@ class QueueOrdering:
             self._turn = _NOBODY
 
     def look_again(self) -> None:
-        """A workload was taken from the first queue: its share has not grown, or it leaves."""
+        """Updates the first queue after a workload was taken from it: its share falls, or it is dropped."""
         place, self._turn = self._turn, _NOBODY
         queue = self._queues[place]
         borrowing, share = self._shares.of(queue.node)
@@ -124,9 +124,9 @@ class QueueOrdering:
             self._rest[place] = share
 
     def _largest(self) -> int:
-        """Takes out all queues that have the largest share, and returns the first of these.
+        """Removes all queues with the largest share from `_rest`, and returns the first of them.
 
-        Nothing is sorted for it: most searches end after a turn or two.
+        It does not sort all queues, because most searches end after a turn or two.
         """
         rest = self._rest
         self.share = share = max(rest.values())
@@ -135,13 +135,13 @@ class QueueOrdering:
             del rest[place]
         if len(places) == 1:
             return places[0]
-        # Equal ranks, of equal UIDs, fall by the order in which the queues are given.
+        # For equal ranks, with equal UIDs, the order of `queues` decides.
         self._ranked = [(self._rank(self._queues[place]), place) for place in places]
         heapify(self._ranked)
         return heappop(self._ranked)[1]
 
     def _rank(self, queue: ClusterQueueState) -> _Rank:
-        """The rank of a queue's next candidate; without one, it is after all others."""
+        """Returns the rank of a queue's next candidate; a queue without candidates comes last."""
         head = self._head(queue)
         if head is None:
             return (True,)
@@ -151,19 +151,19 @@ class QueueOrdering:
 
 @final
 class TargetClusterQueueOrdering:
-    """Finds the queue to take from next in a tree: from the root down, always towards the largest share.
+    """Finds the next queue to take from in a tree: from the root down, always towards the largest share.
 
-    Queues without candidates and nodes that do not borrow leave for good, unless they are the incoming's own
-    queue or above it. Ties: a cohort before a queue; of queues the one whose next candidate ranks first; of
-    cohorts the larger name.
+    Queues without candidates and nodes that do not borrow are dropped, except the incoming's own queue and
+    the cohorts above it. In a tie, a cohort comes before a queue. Among queues the rank of the next candidate
+    decides, among cohorts the larger name.
 
     Args:
         cache: the queues.
         shares: the shares of all nodes.
         own: the incoming's queue.
-        queues: those that may have candidates.
-        head: the next candidate of a queue, None when there is none left; it is not called for queues whose
-            turn does not come.
+        queues: the queues that may have candidates.
+        head: returns the next candidate of a queue, None after the last; it is called only for queues whose
+            turn comes.
     """
 
     __slots__ = (
@@ -193,7 +193,7 @@ class TargetClusterQueueOrdering:
         self._head = head
         self._queues: dict[int, list[ClusterQueueState]] = {}
         self._cohorts: dict[int, list[int]] = {}
-        # Cohort -> the queues right below it that may have a turn, and the shares of such cohorts.
+        # Cohort -> the queues and the shares of the cohorts right below it that may have a turn.
         self._turns: dict[int, tuple[QueueOrdering, dict[int, Share]]] = {}
         self._taken: ClusterQueueState | None = None
         parent = cache.tree.parent
@@ -209,7 +209,7 @@ class TargetClusterQueueOrdering:
                 below = above
 
     def next(self) -> ClusterQueueState | None:
-        """The queue to take from, None when there is none left; see `Ordering`."""
+        """Returns the next queue to take from, or None; see `Ordering`."""
         self._look_again()
         root = cohort = self._root
         way: list[int] = []
@@ -231,7 +231,7 @@ class TargetClusterQueueOrdering:
                 way.clear()
 
     def _turns_below(self, cohort: int) -> tuple[QueueOrdering, dict[int, Share]]:
-        """The queues right below a cohort that may have a turn, and the shares of such cohorts."""
+        """Returns the queues and the shares of the cohorts right below a cohort that may have a turn."""
         found = self._turns.get(cohort)
         if found is None:
             queues = QueueOrdering(self._shares, self._own, self._queues.get(cohort, ()), self._head)
@@ -244,7 +244,7 @@ class TargetClusterQueueOrdering:
         return found
 
     def _look_again(self) -> None:
-        """A workload was taken from a queue: only that queue and the cohorts above it have other shares."""
+        """Updates the shares of the last queue and of the cohorts above it; no other share has changed."""
         taken, self._taken = self._taken, None
         if taken is None:
             return

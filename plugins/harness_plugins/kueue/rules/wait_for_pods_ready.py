@@ -1,7 +1,7 @@
 """Kueue's `waitForPodsReady`: workloads whose pods are not ready, their time limits, and their backoffs.
 
-It keeps time and counts for the policy, which evicts and queues workloads accordingly. Every workload has at
-most one term: until its pods must be ready, or until it is queued again.
+This module measures time and counts time-outs; the policy evicts and queues workloads accordingly. Every
+workload has at most one term: the instant when its pods must be ready, or when it is queued again.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from harness_plugins.kueue.state.workload import Workload
 
 TIMED_OUT = "PodsReadyTimeout"
 WAITING = "Waiting"
-"""The reason if a workload that fits is not admitted: others are not ready."""
+"""The reason why a workload that fits is not admitted: other workloads are not ready."""
 DEACTIVATED = "DeactivatedDueToRequeuingLimitExceeded"
 FOR_START, FOR_RECOVERY = "WaitForStart", "WaitForRecovery"
 
 
 class TimedOut(NamedTuple):
-    """A workload must leave because its pods were not ready in time.
+    """A time-out: a workload must leave because its pods were not ready in time.
 
     Attributes:
-        cause: whether they never were in this admission, or were lost and did not come back.
-        times: how often that has happened to the workload by now.
-        requeue_at: when it is queued again, in microseconds; None if it never is.
+        cause: whether the pods were never ready in this admission, or were lost and did not recover.
+        times: the number of time-outs of the workload so far.
+        requeue_at: when the workload is requeued, in microseconds; None for never.
     """
 
     cause: str
@@ -48,13 +48,13 @@ class _Admission:
     """A workload from its admission until its quota is free.
 
     Attributes:
-        left: how many of its pods have not ended.
-        missing: how many of its pods have not been ready yet in this admission.
+        left: how many pods have not ended.
+        missing: how many pods have not been ready yet in this admission.
         seen: the pods that have been ready, if pods become ready one by one.
-        away: the pods that were lost after all were ready, and are not back.
+        away: the pods that were lost after all were ready, and have not recovered.
         ready: whether all pods are ready now.
-        going: whether it was told to give up its quota.
-        recovers: whether its pods were ready before the replay, and lost.
+        going: whether the workload was evicted.
+        recovers: whether the pods were ready before the replay, and were lost.
     """
 
     __slots__ = ("away", "going", "left", "missing", "ready", "recovers", "seen")
@@ -70,13 +70,13 @@ class _Admission:
 
 @final
 class PodsReady:
-    """The workloads that hold quota, and those that may not return to their queue yet.
+    """The workloads that hold quota, and evicted workloads that may not return to their queue yet.
 
     Args:
         settings: time-outs, backoff and limit.
 
     Attributes:
-        first: no term is over before then.
+        first: the earliest instant at which a term may be over.
         woken: the last requested instant.
     """
 
@@ -95,16 +95,16 @@ class PodsReady:
     # --- what happens to a workload -----------------------------------------------------------------------
 
     def reserved(self, workload: Workload, pods: int, admitted: int) -> None:
-        """A workload holds quota from now on, for this many pods, and none is ready.
+        """Adds a workload that holds quota from now on, for this many pods; none of them is ready.
 
-        Its term begins when it is admitted, after its admission checks.
+        Its term begins at its admission, after its admission checks.
         """
         self._admissions[workload] = _Admission(pods)
         self._unready += 1
         self._set_term(workload, _whole_seconds(admitted) + self._settings.timeout)
 
     def resumed(self, workload: Workload, cause: str, since: int) -> None:
-        """Since before the replay its pods are waited for: to start, or to come back."""
+        """Sets the term of a workload whose pods were awaited before the replay, to start or to recover."""
         settings = self._settings
         recovers = self._admissions[workload].recovers = cause == FOR_RECOVERY
         limit = settings.recovery_timeout if recovers else settings.timeout
@@ -113,13 +113,13 @@ class PodsReady:
             self._set_term(workload, since + limit)
 
     def timed_out_before(self, workload: Workload, times: int, requeue_at: int | None) -> None:
-        """A workload timed out this often before the replay began, and stays out of its queue until then."""
+        """Sets the time-outs of a workload before the replay, and until when it stays out of its queue."""
         self._counts[workload] = times
         if requeue_at is not None:
             self._set_term(workload, requeue_at)
 
     def started(self, workload: Workload, pods: range) -> None:
-        """These pods are ready in this admission, or have ended, which counts the same."""
+        """Marks pods as ready in this admission; ended pods count as ready."""
         admission = self._admissions[workload]
         if not admission.missing:
             if admission.away:
@@ -137,7 +137,7 @@ class PodsReady:
             self.recovered(workload)
 
     def ended(self, workload: Workload, pods: range) -> None:
-        """These pods have ended; with the last ones the workload is over."""
+        """Handles the end of pods; with its last pods, a workload is over."""
         admission = self._admissions[workload]
         if len(pods) >= admission.left:
             self.gone(workload)
@@ -147,7 +147,7 @@ class PodsReady:
             admission.left -= len(pods)
 
     def recovered(self, workload: Workload) -> None:
-        """All pods of a workload are ready."""
+        """Marks all pods of a workload as ready."""
         admission = self._admissions[workload]
         if not admission.ready:
             admission.ready = True
@@ -155,12 +155,12 @@ class PodsReady:
             self._terms.pop(workload, None)
 
     def lost(self, workload: Workload, now: int, pods: range = range(0)) -> None:
-        """Pods of a ready workload are not ready any more.
+        """Marks pods of a workload as not ready any more.
 
         Args:
             workload: the workload of the pods.
             now: the time.
-            pods: the lost pods, if it is ready again as soon as these are.
+            pods: the lost pods, if the workload is ready again as soon as these pods are.
         """
         admission = self._admissions[workload]
         if admission.missing:
@@ -176,7 +176,7 @@ class PodsReady:
                 self._set_term(workload, _whole_seconds(now) + self._settings.recovery_timeout)
 
     def told_to_go(self, workload: Workload) -> None:
-        """A workload was evicted: its pods are no longer awaited; until it is gone it counts as not ready."""
+        """Ends the term of an evicted workload, which counts as not ready until it is gone."""
         admission = self._admissions[workload]
         admission.going = True
         if admission.ready:
@@ -185,12 +185,12 @@ class PodsReady:
         self._terms.pop(workload, None)
 
     def gone(self, workload: Workload) -> None:
-        """A workload holds no quota any more."""
+        """Removes a workload that no longer holds quota."""
         admission = self._admissions.pop(workload)
         self._unready -= not admission.ready
 
     def forget(self, workload: Workload) -> int:
-        """A workload is over; returns how often it timed out."""
+        """Forgets a workload that is over; returns how often it timed out."""
         self._given_up.discard(workload)
         self._terms.pop(workload, None)
         return self._counts.pop(workload, 0)
@@ -199,11 +199,11 @@ class PodsReady:
 
     @property
     def blocks(self) -> bool:
-        """Returns True if nothing may be admitted now, because some workload is not ready."""
+        """True if no workload may be admitted now, because some workload is not ready."""
         return self._settings.block_admission and self._unready > 0
 
     def unready(self) -> list[Workload]:
-        """The workloads whose pods are not ready, in the order of their admission."""
+        """Returns the workloads whose pods are not ready, in the order of their admission."""
         return [workload for workload, admission in self._admissions.items() if not admission.ready]
 
     def holds(self, workload: Workload) -> bool:
@@ -211,20 +211,20 @@ class PodsReady:
         return workload in self._admissions
 
     def stays(self, workload: Workload) -> bool:
-        """Returns True if a workload holds quota and was not told to leave."""
+        """Returns True if a workload holds quota and was not evicted."""
         admission = self._admissions.get(workload)
         return admission is not None and not admission.going
 
     def gives_up(self, workload: Workload) -> bool:
-        """Returns True if a workload timed out too often to be queued ever again."""
+        """Returns True if a workload timed out too often to be requeued."""
         return workload in self._given_up
 
     def stays_away(self, workload: Workload) -> bool:
-        """Returns True if a workload without quota must not be queued: for now, or for ever."""
+        """Returns True if a workload without quota must not be queued, for a while or permanently."""
         return workload in self._terms or workload in self._given_up
 
     def due(self, now: int) -> Iterator[Workload]:
-        """Workloads whose term is over now, by name: time-outs of quota holders, backoffs of the others."""
+        """Yields workloads whose term is over now, by name: a time-out with quota, a backoff without."""
         while self._due and self._due[0][0] <= now:
             due, _, _, workload = heappop(self._due)
             if self._terms.get(workload) == due:
@@ -233,7 +233,7 @@ class PodsReady:
         self._settle()
 
     def time_out(self, workload: Workload, now: int) -> TimedOut:
-        """A workload's pods were not ready in time: it leaves, and stays away for a while, or for ever."""
+        """Counts a time-out of a workload; it stays out of its queue for a while or permanently."""
         settings = self._settings
         admission = self._admissions[workload]
         cause = FOR_START if admission.missing and not admission.recovers else FOR_RECOVERY
@@ -247,26 +247,26 @@ class PodsReady:
         return TimedOut(cause, count, requeue_at)
 
     def told(self, timed_out: TimedOut) -> str:
-        """A time-out as a sentence."""
+        """Returns a time-out as a sentence."""
         settings, late = self._settings, f"time-out {timed_out.times:,}: not all pods were ready"
         if timed_out.cause == FOR_START:
             late += f" {format_duration(settings.timeout)} after the admission"
         else:
-            late += f" again {format_duration(settings.recovery_timeout or 0)} after some were lost"
+            late += f" again {format_duration(settings.recovery_timeout or 0)} after some pods were lost"
         if timed_out.requeue_at is None:
-            return f"{late}, which is one more than the limit"
+            return f"{late}, which is one time-out more than the limit"
         away = format_duration(backoff(settings, timed_out.times))
-        return f"{late}; it stays away from its queue for {away}"
+        return f"{late}; it stays out of its queue for {away}"
 
     def next_term(self) -> int | None:
-        """When the next term is over; None if there is none."""
+        """Returns when the next term is over, or None."""
         while self._due and self._terms.get(self._due[0][3]) != self._due[0][0]:
             heappop(self._due)
         self._settle()
         return self._due[0][0] if self._due else None
 
     def next_wake(self, now: int) -> int | None:
-        """The instant to request now so that the next term is not missed; None if one was requested."""
+        """Returns the next instant to request; None if it is already requested or there is no term."""
         term = self.next_term()
         if term is None or now < self.woken <= term:
             return None
@@ -284,11 +284,11 @@ class PodsReady:
 
 
 def backoff(settings: WaitForPodsReady, count: int) -> int:
-    """The time for which a workload stays out of its queue after these time-outs, in microseconds.
+    """Returns how long a workload stays out of its queue after `count` time-outs, in microseconds.
 
-    It doubles up to the maximum from the second time on. The first one has the length of the base, even if
-    that is more than the maximum. Kueue adds up to a ten-thousandth at random. In whole seconds that has no
-    effect unless it amounts to one.
+    The first backoff has the length of the base, even if the base exceeds the maximum. Each further backoff
+    is twice as long, up to the maximum. Kueue adds up to a ten-thousandth at random, which has no effect in
+    whole seconds unless it amounts to a second.
     """
     if count == 1 or not settings.backoff_base:
         return settings.backoff_base
@@ -296,5 +296,5 @@ def backoff(settings: WaitForPodsReady, count: int) -> int:
 
 
 def _whole_seconds(time: int) -> int:
-    """A time in the precision of the API's conditions."""
+    """Returns a time in the precision of the API's conditions."""
     return time // SECOND * SECOND

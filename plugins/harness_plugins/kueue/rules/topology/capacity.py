@@ -9,17 +9,17 @@ from harness_plugins.kueue.rules.topology.request import Wanted
 from harness_plugins.kueue.state.topology.tree import PODS, Room, TopologyTree
 
 MOST_PODS = 1 << 60
-"""More pods than this fit a node without a stated number."""
+"""A node whose manifest limits no number of pods has more free slots than this."""
 
 
 @final
 class Capacity:
-    """Figures of all domains; a search changes those of the domains that it chooses to what they get.
+    """The figures of all domains; a search replaces the figures of chosen domains by what they get.
 
     Attributes:
-        pods, slices: how many the domain can take.
-        pods_with, slices_with: how many with the leader in it.
-        leaders: 1 if it can take the leader, else 0.
+        pods, slices: how many pods and slices a domain can take.
+        pods_with, slices_with: how many it can take beside the leader.
+        leaders: 1 if the domain can take the leader, else 0.
     """
 
     __slots__ = ("leaders", "pods", "pods_with", "slices", "slices_with")
@@ -44,15 +44,15 @@ def capacity_of(
     leader: Mapping[str, int] | None,
     suitable: Sequence[bool] | None,
 ) -> Capacity:
-    """The capacity of each domain for a pod set.
+    """Returns the capacity of each domain for a pod set.
 
     Args:
         tree: the domains.
-        room: what is left in the leaves.
+        room: the free capacity of the leaves.
         wanted: the request of the pod set.
         worker: the request of one pod.
-        leader: the request of the leader; None without one.
-        suitable: which leaves its pods may run in; None for all.
+        leader: the request of the leader; None without a leader.
+        suitable: the leaves in which the pods may run; None for all leaves.
     """
     figures = Capacity(len(tree.values))
     if leader is None:
@@ -92,7 +92,7 @@ def _count_without_leader(
     worker: Mapping[str, int],
     suitable: Sequence[bool] | None,
 ) -> None:
-    """The figures without a leader: those with and without it are equal, and a domain's are sums."""
+    """Sets the figures without a leader: a domain's figures are the sums of its children's."""
     figures.pods_with, figures.slices_with = figures.pods, figures.slices
     pods, slices = figures.pods, figures.slices
     alone = _fits(room, worker, {}, len(tree.leaves))
@@ -115,12 +115,12 @@ def _count_without_leader(
 
 
 def _fits(room: Room, requests: Mapping[str, int], taken: Mapping[str, int], leaves: int) -> list[int]:
-    """The number of times that requests, and a slot for the pod, fit each leaf after something was taken."""
+    """Returns how often requests, with a slot for the pod, fit each leaf after `taken` is subtracted."""
     nothing = [0] * leaves
     columns = []
     slots = room.get(PODS, nothing)
     if slots and min(slots) > MOST_PODS and requests:
-        asked: Mapping[str, int] = requests  # no node counts pods
+        asked: Mapping[str, int] = requests  # no node limits its number of pods
     else:
         asked = {**requests, PODS: 1}
     for resource, amount in asked.items():
@@ -146,9 +146,9 @@ def _count_slices(figures: Capacity, domains: range, size: int) -> None:
 
 
 def _add_up(figures: Capacity, domain: int, children: range, unit: int) -> None:
-    """The figures of a domain from those of its children, whose pods count in groups of `unit`.
+    """Sets the figures of a domain from its children's figures; pods count in groups of `unit`.
 
-    The leader goes where it costs least, in pods and in slices each.
+    The leader goes to the child where it costs the fewest pods or, for the other figure, the fewest slices.
     """
     pods = slices = leaders = 0
     lost_pods: int | None = None

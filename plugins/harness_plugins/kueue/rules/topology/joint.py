@@ -1,4 +1,4 @@
-"""Joint flavors for the pod sets of one group: their requests to a resource group as if they were one."""
+"""Joint flavors for the pod sets of one group, whose requests to a resource group are added up."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class Part(NamedTuple):
     """The part of one pod set in a resource group.
 
     Attributes:
-        pod_set: its number.
-        group: the number of the resource group among its own.
-        resources: its resources, by number among those of all pod sets.
+        pod_set: the number of the pod set.
+        group: the number of the resource group among the pod set's groups.
+        resources: the pod set's resources, by number among the resources of all pod sets.
     """
 
     pod_set: int
@@ -26,10 +26,10 @@ class JointGroup(NamedTuple):
     """A resource group of a queue, and the parts of pod sets in it.
 
     Attributes:
-        offer: flavors and flavor-resources for all resources that any of them takes; without amounts.
-        parts: what each takes.
-        entry: the part that says where a scan continues: the first pod set's. None if that takes nothing of
-            the resource that Kueue looks up: a scan then begins with the first flavor every time.
+        offer: flavors and flavor-resources for all resources that any pod set takes; without amounts.
+        parts: the parts of the pod sets.
+        entry: the part that says where a scan continues: the part of the first pod set. None if this pod set
+            takes nothing of the resource that Kueue looks up: then every scan begins with the first flavor.
     """
 
     offer: GroupOffer
@@ -37,7 +37,7 @@ class JointGroup(NamedTuple):
     entry: Part | None
 
     def with_counts(self, offers: Sequence[PodSetOffer], counts: Sequence[int]) -> GroupOffer:
-        """The group with the amounts that all pods of the pod sets take together."""
+        """Returns the group with the amounts that all pods of the pod sets take together."""
         amounts = [0] * len(self.offer.resources)
         for pod_set, group, resources in self.parts:
             for at, amount in zip(resources, offers[pod_set].groups[group].amounts, strict=True):
@@ -46,7 +46,7 @@ class JointGroup(NamedTuple):
 
 
 def joint_groups(offers: Sequence[PodSetOffer], mates: Sequence[int]) -> list[JointGroup]:
-    """The resource groups that the pod sets of one group take anything from."""
+    """Returns the resource groups from which the pod sets of one group take resources."""
     by_flavors: dict[tuple[str, ...], list[tuple[int, int]]] = {}
     for number in mates:
         for at, group in enumerate(offers[number].groups):
@@ -74,7 +74,7 @@ def _joined(offers: Sequence[PodSetOffer], first: int, members: Sequence[tuple[i
 
 
 def _hash(resource: str) -> int:
-    """FNV-1a in 64 bits of a resource's name: Kueue keeps requests in this order."""
+    """Returns the 64-bit FNV-1a hash of a resource's name: Kueue orders requests by it."""
     value = 0xCBF29CE484222325
     for byte in resource.encode():
         value = (value ^ byte) * 0x100000001B3 % 2**64

@@ -1,4 +1,4 @@
-"""Places the pod sets of a workload one after the other, each besides what those before it took."""
+"""Places the pod sets of a workload one by one, each beside the pod sets that were placed before it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PodSetRequest:
 
 
 def suitable_leaves(tree: TopologyTree, pod_set: PodSet) -> Sequence[bool] | None:
-    """The leaves in which the pods of a pod set may run; None for all, as when leaves are not nodes."""
+    """Returns the leaves in which the pods of a pod set may run; None for all, as if leaves are not nodes."""
     if not tree.by_host:
         return None
     constraints = Constraints(pod_set)
@@ -51,17 +51,17 @@ def place(
     suitable: SuitableLeaves = suitable_leaves,
     capacities: Capacities = capacity_of,
 ) -> dict[str, TopologyAssignment | None]:
-    """The places of a workload's pods, pod set by pod set; None for those that cannot be placed.
+    """Returns the places of a workload's pods, pod set by pod set; None for a pod set without a place.
 
-    After a failure the search ends: the other pod sets are missing.
+    After a failure the search ends, and later pod sets are missing from the result.
 
     Args:
         tree: the domains.
-        room: what is left in the leaves; each placed pod set is subtracted for those that follow.
+        room: the free capacity of the leaves; each placed pod set is subtracted before the next one.
         asked: the pod sets, in the order of the workload.
         mixed: the gate `TASProfileMixed`.
-        suitable: which leaves the pods of a pod set may run in.
-        capacities: what domains could take.
+        suitable: finds the leaves in which the pods of a pod set may run.
+        capacities: counts how many pods domains could take.
     """
     placed: dict[str, TopologyAssignment | None] = {}
     groups = groups_of(asked)
@@ -87,7 +87,7 @@ def place(
 
 
 def groups_of(asked: Sequence[PodSetRequest]) -> list[list[PodSetRequest]]:
-    """Pod sets of one group together, in the order of their first member."""
+    """Returns the pod sets by group, in the order of the groups' first members."""
     if len(asked) == 1:
         return [list(asked)]
     groups: dict[tuple[str, str], list[PodSetRequest]] = {}
@@ -98,7 +98,7 @@ def groups_of(asked: Sequence[PodSetRequest]) -> list[list[PodSetRequest]]:
 
 
 def _roles(members: list[PodSetRequest]) -> tuple[PodSetRequest, PodSetRequest | None]:
-    """The workers and the leader of a group: the larger pod set are the workers, the first of equal ones."""
+    """Returns the workers and the leader of a group; the larger, or first equal, pod set has the workers."""
     if len(members) == 1:
         return members[0], None
     first, second = members[:2]
@@ -112,7 +112,7 @@ def _place_group(
     workers: PodSetRequest,
     leader: PodSetRequest | None,
 ) -> tuple[TopologyAssignment, TopologyAssignment] | None:
-    """The places of the workers and one leader pod."""
+    """Returns the places of the workers and of one leader pod."""
     search = Search(tree, figures, wanted, 0 if leader is None else 1)
     chosen = search.place(workers.count)
     if chosen is None:

@@ -27,8 +27,8 @@ class Replacement(NamedTuple):
     """The new places of a workload.
 
     Attributes:
-        placed: all of its places; unchanged if there are no others.
-        without: the pod set that has no other place; None if all have one.
+        placed: all places of the workload; unchanged if some pod set has no other place.
+        without: the pod set that has no other place; None if all pod sets have one.
     """
 
     placed: tuple[Placed, ...]
@@ -36,13 +36,13 @@ class Replacement(NamedTuple):
 
 
 def replacement(placed: Sequence[Placed], node: str, flavors: TopologyFlavors, *, mixed: bool) -> Replacement:
-    """The places of a workload's pods after those on a node have got others, besides all present pods.
+    """Finds other places, beside all present pods, for a workload's pods on a node.
 
-    Pod sets that are not on the node keep their places. The others are placed one by one, also those of one
-    group, each besides what those before it took. Meanwhile all of the workload's own pods take room.
+    Pod sets that are not on the node keep their places. The other pod sets are placed one by one, even within
+    one group, each beside the pod sets before it. Meanwhile all of the workload's old places stay taken.
 
     Args:
-        placed: the places of its pods, in the trees as they are now.
+        placed: the places of the workload's pods, in the current trees.
         node: the node.
         flavors: all flavors with a topology.
         mixed: the gate `TASProfileMixed`.
@@ -72,7 +72,7 @@ def replacement(placed: Sequence[Placed], node: str, flavors: TopologyFlavors, *
 
 
 def added(after: Sequence[Placed], before: Sequence[Placed]) -> tuple[Placed, ...]:
-    """The amounts that pods take of each leaf beyond those that they took before."""
+    """Returns the pods that each leaf gets in addition to the pods that it had before."""
     found = []
     held = {each.pod_set.name: dict(each.leaves) for each in before}
     for each in after:
@@ -85,7 +85,7 @@ def added(after: Sequence[Placed], before: Sequence[Placed]) -> tuple[Placed, ..
 
 
 def _rest(placed: Placed, node: str) -> Iterator[tuple[int, int]]:
-    """The leaves that pods keep and that exist, in the order of the record, and the numbers of pods."""
+    """Yields the leaves that pods keep and that still exist, in recorded order, with their number of pods."""
     for values, pods in placed.domains:
         leaf = placed.flavor.tree.leaf(values)
         if leaf is not None and values != (node,):
@@ -93,7 +93,7 @@ def _rest(placed: Placed, node: str) -> Iterator[tuple[int, int]]:
 
 
 def _room(placed: Placed, taken: Sequence[Placed], flavors: TopologyFlavors) -> Room:
-    """The room in the leaves of a flavor, after what other pod sets took in this replacement."""
+    """Returns the free capacity of a flavor's leaves after the other pod sets of this replacement."""
     flavor = placed.flavor
     room = Room(flavor.room)
     for earlier in taken:
@@ -111,9 +111,10 @@ def _room(placed: Placed, taken: Sequence[Placed], flavors: TopologyFlavors) -> 
 def _new_leaves(
     tree: TopologyTree, room: Room, rest: Sequence[DomainAssignment], asked: PodSetRequest, *, mixed: bool
 ) -> TopologyAssignment:
-    """The places of the missing pods of a pod set; empty if they have none.
+    """Returns places for the missing pods of a pod set; empty if they have none.
 
-    The remaining pods tie them to their domain if they must share one, or if a slice is broken.
+    The missing pods must go to the domain of the remaining pods if all must share a domain, or if a slice is
+    incomplete.
     """
     request, missing = asked.request, asked.count
     region: range | None = None
@@ -143,7 +144,7 @@ def _new_leaves(
 def _broken(
     tree: TopologyTree, rest: Sequence[DomainAssignment], level: str, missing: int, size: int
 ) -> range | None:
-    """The first domain whose slices the missing pods make whole again; None if there is none."""
+    """Returns the first domain whose slices the missing pods complete; None if no domain is one."""
     pods: dict[range, int] = {}
     for leaf, number in rest:
         domain = _domain(tree, leaf, level)
@@ -153,7 +154,7 @@ def _broken(
 
 
 def _domain(tree: TopologyTree, leaf: int, level: str) -> range:
-    """The leaves of the domain of a level that contains a leaf; they are neighbours since all are sorted."""
+    """Returns the leaves of the domain, at a level, that contains a leaf; sorting makes them adjacent."""
     depth = tree.levels.index(level) + 1
     first = tree.leaves.start
     values = tree.values[first + leaf][:depth]

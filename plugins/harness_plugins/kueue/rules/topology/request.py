@@ -16,13 +16,13 @@ class Wanted(NamedTuple):
     at the finest level.
 
     Attributes:
-        level: where the search begins; levels are numbers, 0 is the coarsest.
+        level: the level at which the search begins; levels are numbers, 0 is the coarsest.
         slice_level: the level at which one domain takes all pods of a slice.
         size: how many pods a slice has.
-        inner: level -> how many pods are kept together there, below the slice level.
-        required: whether one domain of the level must take everything.
-        unconstrained: whether any domains may serve.
-        least_free: whether the domain with the least room is tried first; else the best fit is.
+        inner: level below the slice level -> how many pods stay together at this level.
+        required: whether one domain of `level` must take all pods.
+        unconstrained: whether any set of domains may serve.
+        least_free: True to try the domain with the least free capacity first, False for the best fit.
     """
 
     level: int
@@ -35,12 +35,12 @@ class Wanted(NamedTuple):
 
 
 def wanted_of(request: TopologyRequest, levels: tuple[str, ...], *, mixed: bool) -> Wanted | None:
-    """The meaning of a request; None if it names a missing level, or has layers that do not nest.
+    """Returns the kind of place for a request; None if a level is missing or its layers do not nest.
 
     Args:
-        request: the pod set's; an empty one if it has none, which counts as unconstrained.
-        levels: the topology's, from the coarsest to the finest.
-        mixed: whether pods that may be anywhere fill up nearly full domains (gate `TASProfileMixed`).
+        request: the request of the pod set; an empty request counts as unconstrained.
+        levels: the levels of the topology, from the coarsest to the finest.
+        mixed: whether unconstrained pods fill up nearly full domains (gate `TASProfileMixed`).
     """
     slices, finest = request.slices, len(levels) - 1
     slice_level = finest

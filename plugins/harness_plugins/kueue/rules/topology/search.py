@@ -1,4 +1,4 @@
-"""Chooses the domains of a pod set, and hands its pods out to them level by level."""
+"""Chooses the domains of a pod set, and distributes its pods to them level by level."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Search:
 
     Args:
         tree: the domains.
-        figures: what they can take; those of chosen domains become what they get.
+        figures: the capacities of domains; the search replaces those of chosen domains by what they get.
         wanted: the request of the pod set.
         leaders: 1 with a leader, else 0.
     """
@@ -28,7 +28,7 @@ class Search:
         self._leaders = leaders
 
     def place(self, pods: int) -> Sequence[int] | None:
-        """The leaves chosen for this many pods, with their numbers in `figures`; None if there is no way.
+        """Returns the leaves for this many pods, and sets their pods in `figures`; None if they do not fit.
 
         Pods of an incomplete slice are left out.
         """
@@ -36,7 +36,7 @@ class Search:
         level = wanted.level
         coarsest = self._tree.domains[0]
         if not coarsest:
-            return None  # there is no node at all, be it that no slice is complete
+            return None  # without any node, even zero complete slices have no place
         if not self._leaders and sum(self._figures.slices[coarsest.start : coarsest.stop]) < slices:
             return None  # all domains together do not suffice
         found = self._domains(level, slices)
@@ -50,10 +50,10 @@ class Search:
     # --- which domains ------------------------------------------------------------------------------------
 
     def _domains(self, level: int, slices: int) -> list[int] | None:
-        """The one domain of a level that takes everything."""
+        """Returns the one domain of a level that takes everything, in a list, or None."""
         figures, leaders = self._figures, self._leaders
         if not leaders:
-            # In either order it is the one that takes everything with the least left.
+            # In both orders, it is the domain with the least capacity that takes everything.
             domains = self._tree.domains[level]
             first, end = domains.start, domains.stop
             able = [
@@ -76,7 +76,7 @@ class Search:
         return None
 
     def _several(self, level: int, slices: int) -> list[int] | None:
-        """Domains of a level that take everything together."""
+        """Returns the domains of a level that together take everything, or None."""
         figures, leaders, missing = self._figures, self._leaders, slices
         ordered = self._leader_first(self._with_leader_first(self._tree.domains[level]), slices, leaders)
         found: list[int] = []
@@ -101,7 +101,7 @@ class Search:
     # --- who gets what ------------------------------------------------------------------------------------
 
     def _descend(self, found: list[int], level: int, slices: int) -> list[int]:
-        """Hands everything out to the domains that were found, to their children, and so on."""
+        """Distributes everything to the found domains, then to their children, down to the leaves."""
         wanted, figures, children = self._wanted, self._figures, self._tree.children
         found = self._hand_out(found, slices, self._leaders, wanted.size)
         while level < wanted.slice_level:
@@ -126,9 +126,9 @@ class Search:
         return found
 
     def _hand_out(self, domains: list[int], missing: int, leaders: int, size: int) -> list[int]:
-        """Hands slices of a size, or with size 0 pods, out to domains in turn; returns those that got some.
+        """Gives slices of `size` pods (0: single pods) to domains in turn; returns domains that got some.
 
-        If the list ends before everything is handed out, no domain gets anything, as in the component.
+        If the domains do not suffice, no domain gets anything, as in Kueue.
         """
         figures = self._figures
         plain, with_leader = (
@@ -161,7 +161,7 @@ class Search:
     # --- orders -------------------------------------------------------------------------------------------
 
     def _optimal(self, domains: list[int], at: int, figure: list[int], missing: int, leaders: int) -> int:
-        """The domain at a place; if it could take all that is missing, with best fit the best from it on."""
+        """Returns the domain at a place or, if it could take everything, the best fit from there on."""
         first = domains[at]
         if (
             self._wanted.least_free
@@ -172,7 +172,7 @@ class Search:
         return self._best(domains[at:], figure, missing, leaders)
 
     def _best(self, domains: list[int], figure: list[int], missing: int, leaders: int) -> int:
-        """The first domain of those with the smallest figure that suffices; the first of all if none does."""
+        """Returns the first domain with the smallest sufficient figure; `domains[0]` if none suffices."""
         able = [
             domain
             for domain in domains
@@ -198,7 +198,7 @@ class Search:
     def _leader_first(
         self, domains: list[int], missing: int, leaders: int, *, pods: bool = False
     ) -> list[int]:
-        """The order with the leader's domain in front: the first that leaves room for everything else."""
+        """Moves the leader's domain to the front: the first domain that leaves enough for all other pods."""
         figures = self._figures
         if leaders < 1 or len(domains) < 2:
             return domains

@@ -1,4 +1,4 @@
-"""The topology request of a workload once its pod sets have flavors, and the search for its places."""
+"""The topology request of a workload whose pod sets have flavors, and the search for its places."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class WorkloadTopology:
 
     Args:
         parts: the pod sets of each flavor, in the order of the flavors' names.
-        cells: the flavor-resources that they take.
+        cells: the flavor-resources that the pod sets take.
         flavors: all flavors with a topology.
         mixed: the gate `TASProfileMixed`.
-        suitable: which leaves the pods of a pod set may run in.
-        capacities: what domains could take.
+        suitable: finds the leaves in which the pods of a pod set may run.
+        capacities: counts how many pods domains could take.
     """
 
     __slots__ = ("_capacities", "_empty", "_flavors", "_mixed", "_suitable", "cells", "parts")
@@ -66,18 +66,18 @@ class WorkloadTopology:
 
     @property
     def alone(self) -> bool:
-        """Returns True for one pod set without a leader: if that has no place, it has none in less room."""
+        """True for one pod set without a leader: without a place, it has none in less free capacity."""
         return len(self.parts) == 1 and len(self.parts[0][1]) == 1
 
     def place(self, *, empty: bool = False) -> tuple[Placed, ...] | None:
-        """The places of the pods; None if some pod set has no place.
+        """Returns the places of the pods; None if some pod set has no place.
 
         Args:
-            empty: whether to search as if there were no workload.
+            empty: whether to search as if no other workload were present.
         """
         if not empty:
             return self._place(empty=False)
-        if not self._empty:  # it follows from what is asked, whoever is there
+        if not self._empty:  # the result does not depend on present workloads
             self._empty.append(self._place(empty=True))
         return self._empty[0]
 
@@ -107,9 +107,9 @@ class WorkloadTopology:
         return tuple(found)
 
     def figures(self) -> list[tuple[TopologyFlavor, PodSetRequest, Capacity | None]]:
-        """The capacities of domains for each pod set by itself, if there is no place for all; [] if there is.
+        """Returns the capacities of domains for each pod set alone; [] if all pod sets have a place.
 
-        None for a pod set that requests missing levels.
+        The capacity is None for a pod set that requests missing levels.
         """
         if not self.alone and self.place() is not None:
             return []
@@ -122,14 +122,14 @@ class WorkloadTopology:
                 if wanted is not None:
                     suitable, requests = self._suitable(tree, each.pod_set), each.pod_set.requests
                     figures = self._capacities(tree, flavor.room, wanted, requests, None, suitable)
-                    # A search that finds nothing leaves the figures as they are.
+                    # A search without a result does not change the figures.
                     if self.alone and Search(tree, figures, wanted, 0).place(each.count) is not None:
                         return []
                 found.append((flavor, each, figures))
         return found
 
     def place_without(self, gone: Iterable[Sequence[Placed]]) -> tuple[Placed, ...] | None:
-        """The places of the pods once others have left their places."""
+        """Returns the places of the pods after other workloads have left their places."""
         return without(chain.from_iterable(gone), self.place)
 
 
@@ -142,12 +142,14 @@ class Topologies(Protocol):
         chosen: tuple[tuple[int, ...], ...],
         counts: tuple[int, ...],
     ) -> WorkloadTopology | None:
-        """The topology request of a workload; None if a pod set got no flavor with a topology, or two.
+        """Returns the topology request of a workload.
+
+        Returns None if a pod set got no flavor with a topology, or two.
 
         Args:
-            offers: its pod sets.
-            chosen: the flavors of each.
-            counts: the pods of each.
+            offers: the offers to each pod set.
+            chosen: the flavors of each pod set.
+            counts: the pods of each pod set.
         """
 
 
@@ -158,8 +160,8 @@ class WorkloadTopologies:
     Args:
         flavors: all flavors with a topology.
         mixed: the gate `TASProfileMixed`.
-        suitable: which leaves the pods of a pod set may run in.
-        capacities: what domains could take.
+        suitable: finds the leaves in which the pods of a pod set may run.
+        capacities: counts how many pods domains could take.
     """
 
     def __init__(
@@ -181,7 +183,7 @@ class WorkloadTopologies:
         chosen: tuple[tuple[int, ...], ...],
         counts: tuple[int, ...],
     ) -> WorkloadTopology | None:
-        """The topology request of a workload; None if a pod set got no flavor with a topology, or two."""
+        """Returns the topology request of a workload, or None; see `Topologies.asked`."""
         parts: dict[str, list[PodSetRequest]] = {}
         cells: set[int] = set()
         for offer, numbers, count in zip(offers, chosen, counts, strict=True):
