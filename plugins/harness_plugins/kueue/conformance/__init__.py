@@ -1,1 +1,1 @@
-"""Answers recorded questions to Kueue's scheduler with the same code that replays use."""
+"""Answers recorded cases of Kueue's scheduler with the same code that replays use."""

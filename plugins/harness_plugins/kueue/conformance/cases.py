@@ -1,6 +1,6 @@
 """Reads recorded cases: Kueue's Configuration, its objects, and the workloads that arrive.
 
-A field of a case that the model ignores is an error, because an answer that leaves something out proves
+A field of a case that the model ignores is an error, because an answer without this field would prove
 nothing.
 """
 
@@ -36,10 +36,10 @@ from harness_plugins.kueue.manifests.as_read import as_read
 from harness_plugins.kueue.rules.feature_gates import Gates, gates_from
 
 _SECTIONS = ("admissionFairSharing", "fairSharing", "featureGates")
-"""The sections of Kueue's Configuration that cases have."""
+"""The sections of Kueue's Configuration that cases may have."""
 
 _OVER_TIME = "waitForPodsReady"
-"""A section that only cases over time have."""
+"""A section that only cases over time may have."""
 
 _UNKNOWN = "cannot be used: this field is unknown"
 
@@ -50,8 +50,8 @@ class Setting(NamedTuple):
     """The setting of a case.
 
     Attributes:
-        cluster: its objects.
-        nodes: the changes of its nodes.
+        cluster: the objects.
+        nodes: the changes of nodes.
         configuration: Kueue's Configuration.
         gates: the feature gates, including those at their defaults.
     """
@@ -65,16 +65,16 @@ class Setting(NamedTuple):
 def setting_of(case: Mapping[str, Any], *, over_time: bool = False) -> Setting:
     """Reads a case's configuration and objects.
 
-    Recordings that do not configure pod readiness did not model it. They drove the scheduler without the
-    workload controller, and without the defaults of its manager.
+    Recordings that do not configure pod readiness ran the scheduler without the workload controller and
+    without the defaults of its manager.
 
     Args:
         case: the case.
-        over_time: whether it is about events over time.
+        over_time: whether the case has events over time.
 
     Raises:
-        ClusterError: they are faulty, or contain what is not modelled.
-        OptionError: an unknown release, or a feature gate that is not modelled or not of that release.
+        ClusterError: the case is faulty, or has fields that are not modelled.
+        OptionError: a release is unknown, or a feature gate is not modelled or not in that release.
     """
     config = case.get("config") or {}
     release = release_named(config.get("kueueVersion", str(NEWEST)))
@@ -99,7 +99,7 @@ _Events: TypeAlias = list[tuple[int, Mapping[str, Any]]]
 
 
 def _events(case: Mapping[str, Any]) -> tuple[_Events, list[tuple[int, Mapping[str, Any] | str]]]:
-    """The times at which objects become other manifests, and at which nodes are changed or removed."""
+    """Returns the times at which objects change, and the times at which nodes change or are removed."""
     faults: list[Fault] = []
     quotas: _Events = []
     nodes: list[tuple[int, Mapping[str, Any] | str]] = []
@@ -136,7 +136,7 @@ class Question:
         self.fields = Fields(case["given"], self._name, self._faults, "given")
 
     def workload(self, holder: Fields) -> Workload:
-        """The Workload of a mapping that has one."""
+        """Returns the Workload of a mapping."""
         content = holder.raw("workload")
         manifest = Fields(content, self._name, self._faults, f"{holder.path}.workload")
         for finding in WORKLOAD.of("v1beta2").findings(content):
@@ -152,7 +152,7 @@ class Question:
         return found
 
     def number(self, fields: Fields, name: str) -> float | None:
-        """A number of seconds or milliseconds; None when absent."""
+        """Returns a number of seconds or milliseconds; None if it is absent."""
         value = fields.raw(name)
         if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0):
             return value
@@ -160,7 +160,7 @@ class Question:
         return None
 
     def spans(self, fields: Fields, name: str) -> tuple[int | None, ...]:
-        """A list of whole seconds as microseconds, None for never; empty when absent."""
+        """Returns a list of whole seconds as microseconds, None for never; empty if it is absent."""
         found = fields.raw(name)
         if found is None:
             return ()

@@ -45,7 +45,7 @@ def answer(case: Mapping[str, Any], shortcuts: Shortcuts | None = None) -> Mappi
     found = [_arrival(question, item, gates) for item in question.fields.items("workloads")]
     until = round((question.number(question.fields, "until") or 0) * SECOND)
     tolerated = round((question.number(question.fields, "tolerationSeconds") or 0) * SECOND)
-    question.fields.raw("events")  # which the setting has
+    question.fields.raw("events")  # already read by `setting_of`
     question.finish()
     found.sort(key=lambda each: each[0][0].submit)
     arrivals = [_numbered(arrival, index) for index, (arrival, _, _) in enumerate(found)]
@@ -71,13 +71,13 @@ def answer(case: Mapping[str, Any], shortcuts: Shortcuts | None = None) -> Mappi
     events = [instant.at for instant in (*cluster.changes, *nodes)]
     on_nodes = NodeEvents(nodes, cluster, policy, pods) if nodes else None
     driver = Driver(policy, durations, inactive, until, plain, interruptions, events, on_nodes)
-    without_nodes = replace(cluster, nodes=frozen())  # nobody bound pods: what was admitted ran at once
+    without_nodes = replace(cluster, nodes=frozen())  # recordings bind no pods: they run once admitted
     Engine([arrivals], without_nodes, record, until=until).run(driver, name="kueue")
     return record.counts(len(arrivals)) if counting else record.answer(deactivating=waits is not None)
 
 
 def _unordered(cluster: Cluster) -> bool:
-    """Returns True if some LocalQueue is sampled whose ClusterQueue does not order its workloads by usage."""
+    """Returns True if a LocalQueue is sampled although its ClusterQueue does not order by usage."""
     return any(
         local.stop_policy == "None" and not cluster.cluster_queues[local.cluster_queue].by_usage
         for local in cluster.local_queues.values()
@@ -90,7 +90,7 @@ def _numbered(arrival: Arrival, index: int) -> Arrival:
 
 
 def _arrival(question: Question, item: Fields, gates: Gates) -> tuple[Arrival, Manifest, Readiness]:
-    """A workload that arrives, as a job of a replay without a number yet."""
+    """Returns an arriving workload as a job of a replay that has no number yet, and its readiness."""
     manifest = question.workload(item)
     submit = question.number(item, "submitMs")
     duration = question.number(item, "durationMs")

@@ -1,4 +1,4 @@
-"""Reproduces what the recording added to Kueue: instants without events, and workloads that never queue."""
+"""Reproduces effects of the recording on Kueue: instants without events, workloads that never queue."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from harness_plugins.kueue.conformance.readiness import Interruptions
 from harness_plugins.kueue.policy import KueuePolicy
 
 _CYCLES = 1000
-"""Cycles at one instant; no recorded replay needs as many."""
+"""The most cycles at one instant; no recorded replay needs as many."""
 
 
 @final
 class Driver:
-    """The policy, with an instant at every end that was ever due and at every sample of usage.
+    """The policy, with an additional instant at every end that was ever due and at every sample of usage.
 
     Args:
         policy: the policy.
         durations: how long jobs run, by index.
-        inactive: the jobs that are deactivated, so that no component hears of them.
+        inactive: the deactivated jobs, which the policy does not get.
         until: the end of the replay.
-        plain: how often LocalQueues are sampled that are not used for any order; None if there are none.
-        interruptions: when pods are lost, and when they are back.
+        plain: the sampling interval of LocalQueues that order no queue; None without such LocalQueues.
+        interruptions: when pods are lost, and when they recover.
         events: when objects change.
-        nodes: the changes of nodes; None if there are none.
+        nodes: the changes of nodes; None without changes.
     """
 
     def __init__(
@@ -53,36 +53,36 @@ class Driver:
         self._local_queues = policy.scheduler.local_queues
         self.changed = policy.changed
         self.timers = nodes
-        self._instants = set(events)  # and ends that were ever due
+        self._instants = set(events)  # later also ends that were ever due
         self._news = False
         policy.scheduler.advance(0)
 
     def submit(self, job: Job, pods: range, now: int) -> None:
-        """A job arrived, or is back in its queue."""
+        """Passes on a job that arrived or returned to its queue."""
         self._news = True
         if job.index not in self._inactive:
             self._policy.submit(job, pods, now)
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
-        """A job ended, or is gone."""
+        """Passes on that a job ended or is gone."""
         self._news = True
         self._interruptions.gone(job)
         self._policy.release(job, pods, now, why)
 
     def _start_up(self, job: Job, pods: range, now: int) -> None:
-        """The pods of a job are ready."""
+        """Passes on that the pods of a job are ready."""
         self._news = True
         assert self._policy.ready is not None
         self._policy.ready(job, pods, now)
         self._expect(self._interruptions.ready(job, now))
 
     def cycle(self, now: int) -> Iterator[Decision]:
-        """The policy's decisions except notes; each admission comes with a wake at the job's end.
+        """Yields the policy's decisions except notes; each admission comes with a wake at the job's end.
 
-        If another sample has replaced one, its timer brings no instant: nothing is decided then.
+        The timer of a sample that another sample replaced leads to no decisions.
 
         Raises:
-            PolicyError: it goes on for ever, although the recording came to rest.
+            PolicyError: the policy does not come to rest, although the recording did.
         """
         for job, ready, following in self._interruptions.due(now):
             self._news = True
@@ -103,7 +103,7 @@ class Driver:
             or now == self._next_sample(now - 1)
         ):
             yield from self._decide(now)
-            self._news = False  # what its own evictions bring back belongs to this instant
+            self._news = False  # workloads that return after its own evictions belong to this instant
         if self.timers is not None:
             yield from self.timers.wakes()
         if failures is not None:
@@ -120,7 +120,7 @@ class Driver:
         last = scheduler.cycles + _CYCLES
         for decision in self._policy.cycle(now):
             if scheduler.cycles > last:
-                raise PolicyError(f"more than {_CYCLES:,} cycles at {now / SECOND:g} s, and no end of it")
+                raise PolicyError(f"more than {_CYCLES:,} cycles at {now / SECOND:g} s, without an end")
             if isinstance(decision, Refuse):
                 continue
             yield decision
@@ -134,17 +134,17 @@ class Driver:
                     yield Wake(due)
 
     def _next_term(self) -> int | None:
-        """The next time-out or end of a backoff, as known at present."""
+        """Returns the next known time-out or end of a backoff, or None."""
         pods_ready = self._policy.pods_ready
         return None if pods_ready is None else pods_ready.next_term()
 
     def _expect(self, change: int | None) -> None:
-        """Requests the instant at which pods are lost or back."""
+        """Requests the instant at which pods are lost or recover."""
         if change is not None and change <= self._until:
             self._alarms.append(change)
 
     def _next_sample(self, now: int) -> int | None:
-        """When a LocalQueue is sampled next after a time."""
+        """Returns when a LocalQueue is next sampled after a time, or None."""
         due = [self._local_queues.next_real_sample() if self._local_queues is not None else None]
         if self._plain is not None:
             due.append((now // self._plain + 1) * self._plain)

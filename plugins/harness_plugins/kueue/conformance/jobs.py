@@ -9,7 +9,7 @@ from harness_plugins.kueue.rules.feature_gates import Gates
 
 
 def job_of(manifest: Workload, submit: int, gates: Gates) -> Job:
-    """A manifest as a job that arrives at a time."""
+    """Returns a manifest as a job that arrives at `submit`."""
     pod_sets = pod_sets_left(manifest)
     return Job(
         index=-1,

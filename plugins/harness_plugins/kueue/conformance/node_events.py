@@ -1,4 +1,4 @@
-"""Changes of nodes in recorded cases, and their effects on the pods that the recording played on them."""
+"""Changes of nodes in recorded cases, and their effects on the pods that the recording simulated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness_plugins.kueue.state.workload import Workload
 
 _FAR = 2**63 - 1
 _NOT_READY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-"""Taints that pods tolerate for a time by default in every cluster."""
+"""The taints that pods tolerate for some time by default in every cluster."""
 
 _Pods: TypeAlias = tuple[Workload, str, str]
 """The pods of a workload's pod set on a node."""
@@ -24,10 +24,10 @@ _Pods: TypeAlias = tuple[Workload, str, str]
 
 @final
 class RecordedPods:
-    """Pods on nodes: all assigned ones, except those that left a node.
+    """The pods on nodes: all assigned pods, except pods that left a node.
 
     Args:
-        scheduler: knows the holders of quota, and their places.
+        scheduler: has the holders of quota and their places.
         tolerated: how long pods stay on a node that is not ready, in microseconds.
     """
 
@@ -38,18 +38,18 @@ class RecordedPods:
         self._leaving: dict[_Pods, int] = {}
 
     def on(self, node: str, namespace: str) -> bool:
-        """Returns True if pods of a namespace are on a node and not leaving."""
+        """Returns True if pods of a namespace are on a node and have not left it."""
         return any(
             each not in self._left for each in self._assigned(node) if each[0].job.namespace == namespace
         )
 
     def leave(self, workload: Workload, pods: range) -> Iterable[str]:
-        """All pods of a workload are gone; returns the nodes that had some, even if these left before."""
+        """Forgets all pods of a workload; returns their nodes, including nodes that they left before."""
         self._forget([each for each in (*self._left, *self._leaving) if each[0] is workload])
         return [values[-1] for placed in workload.placed for values, _ in placed.domains]
 
     def move(self, workload: Workload, placed: Sequence[Placed], node: str) -> Iterator[Decision]:
-        """A workload gets other places for its pods on a node."""
+        """Moves the pods of a workload on a node to other places."""
         there = {(workload, each.pod_set.name, values[-1]) for each in placed for values, _ in each.domains}
         gone = [each for each in (*self._left, *self._leaving) if each[0] is workload]
         self._forget([each for each in gone if each[2] == node or each not in there])
@@ -68,7 +68,7 @@ class RecordedPods:
                         yield workload, placed.pod_set.name, node
 
     def change(self, name: str, node: Node | None, controller: NodeController, now: int) -> None:
-        """A node is added, removed or changed, and the node controller has already checked it."""
+        """Applies a change of a node, which the node controller has already checked, to its pods."""
         for pods in list(self._assigned(name)):
             if node is None:
                 self._leaving.pop(pods, None)
@@ -93,7 +93,7 @@ class RecordedPods:
                     self._go(pods, controller, now)
 
     def end(self, controller: NodeController, now: int) -> None:
-        """Pods leave whose time on their node is over."""
+        """Removes pods whose time on their node is over."""
         for pods in [each for each, due in self._leaving.items() if due <= now]:
             self._go(pods, controller, now)
 
@@ -104,19 +104,19 @@ class RecordedPods:
 
     @property
     def due(self) -> int | None:
-        """When pods leave next."""
+        """When the next pods leave, or None."""
         return min(self._leaving.values(), default=None)
 
 
 @final
 class NodeEvents:
-    """Changes of nodes, in their order within the instant; the engine itself has no nodes.
+    """Delivers changes of nodes, in their order within an instant; the engine itself has no nodes.
 
     Args:
         instants: the changes of nodes.
         cluster: all other objects.
-        policy: hears of them.
-        pods: the pods on them.
+        policy: the policy that gets the changes.
+        pods: the pods on the nodes.
     """
 
     def __init__(
@@ -129,11 +129,11 @@ class NodeEvents:
 
     @property
     def due(self) -> int:
-        """When nodes change next."""
+        """When the next nodes change."""
         return self._ahead[-1].at if self._ahead else _FAR
 
     def deliver(self, now: int) -> Iterator[Decision]:
-        """Nodes change now, one after the other; then the effects on their pods follow."""
+        """Changes the nodes that are due, one by one, each with the effects on its pods."""
         assert self._policy.failures is not None
         for edit in self._ahead.pop().edits:
             self._cluster = edit.on(self._cluster)
@@ -141,12 +141,12 @@ class NodeEvents:
             self._pods.change(edit.name, edit.after, self._policy.failures.controller, now)
 
     def leave(self, now: int) -> None:
-        """Pods leave whose time has come."""
+        """Removes pods whose time on their node is over."""
         assert self._policy.failures is not None
         self._pods.end(self._policy.failures.controller, now)
 
     def wakes(self) -> Iterator[Wake]:
-        """The instant to ask for."""
+        """Yields a wake for the next change or departure of pods."""
         due = self._pods.due
         if due is not None:
             yield Wake(due)

@@ -1,4 +1,4 @@
-"""Answers recorded cases of `kueue/tas`: the placement of a workload's pods in a topology, by itself."""
+"""Answers recorded cases of `kueue/tas`: only the placement of a workload's pods in a topology."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness_plugins.kueue.state.topology.flavors import Placed, TopologyFlavor
 
 
 def answer_placement(case: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The domains of each pod set, as Kueue's topology assignment lists them."""
+    """Returns the domains of each pod set, as Kueue's topology assignment lists them."""
     cluster, _, _, gates = setting_of(case)
     question = Question(case)
     (flavor,) = (
@@ -34,7 +34,7 @@ def answer_placement(case: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _use(flavor: TopologyFlavor, given: Fields) -> None:
-    """Subtracts admitted workloads' holdings from the room, unless the case assumes that there are none."""
+    """Subtracts admitted workloads from the free capacity, unless the case assumes an empty topology."""
     empty = given.boolean("simulateEmpty")
     for item in given.items("usage"):
         leaf = flavor.tree.leaf(item.texts("values"))

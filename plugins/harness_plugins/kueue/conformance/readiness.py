@@ -1,4 +1,4 @@
-"""Losses and returns of pods in recorded cases, after they were ready."""
+"""Losses and recoveries of pods in recorded cases, after they were ready."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import NamedTuple, final
 from harness.policy import ENDLESS, Job
 
 Spans = tuple[int | None, ...]
-"""Microseconds for the first admission, the second...; the last one for all later ones. None is never."""
+"""Microseconds for each admission; the last value also applies to all later ones. None means never."""
 
 
 class Readiness(NamedTuple):
     """The readiness of a workload's pods over time.
 
     Attributes:
-        after: from an admission until its pods are ready.
-        lost: from there until they are lost.
-        back: from there until they are ready again.
+        after: the times from an admission until the pods are ready.
+        lost: the times from there until the pods are lost.
+        back: the times from there until the pods are ready again.
     """
 
     after: Spans
@@ -27,16 +27,16 @@ class Readiness(NamedTuple):
 
     @property
     def startup(self) -> tuple[int, ...] | None:
-        """The time until pods are ready, in the engine's form."""
+        """The times until pods are ready, in the engine's form."""
         return tuple(ENDLESS if each is None else each for each in self.after) or None
 
 
 @final
 class Interruptions:
-    """The losses and returns that are due, for workloads that still hold quota.
+    """The coming losses and recoveries of pods, for workloads that still hold quota.
 
     Args:
-        readiness: by index of the job.
+        readiness: the readiness of each job, by index.
     """
 
     def __init__(self, readiness: list[Readiness]) -> None:
@@ -45,22 +45,22 @@ class Interruptions:
         self._changes: list[tuple[int, str, int, bool, Job]] = []
 
     def admitted(self, job: Job) -> int | None:
-        """A workload is admitted; returns how long its pods take until they are ready."""
+        """Counts an admission; returns how long the pods take until they are ready, None for never."""
         self._admissions[job.index] += 1
         after = self._readiness[job.index].after
         return self._now(after, job) if after else 0
 
     def gone(self, job: Job) -> None:
-        """A workload ended or was evicted: the future of its pods no longer matters."""
+        """Drops the coming changes of a workload that ended or was evicted."""
         self._changes = [each for each in self._changes if each[4] is not job]
         self._changes.sort()
 
     def ready(self, job: Job, now: int) -> int | None:
-        """Its pods are ready for the first time; answers when they will be lost."""
+        """Schedules the loss of pods that are now ready for the first time; returns its time, or None."""
         return self._expect(job, now, self._readiness[job.index].lost, ready=False)
 
     def due(self, now: int) -> Iterator[tuple[Job, bool, int | None]]:
-        """The jobs whose pods change now, their new readiness, and the time of the next change; by name."""
+        """Yields the jobs whose pods change now, by name, with new readiness and time of the next change."""
         while self._changes and self._changes[0][0] <= now:
             _, _, _, ready, job = heappop(self._changes)
             following = None
@@ -76,5 +76,5 @@ class Interruptions:
         return now + after
 
     def _now(self, spans: Spans, job: Job) -> int | None:
-        """The span of the present admission."""
+        """Returns the span of the current admission; None for never."""
         return spans[min(self._admissions[job.index], len(spans)) - 1] if spans else None

@@ -1,4 +1,4 @@
-"""Keeps the events of a replay in the form of the recorded answers."""
+"""The events of a replay, in the form of the recorded answers."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _MILLISECOND = 1000
 
 @final
 class Record:
-    """Keeps the engine's reports in the form of the expected answers.
+    """The engine's reports in the form of the expected answers.
 
     Args:
-        policy: counts cycles and heads.
-        counting: whether only numbers are wanted.
+        policy: the policy, which counts cycles and heads.
+        counting: whether only numbers are needed.
     """
 
     def __init__(self, policy: KueuePolicy, *, counting: bool) -> None:
@@ -33,7 +33,7 @@ class Record:
         self._deactivated: set[str] = set()
 
     def record(self, fact: Fact) -> None:
-        """Keep admissions, preemptions and ends."""
+        """Keeps admissions, preemptions and ends."""
         action, job = fact.action, fact.job
         if action in self._number:
             self._number[action] += 1
@@ -83,20 +83,20 @@ class Record:
 
     @staticmethod
     def _by_controller(fact: Fact) -> bool:
-        """Returns True if no cycle evicted the workload; one does if the workload lost a single node."""
+        """Returns True if a controller evicted the workload; after the loss of one node, a cycle does."""
         return fact.reason != NODE_FAILURES or fact.detail is None or len(fact.detail["failed"]) > 1
 
     def share(self, *_: Any) -> None:
-        """Shares are not compared."""
+        """Does nothing: shares are not compared."""
 
     def stint(self, *_: Any) -> None:
-        """Not asked for."""
+        """Does nothing: cases do not record stints."""
 
     def job(self, *_: Any) -> None:
-        """Not asked for."""
+        """Does nothing: cases do not record states of jobs."""
 
     def answer(self, *, deactivating: bool) -> Mapping[str, Any]:
-        """The answer for a whole trace.
+        """Returns the answer for a whole trace.
 
         Args:
             deactivating: whether workloads may be deactivated.
@@ -115,7 +115,7 @@ class Record:
         }
 
     def counts(self, workloads: int) -> Mapping[str, Any]:
-        """The answer of a performance set-up."""
+        """Returns the answer of a performance set-up."""
         return {
             "counts": {
                 "workloads": workloads,

@@ -18,7 +18,7 @@ from harness_plugins.kueue.state.workload import Workload
 
 
 def answer_single_cycle(case: Mapping[str, Any], shortcuts: Shortcuts | None) -> Mapping[str, Any]:
-    """The workloads that are admitted and preempted in one cycle, and those that wait after it."""
+    """Returns the workloads that one cycle admits and preempts, and the workloads that wait after it."""
     cluster, _, configuration, gates = setting_of(case)
     question = Question(case)
     waiting = []

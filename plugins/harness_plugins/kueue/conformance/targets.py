@@ -1,4 +1,4 @@
-"""Answers recorded cases of `kueue/targets`: the choice of the targets alone."""
+"""Answers recorded cases of `kueue/targets`: only the choice of the targets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
 from harness_plugins.kueue.state.cache import Cache
 
 _MEASURED = ("kueueCpuMicros", "kueueMicros")
-"""The fields with the time that the real code took."""
+"""The fields with the time that Kueue's code took."""
 
 
 def answer(case: Mapping[str, Any], shortcuts: Shortcuts | None = None) -> Mapping[str, Any]:
@@ -39,7 +39,7 @@ def answer(case: Mapping[str, Any], shortcuts: Shortcuts | None = None) -> Mappi
 
 
 def explain(case: Mapping[str, Any]) -> str:
-    """The figures behind an answer: every queue of the tree, and the candidates in their order."""
+    """Describes the figures behind an answer: every queue of the tree, and the candidates in their order."""
     cache, incoming, search = question(case)
     targets = {target.workload: target.reason for target in search.find_targets(incoming)}
     tree = cache.tree
@@ -69,7 +69,7 @@ def explain(case: Mapping[str, Any]) -> str:
 def question(
     case: Mapping[str, Any], shortcuts: Shortcuts | None = None
 ) -> tuple[Cache, Incoming, TargetSearch]:
-    """The question of a case of `kueue/targets`: the state, the incoming workload, and the search."""
+    """Returns the question of a case of `kueue/targets`: the state, the incoming workload, and the search."""
     given = case["given"]
     cluster, _, configuration, gates = setting_of(case)
     asked = Question(case)

@@ -1,1 +1,1 @@
-"""The data in a cluster's Workload manifests about the workloads present when a replay begins."""
+"""Reads the workloads that are present when a replay begins, from a cluster's Workload manifests."""

@@ -1,4 +1,4 @@
-"""The cluster as a release reads it: with some gates off, fields and objects do not count."""
+"""The cluster as a release reads it: if a gate is off, its fields and objects have no effect."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _T = TypeVar("_T", ClusterQueue, Cohort)
 
 
 def as_read(cluster: Cluster, gates: Gates) -> Cluster:
-    """The cluster as a release with these gates reads it; the same object if they leave nothing out."""
+    """Returns the cluster as a release with these gates reads it; the same object if all fields apply."""
     queues, cohorts = cluster.cluster_queues, cluster.cohorts
     if not gates.hierarchical_cohorts:
         cohorts = frozen({name: Cohort(name) for name in cohorts})
@@ -28,7 +28,7 @@ def as_read(cluster: Cluster, gates: Gates) -> Cluster:
 
 
 def _without_lending_limits(node: _T) -> _T:
-    """All of its quotas may be lent."""
+    """Returns a node all of whose quotas may be lent."""
     return replace(node, resource_groups=tuple(map(_all_lent, node.resource_groups)))
 
 
@@ -46,7 +46,7 @@ def _all_lent(group: ResourceGroup) -> ResourceGroup:
 
 
 def _buffered(queue: ClusterQueue) -> ClusterQueue:
-    """A queue in which a workload that is only a little newer than the preemptor may not be preempted."""
+    """Returns a queue that protects workloads that are only slightly newer than the preemptor."""
     if queue.preemption.within_cluster_queue != "LowerOrNewerEqualPriority":
         return queue
     return replace(queue, preemption=replace(queue.preemption, within_cluster_queue=BUFFERED))

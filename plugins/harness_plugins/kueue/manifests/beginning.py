@@ -1,7 +1,7 @@
 """Workloads of the manifests, with which a replay begins: some hold quota, the others wait for it.
 
-Their run times are unknown, so they run until they are evicted. All of them are older than anything in the
-trace. Their pods stay on the nodes that the manifests give. On nodes, Pods that belong to no Workload take
+Their run times are unknown, so they run until they are evicted. All of them are older than the jobs of the
+trace. Their pods stay on the nodes that the manifests name. On nodes, Pods that belong to no Workload take
 part too: they hold no quota, and kube-scheduler places them.
 """
 
@@ -29,18 +29,18 @@ class Start(NamedTuple):
     """A Workload that is present when a replay begins.
 
     Attributes:
-        manifest: its manifest, without the admission if it loses its reservation at once.
-        queue: the ClusterQueue whose quota it holds, or that it waits in.
-        pod_sets: its pods; those that have ended already are not in the counts.
+        manifest: the manifest, without the admission if the Workload loses its reservation immediately.
+        queue: the ClusterQueue whose quota it holds, or in which it waits.
+        pod_sets: the pods, without pods that have already ended.
         counts: pod set -> pods, for pod sets that were admitted with fewer than all.
-        flavors: pod set -> resource -> flavor of its admission.
-        pods: its Pods that stay on their nodes, by their numbers in the job.
-        ready: whether all of its pods count as ready. They do if the condition says so. They also do if it is
-            missing and all are on their nodes, or there are no nodes.
-        expected: whether its pods have had time to be ready since its admission: the condition says that they
-            are not, or the manifests have Pods of it.
-        leaves: if it was told to leave before, how long it keeps its quota, in microseconds; None for its
-            whole grace period.
+        flavors: pod set -> resource -> flavor of the admission.
+        pods: the Pods that stay on their nodes, by their numbers in the job.
+        ready: whether all pods count as ready: by the condition or, without one, if all pods are on their
+            nodes or the cluster has no nodes.
+        expected: whether the pods have had time to be ready since the admission: the manifests have the
+            condition, or Pods of the Workload.
+        leaves: if it was evicted before, how long it keeps its quota, in microseconds; None for its whole
+            grace period.
     """
 
     manifest: Workload
@@ -55,7 +55,7 @@ class Start(NamedTuple):
 
     @property
     def evicted(self) -> bool:
-        """Returns True if it holds quota and has been told to leave."""
+        """True if the Workload holds quota and has been evicted."""
         return self.manifest.holds_quota and self.manifest.is_true("Evicted")
 
 
@@ -64,13 +64,13 @@ class Beginning:
     """The Workloads of the manifests.
 
     Args:
-        cluster: the Workloads, and the queues that they are in.
+        cluster: the Workloads and their queues.
 
     Attributes:
-        starts: those that take part, in the order in which the policy gets them: holders of quota by the time
-            of their reservation, then waiting ones by creation. Workloads that are finished or deactivated,
-            or whose queue does not exist, are left out.
-        crowded: whether holders hold more quota than there is, as they may while some are leaving.
+        starts: the Workloads that take part, in the order in which the policy gets them: holders of quota by
+            the time of their reservation, then waiting Workloads by creation. Workloads that are finished or
+            deactivated, or whose queue does not exist, are left out.
+        crowded: whether holders hold more than the capacity, which is possible while some are leaving.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -86,7 +86,7 @@ class Beginning:
         return max(times)
 
     def moment(self, since: int, now: int) -> int:
-        """A time of a manifest on the replay's clock; the latest such time is before the first second.
+        """Converts a time of a manifest to the replay's clock, on which the latest one is before second 0.
 
         Args:
             since: microseconds since 1970.
@@ -96,11 +96,11 @@ class Beginning:
         return at_the_latest if self._as_of is None else min(at_the_latest, self.time_of(since, now))
 
     def time_of(self, since: int, now: int) -> int:
-        """A time of a manifest on the replay's clock; it need not be before the first second."""
+        """Converts a time of a manifest to the replay's clock; the result may be later than its beginning."""
         return self.moment(since, now) if self._as_of is None else now - (self._as_of - since)
 
     def start_of(self, job: Job) -> Start | None:
-        """The start of a job; None for jobs of the trace."""
+        """Returns the start of a job; None for jobs of the trace."""
         if job.index < len(self.starts):
             start = self.starts[job.index]
             if (start.manifest.key, start.manifest.uid) == (job.id, job.uid):
@@ -109,11 +109,11 @@ class Beginning:
 
 
 _LAST: list[tuple[ref[Cluster], list[Start]]] = []
-"""The last cluster that was asked about: a replay first asks for its jobs, and then makes its policy."""
+"""The last cluster and its starts: a replay needs them twice, for its jobs and for its policy."""
 
 
 def _in_order(cluster: Cluster) -> list[Start]:
-    """The Workloads that take part, in order."""
+    """Returns the Workloads that take part, in order."""
     if _LAST and _LAST[0][0]() is cluster:
         return _LAST[0][1]
     found = [start for manifest in cluster.workloads for start in _starts(cluster, manifest)]
@@ -123,12 +123,12 @@ def _in_order(cluster: Cluster) -> list[Start]:
 
 
 def _forget(cluster: ref[Cluster]) -> None:
-    """A cluster is not used any more."""
+    """Forgets a cluster that no longer exists."""
     _LAST[:] = [each for each in _LAST if each[0] is not cluster]
 
 
 def admitted_since(manifest: Workload) -> int | None:
-    """The time of a Workload's admission, in microseconds since 1970; None if its conditions do not say."""
+    """Returns when a Workload was admitted, in microseconds since 1970; None if no condition says it."""
     found = manifest.conditions.get("Admitted")
     return found.since or None if found is not None and found.status else None
 
@@ -136,8 +136,9 @@ def admitted_since(manifest: Workload) -> int | None:
 def loses_reservation(cluster: Cluster, manifest: Workload) -> bool:
     """Returns True if a Workload that holds quota must give it back without having run.
 
-    It has reserved quota and is not admitted, and its ClusterQueue or LocalQueue is stopped, by `Hold` or by
-    `HoldAndDrain` (upstream's reconcileOnClusterQueueActiveState and reconcileOnLocalQueueActiveState).
+    Such a Workload has reserved quota but is not admitted, and its ClusterQueue or LocalQueue is stopped, by
+    `Hold` or `HoldAndDrain` (upstream's reconcileOnClusterQueueActiveState and
+    reconcileOnLocalQueueActiveState).
     """
     if manifest.admission is None or manifest.is_true("Admitted"):
         return False
@@ -147,14 +148,14 @@ def loses_reservation(cluster: Cluster, manifest: Workload) -> bool:
 
 
 def running_jobs(cluster: Cluster, at: int = 0) -> list[Arrival]:
-    """One job for each Workload with which a replay begins, in the order of `Beginning.starts`.
+    """Returns a job for each Workload with which a replay begins, in the order of `Beginning.starts`.
 
     Args:
-        cluster: its Workloads, queues and flavors.
-        at: when they arrive, in microseconds since the origin.
+        cluster: the Workloads, queues and flavors.
+        at: when the jobs arrive, in microseconds since the origin.
 
     Raises:
-        ClusterError: Workloads hold what the cluster does not have.
+        ClusterError: Workloads hold flavors or amounts that the cluster does not have.
     """
     starts = Beginning(cluster).starts
     others = list(_others(cluster, starts)) if cluster.nodes else []
@@ -170,9 +171,9 @@ def running_jobs(cluster: Cluster, at: int = 0) -> list[Arrival]:
 
 
 def _others(cluster: Cluster, starts: Iterable[Start]) -> Iterator[Pod]:
-    """The Pods of no participating Workload.
+    """Yields the Pods that belong to no participating Workload.
 
-    A Workload may have more Pods than it requests. One without quota has none: they count as gone.
+    A Workload may have more Pods than it requests. The Pods of a Workload without quota count as gone.
     """
     own = {pod.key for start in starts for pod in standing_of(cluster, start.manifest).pods.values()}
     without = {start.manifest.key for start in starts if not start.manifest.holds_quota}
@@ -228,10 +229,10 @@ def _starts(cluster: Cluster, manifest: Workload) -> Iterator[Start]:
 
 
 def _leaves(cluster: Cluster, manifest: Workload, standing: Standing) -> int | None:
-    """The time for which a Workload that was told to leave keeps its quota; see `Start`.
+    """Returns how long an evicted Workload keeps its quota; see `Start`.
 
-    Its pods determine it, which are gone at their deletion timestamps. If none of them is left, it keeps
-    nothing. If the dump has no pods at all, its grace period counts from its eviction.
+    It keeps its quota until its pods are gone, at their deletion timestamps. Without a pod left, it keeps no
+    quota. If the dump has no pods at all, the grace period counts from the eviction.
     """
     if cluster.as_of is None or not (manifest.holds_quota and manifest.is_true("Evicted")):
         return None
@@ -282,10 +283,10 @@ def _unknown_flavors(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
 
 
 def _less_than_asked(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
-    """Faults of quota holders with less quota than their pods request, without nodes.
+    """Yields a fault for each quota holder with less quota than its pods request, without nodes.
 
-    Kueue counts the amounts of the admission, whatever the pods request. Without nodes, quota is all that
-    pods run on; with nodes, both amounts are limits.
+    Kueue counts the amounts of the admission, whatever the pods request. Without nodes, pods can only run on
+    quota; with nodes, both amounts are limits.
     """
     limited = {} if cluster.nodes else cluster.capacity
     for start in starts:
@@ -304,14 +305,14 @@ def _less_than_asked(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
                     has, asks = format_amount(resource, held), format_amount(resource, amount * pods)
                     yield Fault(
                         f"Workload {start.manifest.key}: status.admission: pod set {pod_set.name}",
-                        f"it holds quota for {has} of {resource}, and {pods} of its pods ask for {asks}. "
-                        "Without nodes they cannot have more than quota: give the cluster's nodes, or "
+                        f"it holds quota for {has} of {resource}, but {pods} of its pods request {asks}. "
+                        "Without nodes, pods cannot have more than their quota: give the cluster's nodes, or "
                         "correct resourceUsage and flavors",
                     )
 
 
 def _beyond_capacity(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
-    """Faults of staying holders with more than all quotas together, or of any single one, without nodes."""
+    """Yields faults, without nodes, if staying holders, or one holder, hold more than all quotas together."""
     beyond = _beyond(cluster, [each for each in starts if not each.evicted])
     for start in starts:
         if start.evicted:
@@ -321,12 +322,12 @@ def _beyond_capacity(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
         yield Fault(
             "Workloads that hold quota",
             f"they hold {hold} {resource}, and all quotas together are {have}; "
-            "give the ClusterQueues that they were admitted to, or leave some Workloads out",
+            "give the ClusterQueues to which they were admitted, or leave some Workloads out",
         )
 
 
 def _beyond(cluster: Cluster, starts: Iterable[Start]) -> dict[str, int]:
-    """Resource -> held amount, for resources with more held than there is; empty with nodes."""
+    """Returns resource -> held amount, if it exceeds the capacity; empty with nodes."""
     held: dict[str, int] = {}
     for start in starts:
         if start.manifest.holds_quota and not cluster.nodes:

@@ -1,4 +1,4 @@
-"""Takes over a cluster's Workload manifests: the holders of quota, since when, and with which rank."""
+"""Takes over a cluster's Workload manifests: the holders of quota, their reservation times and ranks."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _MILLISECOND = 1000
 
 
 def workload_of(manifest: Manifest, gates: Gates, *, evicted_last: bool = True) -> Workload:
-    """A manifest's workload, without the quota that it may hold.
+    """Makes a manifest's workload, without the quota that it may hold.
 
     Args:
         manifest: the manifest.
         gates: the feature gates.
-        evicted_last: whether a workload whose pods were not ready in time queues by its eviction.
+        evicted_last: whether a workload whose pods were not ready in time queues by the time of its eviction.
     """
     priority = manifest.priority + (manifest.boost if gates.priority_boost else 0)
     created = _BEGINNING if manifest.created is None else manifest.created
@@ -37,9 +37,9 @@ def workload_of(manifest: Manifest, gates: Gates, *, evicted_last: bool = True) 
 
 
 def held_back(manifest: Manifest, gates: Gates) -> str:
-    """Why a workload is not queued although it is active, whatever its queue; "" if it is queued.
+    """Returns why an active workload is not queued, whatever its queue; "" if it is queued.
 
-    A controller outside of the scheduler must end the reason (upstream's IsAdmissible).
+    Only a controller outside the scheduler can remove the reason (upstream's IsAdmissible).
     """
     reserved = manifest.conditions.get("QuotaReserved")
     if reserved is not None and not reserved.status and reserved.reason == "OnHold":
@@ -52,7 +52,7 @@ def held_back(manifest: Manifest, gates: Gates) -> str:
 
 
 def pod_sets_left(manifest: Manifest) -> tuple[PodSet, ...]:
-    """A manifest's pod sets without the pods that have ended; a pod set may have none left."""
+    """Returns a manifest's pod sets without ended pods; a pod set may have no pods left."""
     if not manifest.reclaimable and not manifest.ended:
         return manifest.pod_sets
     return tuple(_without_ended(each, manifest.over(each)) for each in manifest.pod_sets)
@@ -63,7 +63,7 @@ def _without_ended(pod_set: PodSet, gone: int) -> PodSet:
 
 
 def queue_order_time(manifest: Manifest, gates: Gates, created: int, *, evicted_last: bool = True) -> int:
-    """The time that orders a workload among equals; only evictions by its own fault move it."""
+    """Returns the time that orders workloads of equal priority; only some of its evictions move it."""
     evicted = manifest.conditions.get("Evicted")
     if (
         evicted is not None
@@ -84,7 +84,7 @@ def queue_order_time(manifest: Manifest, gates: Gates, created: int, *, evicted_
 
 
 def used_by(manifest: Manifest, gates: Gates) -> Iterator[tuple[str, str, int]]:
-    """Flavor, resource and amount that a workload holds; pods that have ended give back their part."""
+    """Yields flavor, resource and amount that a workload holds; ended pods have given back their part."""
     assert manifest.admission is not None
     counts = {pod_set.name: pod_set.count for pod_set in manifest.pod_sets}
     for assignment in manifest.admission.assignments:
@@ -101,7 +101,7 @@ def used_by(manifest: Manifest, gates: Gates) -> Iterator[tuple[str, str, int]]:
 
 
 def used_flavor_resources(found: Iterable[Manifest]) -> set[FlavorResource]:
-    """Every flavor-resource to which some workload was admitted."""
+    """Returns the flavor-resources to which any workload was admitted."""
     return {
         FlavorResource(flavor, resource)
         for manifest in found
@@ -112,13 +112,13 @@ def used_flavor_resources(found: Iterable[Manifest]) -> set[FlavorResource]:
 
 
 def hold_quota(cache: Cache, found: Iterable[Manifest], gates: Gates, now: int) -> list[Workload]:
-    """Enters the holders of quota into the cache, and returns them.
+    """Adds the holders of quota to the cache, and returns them.
 
     Args:
-        cache: with room for all that they use.
-        found: the manifests; those without quota, or in a queue that does not exist, are left out.
+        cache: a cache with all flavor-resources that they use.
+        found: the manifests; a manifest without quota, or in a missing queue, is left out.
         gates: the feature gates.
-        now: the time of reservations whose manifest has none.
+        now: the reservation time of manifests without one.
     """
     holders = []
     for manifest in found:
@@ -142,7 +142,7 @@ def hold(
     gates: Gates,
     reserved: int,
 ) -> None:
-    """Enters a holder of quota into the cache, since `reserved`."""
+    """Adds a workload that holds quota since `reserved` to the cache."""
     holder.evicted = manifest.is_true("Evicted")
     usage, uses = cache.amounts(used_by(manifest, gates))
     cache.hold(holder, queue, usage, uses, reserved)

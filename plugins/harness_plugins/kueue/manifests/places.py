@@ -1,4 +1,4 @@
-"""The places of pods of Workloads that hold quota when a replay begins."""
+"""The places of pods in topologies, for Workloads that hold quota when a replay begins."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from harness_plugins.kueue.state.topology.tree import NamedDomain
 
 
 def places_of(start: Start, topologies: TopologyFlavors) -> tuple[Placed, ...]:
-    """The domains that a Workload's admission names for its pods; some may no longer exist.
+    """Returns the domains that a Workload's admission names for its pods; some may no longer exist.
 
     Args:
         start: the Workload, which holds quota.

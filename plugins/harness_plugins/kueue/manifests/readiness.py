@@ -1,4 +1,4 @@
-"""Takes over Workload manifests' data on pods that were not ready in time, or are not ready yet."""
+"""Takes over the data of Workload manifests on pods that were not ready in time, or are not ready yet."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness_plugins.kueue.state.workload import Workload
 
 _READY = "PodsReady"
 _FOR_START = (FOR_START, _READY)
-"""Reasons of waiting for pods from the admission on; older releases use the second."""
+"""The reasons for waiting until pods are first ready; older releases use the second one."""
 
 
 def take_over_backoff(
@@ -19,9 +19,9 @@ def take_over_backoff(
     """Takes over a workload's time-outs, and the time until which it stays out of its queue.
 
     Args:
-        pods_ready: receives them.
+        pods_ready: receives the data.
         workload: the workload.
-        manifest: has them.
+        manifest: the manifest with the data.
         moment: converts a time of a manifest to the replay's clock.
         now: when the replay begins.
     """
@@ -36,9 +36,9 @@ def take_over_backoff(
 def take_over_readiness(
     pods_ready: PodsReady, workload: Workload, manifest: Manifest, moment: Callable[[int], int]
 ) -> None:
-    """Takes over the time since which the pods of a quota holder are awaited, if its condition says so.
+    """Takes over since when Kueue waits for the pods of a quota holder, if its condition says so.
 
-    They should start since its admission, or come back since they were lost (upstream's
+    It waits for pods to be ready since the admission, or to recover since they were lost (upstream's
     admittedNotReadyWorkload). Kueue writes the condition only if it checks pods.
     """
     found, admitted = manifest.conditions.get(_READY), manifest.conditions.get("Admitted")

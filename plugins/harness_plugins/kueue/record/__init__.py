@@ -1,1 +1,1 @@
-"""Writes the figures behind decisions."""
+"""The figures behind decisions, for the record."""

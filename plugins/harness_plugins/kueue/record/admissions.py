@@ -24,7 +24,7 @@ class Admissions:
 
     Args:
         details: writes the figures.
-        offers: the flavors that a workload's queue can offer to it.
+        offers: returns the flavors that a workload's queue can offer to it.
         checks: the admission checks; None if they take no time.
     """
 
@@ -37,11 +37,11 @@ class Admissions:
         self._details = details
         self._offers = offers
         self._checks = checks
-        # Content key; what is equal is to be one object, see `Admit`.
+        # Content key; equal mappings must be one object, see `Admit`.
         self._flavors: Memo[tuple[tuple[PodSetOffer, ...], Chosen], Mapping[str, Mapping[str, str]]] = Memo()
 
     def decision(self, admitted: Admitted) -> Admit:
-        """An admission, with the delay of its admission checks."""
+        """Returns the decision for an admission, with the delay of its admission checks."""
         workload, assignment = admitted
         detail = self._details.admission(workload, assignment)
         fewer = counts_of(workload, assignment.counts)
@@ -60,7 +60,7 @@ class Admissions:
         return Admit(workload.job, flavors, runs, detail, delay)
 
     def flavors_of(self, workload: Workload, assignment: Assignment) -> Mapping[str, Mapping[str, str]]:
-        """Pod set -> resource -> flavor; the same object for the same choice."""
+        """Returns pod set -> resource -> flavor; the same object for the same choice."""
         offers = self._offers(workload)
         key = (offers, assignment.chosen)
         flavors = self._flavors.get(key)

@@ -1,4 +1,4 @@
-"""Records the crashes of a release: up to 0.17, in searches of fair sharing (PR 10891)."""
+"""Records the crashes of releases up to 0.17 in searches of fair sharing (PR 10891)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from harness_plugins.kueue.state.workload import Workload
 
 @final
 class Crashes:
-    """Records once for each workload that the controller crashes in the search for its targets.
+    """Records, once for each workload, that the controller crashes in the search for its targets.
 
     Args:
         release: the release.
 
     Attributes:
-        told: receives the record.
+        told: the list that receives the records.
     """
 
     def __init__(self, release: Release) -> None:
@@ -27,7 +27,7 @@ class Crashes:
         self.told: list[Refused] = []
 
     def __call__(self, workload: Workload) -> None:
-        """Records the crash: the workload's queue has no cohort, and all candidates together are too few."""
+        """Records a crash: the workload's queue has no cohort, and its candidates free too little."""
         if workload in self._known:
             return
         self._known.add(workload)

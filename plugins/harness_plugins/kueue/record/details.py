@@ -1,4 +1,4 @@
-"""The details in a decision's record: the figures that allowed it, in Kueue's own words."""
+"""The details in a decision's record: the figures that allowed the decision, in Kueue's own words."""
 
 from __future__ import annotations
 
@@ -48,24 +48,24 @@ class DecisionDetails:
         self.follow(cache, pending, shares)
 
     def follow(self, cache: Cache, pending: Sequence[PendingQueue], shares: Shares | None) -> None:
-        """Queues and quotas have changed; recorded shares stay recorded."""
+        """Takes over changed queues and quotas, and keeps the recorded shares."""
         self._cache = cache
         self._pending = pending
         self._tree = cache.tree
         self._shares = shares
         self._labels = self._tree.labels
         self._paths: dict[int, str] = {}
-        # Shares follow from what a node uses.
+        # Shares depend only on a node's usage.
         self._known_shares: Memo[tuple[object, ...], list[float | str]] = Memo()
-        # Decisions with equal figures have one detail; nobody may change it.
+        # Decisions with equal figures share one detail, which must not be changed.
         self._known: Memo[tuple[object, ...], dict[str, Any]] = Memo()
 
     def admission(self, workload: Workload, assignment: Assignment) -> dict[str, Any]:
-        """The figures of an admission, whose usage is charged already.
+        """Returns the figures of an admission, whose usage is already charged.
 
-        If the usage of LocalQueues counts, `localQueues` has that of the workload's and of the next one.
-        `borrowing` is how many levels up the quota comes from, 0 for the queue's own. `lenders` gives, for
-        every borrowed flavor-resource, the lowest cohort that can lend it.
+        If LocalQueues are ordered by usage, `localQueues` has the usage of the workload's LocalQueue and of
+        the next one. `borrowing` is how many levels up the quota comes from, 0 for the queue's own. `lenders`
+        has, for every borrowed flavor-resource, the lowest cohort that can lend it.
         """
         tree, queue, usage = self._tree, workload.cluster_queue, assignment.usage
         lenders = [
@@ -92,13 +92,13 @@ class DecisionDetails:
     def preemptions(
         self, preemptor: Workload, assignment: Assignment, targets: Sequence[Target]
     ) -> dict[Workload, dict[str, Any]]:
-        """The figures of the preemptions for one preemptor, whose usage is charged already.
+        """Returns the figures of the preemptions for one preemptor, whose usage is already charged.
 
-        `queue` is the preemptor's and `request` its request. `usage` and `quota` have the usage of both
-        sides' queues before the preemption, and their own quota of what the preemptor lacks. `share` has the
-        weighted shares right below their lowest common cohort: with the preemptor admitted, before and after
-        the target leaves. Kueue compares them at the beginning of the cycle, before entries whose turn comes
-        earlier. `localQueues` has the usage of both LocalQueues, if it counts.
+        `queue` is the preemptor's queue and `request` its request. `usage` and `quota` have, for resources
+        that the preemptor lacks, the usage of both queues before the preemption and their own quota. `share`
+        has the weighted shares right below their lowest common cohort, with the preemptor admitted, before
+        and after the target leaves. Kueue itself compares them at the beginning of the cycle, before earlier
+        entries are served. `localQueues` has the usage of both LocalQueues, if it orders candidates.
         """
         tree, queue = self._tree, preemptor.cluster_queue
         request = {self._labels[cell]: amount for cell, amount in assignment.usage}
@@ -127,7 +127,7 @@ class DecisionDetails:
         return details
 
     def changed_shares(self) -> Iterable[QueueShare]:
-        """The shares of queues that have changed since the last call."""
+        """Returns the shares of queues that have changed since the last call."""
         changed = self._cache.changed
         if self._shares is None or not changed:
             return ()
@@ -142,7 +142,7 @@ class DecisionDetails:
         return found
 
     def _message(self, preemptor: Workload, victim: Workload, reason: str) -> str:
-        """The message of the conditions Evicted and Preempted."""
+        """Returns the message of the conditions Evicted and Preempted."""
         return (
             f"Preempted to accommodate a workload (UID: {preemptor.uid or 'UNKNOWN'}, "
             f"JobUID: {preemptor.name}) due to {_IN_WORDS[reason]}; "
@@ -151,7 +151,7 @@ class DecisionDetails:
         )
 
     def _path(self, queue: ClusterQueueState) -> str:
-        """The path of a queue in the tree of cohorts."""
+        """Returns the path of a queue in the tree of cohorts."""
         path = self._paths.get(queue.node)
         if path is None:
             nodes = (*reversed(queue.path), queue.node)
@@ -165,7 +165,7 @@ class DecisionDetails:
         return self._tree.names[queue.root]
 
     def _table(self, need: Iterable[int], *queues: ClusterQueueState) -> dict[str, dict[str, dict[str, int]]]:
-        """Usage and nominal quota of queues, for the needed flavor-resources; unlimited quota is left out."""
+        """Returns usage and nominal quota of queues for needed flavor-resources, without unlimited quota."""
         tree = self._tree
         usage: dict[str, dict[str, int]] = {}
         quota: dict[str, dict[str, int]] = {}
@@ -180,13 +180,13 @@ class DecisionDetails:
         return {"usage": usage, "quota": quota}
 
     def _compared(self, queue: ClusterQueueState, other: ClusterQueueState) -> tuple[int, ...]:
-        """The nodes whose shares decide whether a queue may preempt in another one, or in itself."""
+        """Returns the nodes whose shares decide whether a queue may preempt in another queue or in itself."""
         if self._shares is None:
             return ()
         return (queue.node,) if other is queue else queue.sides(other)
 
     def _around(self, node: int, usage: Amounts) -> list[float | str]:
-        """The shares of a queue before and after it was charged; they depend only on its own usage."""
+        """Returns the shares of a queue before and after a charge; they depend only on its own usage."""
         tree = self._tree
         first = node * tree.width
         key = (node, usage, *tree.usage[first : first + tree.width])
@@ -206,7 +206,7 @@ class DecisionDetails:
 
 
 def _usages(*local_queues: LocalQueueUsage | None) -> dict[str, float | str]:
-    """The usage of LocalQueues."""
+    """Returns the usage of LocalQueues, by name."""
     return {
         each.name: each.usage if each.usage < math.inf else "infinite"
         for each in local_queues

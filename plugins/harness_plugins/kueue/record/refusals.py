@@ -1,7 +1,7 @@
-"""The record of a head that fails: what it lacks, what is in the way, and why it preempts no workload.
+"""The record of a head that fails: what it lacks, which workloads block it, and why it preempts none.
 
-The figures are those of that very moment. Quota that is kept for entries served earlier is also missing for
-the head, but not in use yet; the two are shown apart.
+The figures are those at the time of the failure. Quota reserved for earlier entries is also missing for the
+head, but not in use yet; the record shows the two separately.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Refusals:
 
     Args:
         cache: the holders of quota.
-        offers: the flavors that a workload's queue can offer to it.
+        offers: returns the flavors that a workload's queue can offer to it.
         search: the search for targets.
-        topologies: finds workloads' topology requests; None if there are none.
+        topologies: finds workloads' topology requests; None without topologies.
         fair: whether fair sharing is on.
     """
 
@@ -70,9 +70,9 @@ class Refusals:
         self._known: Memo[tuple[object, ...], dict[str, Any]] = Memo()
 
     def __call__(self, failed: Failed) -> Mapping[str, Any]:
-        """The figures of a failure, see `docs/explain.md` for the fields.
+        """Returns the figures of a failure, see `docs/explain.md` for the fields.
 
-        If a reason comes again, or targets have yet to leave, only the workloads in the way are named.
+        For a repeated reason, or for targets that still leave, they only name the workloads in the way.
         """
         entry, message, ahead, waits_for, again = failed
         alone = {"lacks": "place"} if entry.assignment.lacks_place else {}
@@ -104,14 +104,14 @@ class Refusals:
         return detail
 
     def _plain(self, entry: Entry, offers: tuple[PodSetOffer, ...]) -> dict[str, Any]:
-        """The shortage, and why no workload is preempted, if nothing is kept for others.
+        """Returns the shortage, and why no workload is preempted, without reservations of other entries.
 
-        The result is cached by its content: all usage in the sentence, and the workloads in the way.
+        The cache key is the content: all usage in the sentence, and the workloads in the way.
         """
         tree, queue = self._tree, entry.workload.cluster_queue
         cells, obstacle = self._cells(entry, offers), self._obstacle(entry, offers)
         text, fields, borrowed, compared, taken = obstacle
-        if compared is not None:  # hardly ever the same again
+        if compared is not None:  # such details rarely repeat, so they are not cached
             return shortage(tree, queue.node, cells) | self._why_nobody(obstacle)
         usage, width = tree.usage, tree.width
         key = (
@@ -127,14 +127,14 @@ class Refusals:
         return detail
 
     def _cells(self, entry: Entry, offers: tuple[PodSetOffer, ...]) -> Amounts:
-        """The requested amounts; if no flavor has room, those of every suitable flavor."""
+        """Returns the requested amounts; if no flavor fits, the amounts of every suitable flavor."""
         assignment = entry.assignment
         return (
             _of_all_flavors(offers, entry.workload.counts) if assignment.mode == NO_FIT else assignment.usage
         )
 
     def _shortage(self, failed: Failed, cells: Amounts) -> dict[str, Any]:
-        """The shortage, with the quota that others keep for themselves, and the usage without it."""
+        """Returns the shortage with the reservations of earlier entries, and the usage without them."""
         tree, node = self._tree, failed.entry.workload.cluster_queue.node
         gone = failed.waits_for if failed.message == NO_LONGER_FITS else ()
         for each in gone:
@@ -152,7 +152,7 @@ class Refusals:
     # --- why nobody is preempted --------------------------------------------------------------------------
 
     def _obstacle(self, entry: Entry, offers: Iterable[PodSetOffer]) -> Obstacle:
-        """Why no workload is preempted for a head without a message of its own."""
+        """Returns why no workload is preempted for a head without a message of its own."""
         workload, assignment = entry.workload, entry.assignment
         queue = workload.cluster_queue
         if assignment.mode == PREEMPT:
@@ -175,7 +175,7 @@ class Refusals:
         return Obstacle(WHILE_BORROWING, fields, borrowed)
 
     def _why_nobody(self, obstacle: Obstacle) -> dict[str, Any]:
-        """An obstacle as fields of the record; empty for none."""
+        """Returns an obstacle as fields of the record; empty without an obstacle."""
         detail: dict[str, Any] = {"preemption": obstacle.text} if obstacle.text else {}
         if obstacle.fields:
             detail["fields"] = dict(obstacle.fields)
@@ -194,7 +194,7 @@ class Refusals:
     # --- topologies ---------------------------------------------------------------------------------------
 
     def _room_for(self, entry: Entry, offers: tuple[PodSetOffer, ...]) -> str:
-        """The room in topologies for a head that has no place now; "" if that is not the reason.
+        """Describes the free capacity of topologies for a head without a place; "" if it lacks no place.
 
         A head without flavors lacks more than a place.
         """
@@ -206,7 +206,7 @@ class Refusals:
 
 
 def _of_all_flavors(offers: Iterable[PodSetOffer], counts: Iterable[int]) -> Amounts:
-    """The amounts that all pods would take of each flavor that suits them."""
+    """Returns the amounts that all pods would take of each flavor that suits them."""
     return tuple(
         (cell, amount * count)
         for pod_set, count in zip(offers, counts, strict=True)

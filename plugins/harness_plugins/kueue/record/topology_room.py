@@ -1,4 +1,4 @@
-"""Describes the room in a topology for pods that it has no place for."""
+"""Describes the free capacity of a topology for pods that have no place in it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness_plugins.kueue.state.topology.flavors import TopologyFlavor
 
 
 def room_in_words(asked: WorkloadTopology) -> str:
-    """For each pod set its request, and the domain with the most room at each level; "" if all fit.
+    """Returns, for each pod set, its request and each level's domain with most room; "" if all fit.
 
     Args:
         asked: the topology request of a workload.
@@ -23,7 +23,7 @@ def room_in_words(asked: WorkloadTopology) -> str:
 
 
 def _asks_for(request: PodSetRequest, flavor: TopologyFlavor) -> str:
-    """The request of a pod set to its flavor's topology."""
+    """Returns the request of a pod set to its flavor's topology, in words."""
     said = request.request
     text = f"pod set {request.pod_set.name} asks for {request.count:,} pods"
     if said.required:

@@ -1,1 +1,1 @@
-"""The state: holders of quota, waiting workloads, usage of LocalQueues, and room in topologies."""
+"""The state: holders of quota, waiting workloads, usage of LocalQueues, and capacity of topologies."""

@@ -10,7 +10,7 @@ Amounts = tuple[tuple[int, int], ...]
 
 
 def amounts_of(amounts: Amounts, cells: Sequence[int]) -> Amounts:
-    """The amounts of some flavor-resources, each found without a look at all others."""
+    """Returns the amounts of some flavor-resources, each found by bisection."""
     if len(cells) >= len(amounts):
         return amounts
     found: list[tuple[int, int]] = []
@@ -22,7 +22,7 @@ def amounts_of(amounts: Amounts, cells: Sequence[int]) -> Amounts:
 
 
 def amounts_besides(amounts: Amounts, cells: Sequence[int]) -> Amounts:
-    """The amounts of all other flavor-resources: those that `amounts_of` leaves out."""
+    """Returns the amounts of all other flavor-resources: the amounts that `amounts_of` leaves out."""
     if len(cells) >= len(amounts):
         return ()
     asked = set(cells)

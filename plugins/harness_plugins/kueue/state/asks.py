@@ -1,4 +1,4 @@
-"""The requests of jobs, and the jobs that Kueue's scheduler cannot tell apart."""
+"""The requests of jobs, and the jobs that are equal for Kueue's scheduler."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _SHAPE = (
 
 
 class Claimed(NamedTuple):
-    """The devices that a job claims, as amounts.
+    """The devices that a job claims, as amounts of resources.
 
     Attributes:
-        amounts: for each pod set, resource -> how much of it the devices of one pod count as.
-        refused: why Kueue does not queue such a job; "" if it does.
+        amounts: for each pod set, resource -> the amount that the devices of one pod count as.
+        refused: why Kueue does not queue such a job; "" if it queues the job.
     """
 
     amounts: tuple[Mapping[str, int], ...]
@@ -52,12 +52,12 @@ class Asks:
     Attributes:
         pod_sets: the pod sets.
         present: the pods of each pod set.
-        full: the same with those that had ended before the job arrived.
-        counts: the pods of each pod set that need quota, as long as no more of them end.
-        number: differs for requests that are scheduled differently.
+        full: the pods of each pod set, including pods that had ended before the job arrived.
+        counts: the pods of each pod set that need quota until further pods end.
+        number: a number that differs for requests that are scheduled differently.
         reducible: whether partial admission may give some pod set fewer pods.
         valid: whether no container requests more than its limit.
-        claimed: the devices that its pods claim; None if they claim none.
+        claimed: the devices that the pods claim; None without claims.
     """
 
     __slots__ = (
@@ -96,26 +96,26 @@ class Asks:
 
 @final
 class Asking:
-    """Finds the `Asks` of jobs: all jobs with the same request that exist at one time have one number.
+    """Finds the `Asks` of jobs: all existing jobs with the same request have the same number.
 
     Args:
-        reclaims: whether pods that have ended need no quota any more.
-        claims: counts devices; their templates are those of the job's namespace.
+        reclaims: whether ended pods need no quota.
+        claims: counts devices, with the templates of the job's namespace.
     """
 
     def __init__(self, *, reclaims: bool, claims: CountsClaims) -> None:
         self._reclaims = reclaims
         self._claims = claims
         self._known: Memo[tuple[PodSet, ...], Asks] = Memo()  # content key: pod sets are shared between jobs
-        self._claiming: Memo[tuple[tuple[PodSet, ...], str], Asks] = Memo()  # content key, too
+        self._claiming: Memo[tuple[tuple[PodSet, ...], str], Asks] = Memo()  # also a content key
         self._numbers: WeakValueDictionary[Any, Number] = WeakValueDictionary()
         self._next = 0
 
     def of(self, job: Job) -> Asks:
-        """The request of a job. Limits, labels and names of jobs make no difference.
+        """Returns the request of a job. Limits, labels and names of jobs make no difference.
 
         Raises:
-            ClusterError: a pod template is no Pod's template.
+            ClusterError: a pod template is not the template of a Pod.
         """
         asks = self._known.get(job.pod_sets) or self._claiming.get((job.pod_sets, job.namespace))
         if asks is None:
@@ -151,7 +151,7 @@ class Asking:
         return number
 
     def _content(self, pod_set: PodSet, described: _Described) -> tuple[Any, ...]:
-        """A key that is equal for pod sets that are scheduled alike."""
+        """Returns a key that is equal for pod sets that are scheduled in the same way."""
         return (
             pod_set.name,
             pod_set.count if self._reclaims else pod_set.count + pod_set.reclaimed,
@@ -167,12 +167,12 @@ class _Described:
     """A pod set as Kueue sees it before it considers quotas.
 
     Requests of other containers and the pod's overhead do not count against a container's limits. If no
-    container has requests, the requests and limits of the trace are those of the only one.
+    container has requests, the requests and limits of the trace apply to the only container.
 
     Attributes:
-        shape: the part of its template that tells pods apart, as text; "" if nothing does.
+        shape: the part of the template that distinguishes pods, as text; "" for none.
         over_limit: whether some container requests more of a resource than its own limit.
-        claims: its `resourceClaims`.
+        claims: the `resourceClaims` of the template.
     """
 
     __slots__ = ("claims", "over_limit", "shape")
@@ -182,7 +182,7 @@ class _Described:
         self.over_limit = _exceed(pod_set.requests, pod_set.limits)
         self.claims: list[Mapping[str, Any]] = []
         self.shape = ""
-        if not template:  # most pod sets of traces are described by what they request
+        if not template:  # most pod sets of traces have only requests
             return
         spec = Fields(template, where, faults)
         containers = [[_container(item) for item in spec.items(name)] for name in _LISTS]
@@ -194,7 +194,7 @@ class _Described:
         shape: dict[str, Any] = {
             name: spec.raw(name)
             for name in _SHAPE
-            if name in spec and (name == "affinity" or spec.raw(name) not in ([], {}))  # which nobody stores
+            if name in spec and (name == "affinity" or spec.raw(name) not in ([], {}))  # never stored
         }
         if any(containers):
             shape["containers"] = [[(requests, ports) for requests, _, ports in kind] for kind in containers]
@@ -202,11 +202,11 @@ class _Described:
 
 
 def _container(fields: Fields) -> tuple[Mapping[str, int], Mapping[str, int], Any]:
-    """A container's requests, limits and ports."""
+    """Returns a container's requests, limits and ports."""
     container = Container(fields, saturating_amounts)
     return container.requests, container.limits, fields.raw("ports")
 
 
 def _exceed(requests: Mapping[str, int], limits: Mapping[str, int]) -> bool:
-    """Returns True if more of anything is requested than its limit."""
+    """Returns True if the request of any resource exceeds its limit."""
     return any(requests.get(resource, 0) > limit for resource, limit in limits.items())

@@ -24,18 +24,18 @@ class Cache:
     Args:
         cluster: the queues, cohorts and flavors.
         also: flavor-resources that are used although no queue has a quota for them.
-        before: the cache before the cluster changed: its holders still hold their quota, and the queues are
-            the same objects; None for none.
+        before: the cache before the cluster changed, None at the beginning. Its holders keep their quota, and
+            the queues are the same objects.
 
     Attributes:
         tree: quotas and usage.
-        queues: by name.
+        queues: name -> queue.
         at: node of the tree -> its queue, None for cohorts.
         holders: node of a queue -> the workloads that hold its quota.
-        holding: node of a root -> the usable queues of its tree with a candidate for preemption, by number.
+        holding: node of a root -> the usable queues of its tree with a preemption candidate, by number.
         height: node -> how many levels of usable nodes are below it.
-        version: node of a root -> how often anything in its tree changed.
-        changed: node -> its queue, if it is new or its holders changed since this was emptied.
+        version: node of a root -> how often its tree changed.
+        changed: node -> its queue, if it is new or its holders changed since this mapping was emptied.
     """
 
     __slots__ = ("_watching", "at", "changed", "height", "holders", "holding", "queues", "tree", "version")
@@ -72,19 +72,19 @@ class Cache:
             self._take_over(before)
 
     def used(self) -> Iterator[FlavorResource]:
-        """The flavor-resources to which any workload was admitted."""
+        """Yields the flavor-resources to which any workload was admitted."""
         uses = 0
         for workload in self.everybody():
             uses |= workload.uses
         return (each for cell, each in enumerate(self.tree.flavor_resources) if uses >> cell & 1)
 
     def everybody(self) -> Iterator[Workload]:
-        """All holders of quota."""
+        """Yields all holders of quota."""
         for holders in self.holders.values():
             yield from holders.everybody
 
     def _take_over(self, before: Cache) -> None:
-        """Charges all holdings anew: the part that cohorts see depends on what queues keep now."""
+        """Charges all usage again: the part that reaches cohorts depends on the queues' new local quota."""
         tree = self.tree
         same = tree.flavor_resources == before.tree.flavor_resources
         numbers = {
@@ -104,9 +104,9 @@ class Cache:
                 insort(self.holding[holders.queue.root], holders.queue, key=_NUMBER)
 
     def amounts(self, flavors: Iterable[tuple[str, str, int]]) -> tuple[Amounts, int]:
-        """Amounts of (flavor, resource, amount) per flavor-resource, and the mask of all that are named.
+        """Returns amounts by flavor-resource, and the mask of all named flavor-resources.
 
-        Flavor-resources without room in the tree are left out.
+        Flavor-resources that are not in the tree are left out.
         """
         total: dict[int, int] = {}
         for flavor, resource, amount in flavors:
@@ -116,7 +116,7 @@ class Cache:
         return tuple(sorted(total.items())), sum(1 << cell for cell in total)
 
     def watch(self) -> dict[int, ClusterQueueState]:
-        """Another record like `changed`, for one more reader, which empties it."""
+        """Returns another mapping like `changed`, for one more reader, which empties it."""
         record = {queue.node: queue for queue in self.queues.values()}
         self._watching.append(record)
         return record
@@ -124,7 +124,7 @@ class Cache:
     def hold(
         self, workload: Workload, queue: ClusterQueueState, usage: Amounts, uses: int, reserved: int
     ) -> None:
-        """A workload takes quota of a queue."""
+        """Adds a workload that takes quota of a queue."""
         workload.cluster_queue = queue
         workload.has_quota = True
         workload.usage = usage
@@ -135,7 +135,7 @@ class Cache:
         self._changed(queue)
 
     def drop(self, workload: Workload) -> None:
-        """A workload gives its quota back."""
+        """Removes a workload, which gives its quota back."""
         queue = workload.cluster_queue
         self.remove_holder(workload)
         self.tree.refund(queue.node, workload.usage)
@@ -144,7 +144,7 @@ class Cache:
         self._changed(queue)
 
     def reclaim(self, workload: Workload, usage: Amounts) -> None:
-        """A workload continues with less: some of its pods have ended."""
+        """Reduces the usage of a workload after some of its pods have ended."""
         queue = workload.cluster_queue
         holders = self.holders[queue.node]
         holders.remove_holder(workload)
@@ -155,7 +155,7 @@ class Cache:
         self._changed(queue)
 
     def evict(self, workload: Workload) -> None:
-        """A workload was told to leave; it still holds its quota."""
+        """Marks a workload as evicted; it still holds its quota."""
         queue = workload.cluster_queue
         self.remove_holder(workload)
         workload.spared = False
@@ -164,14 +164,14 @@ class Cache:
         self._changed(queue)
 
     def spare(self, workload: Workload, *, spared: bool) -> None:
-        """A holder is no candidate for preemption from now on, or is one again."""
+        """Excludes a holder from the preemption candidates, or includes it again."""
         self.remove_holder(workload)
         workload.spared = spared
         self.add_holder(workload)
         self._changed(workload.cluster_queue)
 
     def spares(self, root: int, mask: int) -> bool:
-        """Returns True if some holder in a tree that uses what is needed is not yet a candidate."""
+        """Returns True if some holder in a tree uses a needed resource but is not a candidate yet."""
         return any(
             workload.uses & mask
             for holders in self.holders.values()
@@ -180,7 +180,7 @@ class Cache:
         )
 
     def add_holder(self, workload: Workload) -> None:
-        """Enter a workload among the holders of its queue; usage is not touched."""
+        """Adds a workload to the holders of its queue without changing usage."""
         queue = workload.cluster_queue
         holders = self.holders[queue.node]
         if not holders.workloads and queue.usable and not workload.spared:
@@ -188,7 +188,7 @@ class Cache:
         holders.add_holder(workload)
 
     def remove_holder(self, workload: Workload) -> None:
-        """Take a workload out of its queue's holders; usage is not touched."""
+        """Removes a workload from its queue's holders without changing usage."""
         queue = workload.cluster_queue
         holders = self.holders[queue.node]
         holders.remove_holder(workload)
@@ -197,7 +197,7 @@ class Cache:
             del holding[bisect_left(holding, queue.number, key=_NUMBER)]
 
     def reorder(self, queue: ClusterQueueState) -> None:
-        """The candidates of a queue have a new order, although its holders are the same."""
+        """Notes that the candidates of a queue have a new order, although its holders are the same."""
         self.version[queue.root] += 1
 
     def _changed(self, queue: ClusterQueueState) -> None:

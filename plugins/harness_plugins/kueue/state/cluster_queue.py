@@ -12,15 +12,15 @@ class ClusterQueueState:
     """A ClusterQueue in the quota tree.
 
     Attributes:
-        spec: its manifest.
-        number: its place among the ClusterQueues.
-        node: its node in the quota tree.
+        spec: the manifest.
+        number: the queue's place among the ClusterQueues.
+        node: the queue's node in the quota tree.
         root: the node at the top of its tree; equal to `node` without a cohort.
-        path: the cohorts above it, nearest first.
-        below: cohort above it -> the node right below that one on the way to it.
-        usable: whether it takes part in scheduling; a stopped queue does not, but its quota is still lent.
-        generation: how often its holders of quota changed (Kueue's AllocatableResourceGeneration): it
-            outdates a LastAssignment.
+        path: the cohorts above the queue, nearest first.
+        below: cohort in `path` -> the node right below this cohort on the way to the queue.
+        usable: whether the queue takes part in scheduling; a stopped queue only lends its quota.
+        generation: how often the holders of quota changed (Kueue's AllocatableResourceGeneration); a new
+            generation invalidates a LastAssignment.
     """
 
     __slots__ = ("below", "generation", "name", "node", "number", "path", "root", "spec", "usable")
@@ -38,7 +38,7 @@ class ClusterQueueState:
         self.generation = 0
 
     def be(self, spec: ClusterQueue, number: int, node: int, path: tuple[int, ...], *, usable: bool) -> None:
-        """Sets its manifest and its place in the tree."""
+        """Sets the manifest of the queue and its place in the tree."""
         self.spec = spec
         self.number = number
         self.node = node
@@ -48,9 +48,9 @@ class ClusterQueueState:
         self.usable = usable
 
     def sides(self, other: ClusterQueueState) -> tuple[int, int]:
-        """The nodes right below the lowest common ancestor: on this queue's side, and on another one's."""
+        """Returns the nodes right below the lowest common ancestor, on this side and on the other's."""
         mine, theirs = self.below, other.below
-        for ancestor in theirs:  # from the nearest one on
+        for ancestor in theirs:  # nearest first
             if ancestor in mine:
                 return mine[ancestor], theirs[ancestor]
         raise AssertionError("queues of one tree have a common ancestor")

@@ -1,23 +1,23 @@
-"""Workloads that the scheduler cannot tell apart: Kueue's scheduling hash."""
+"""Workloads that are equal for the scheduler, by Kueue's scheduling hash."""
 
 from __future__ import annotations
 
 from typing import final
 
 SchedulingHash = tuple[int, int, tuple[int, ...]]
-"""Priority, the number of the request, and how many pods of each pod set need quota."""
+"""The priority, the number of the request, and how many pods of each pod set need quota."""
 
 
 @final
 class EquivalenceClass:
-    """The pending workloads of a ClusterQueue that have one scheduling hash.
+    """The pending workloads of a ClusterQueue that have the same scheduling hash.
 
-    With the gate SchedulingEquivalenceHashing, if one of them becomes inadmissible, all do.
+    With the gate SchedulingEquivalenceHashing, they become inadmissible together.
 
     Attributes:
-        scheduling_hash: their common hash.
-        key: the same, and the ClusterQueue, as text.
-        inadmissible: whether all of them wait for quota to become free.
+        scheduling_hash: the common hash.
+        key: the hash and the ClusterQueue, as text.
+        inadmissible: whether all workloads of the class wait for quota to become free.
     """
 
     __slots__ = ("inadmissible", "key", "scheduling_hash")

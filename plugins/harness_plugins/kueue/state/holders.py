@@ -1,4 +1,4 @@
-"""The workloads that hold quota of a ClusterQueue: candidates for preemption in their order, and others."""
+"""The workloads that hold quota of a ClusterQueue: preemption candidates in order, and other holders."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from harness_plugins.kueue.state.workload import Rank, Workload, rank_of
 
 @final
 class Holders:
-    """The holders of a ClusterQueue's quota; usage in the quota tree is not touched here.
+    """The holders of a ClusterQueue's quota; this class does not change usage in the quota tree.
 
     Attributes:
         queue: the ClusterQueue.
-        workloads: candidates for preemption, in their order without regard to the usage of LocalQueues.
-        spared: those that are no candidates yet, in the order in which they were entered.
-        evicted: how many of them, at the front, are already leaving.
-        usages: the holdings of candidates -> how many candidates hold exactly that.
+        workloads: preemption candidates, in their order without regard to the usage of LocalQueues.
+        spared: holders that are not candidates yet, in the order in which they were added.
+        evicted: how many candidates, at the front of `workloads`, are already leaving.
+        usages: the usage of a candidate -> how many candidates have exactly this usage.
     """
 
     __slots__ = ("_ranks", "evicted", "queue", "spared", "usages", "workloads")
@@ -30,17 +30,17 @@ class Holders:
         self.queue = queue
         self.workloads: list[Workload] = []
         self.spared: dict[Workload, None] = {}
-        self._ranks: list[Rank] = []  # of each of them: to look for one needs no calls back into Python
+        self._ranks: list[Rank] = []  # of `workloads`, so that bisection needs no Python key function
         self.evicted = 0
         self.usages: dict[Amounts, int] = {}
 
     @property
     def everybody(self) -> Iterable[Workload]:
-        """Candidates, then the others."""
+        """Yields candidates, then the other holders."""
         return chain(self.workloads, self.spared) if self.spared else self.workloads
 
     def renumber(self, numbers: Mapping[int, int]) -> None:
-        """Flavor-resources have other numbers from now on."""
+        """Changes the numbers of flavor-resources."""
         self.usages.clear()
         for workload in self.everybody:
             workload.usage = tuple(sorted((numbers[cell], amount) for cell, amount in workload.usage))
@@ -49,7 +49,7 @@ class Holders:
                 self.usages[workload.usage] = self.usages.get(workload.usage, 0) + 1
 
     def add_holder(self, workload: Workload) -> None:
-        """Enter a workload."""
+        """Adds a workload."""
         if workload.spared:
             self.spared[workload] = None
             return
@@ -61,7 +61,7 @@ class Holders:
         self.usages[workload.usage] = self.usages.get(workload.usage, 0) + 1
 
     def remove_holder(self, workload: Workload) -> None:
-        """Take a workload out."""
+        """Removes a workload."""
         if workload.spared:
             del self.spared[workload]
             return

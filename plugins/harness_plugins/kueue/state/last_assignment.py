@@ -1,4 +1,4 @@
-"""The flavors that a workload was offered, tried and admitted to."""
+"""The flavors that were tried for a workload, and the flavors of its admission."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ Tried = tuple[tuple[int, ...], ...]
 """The last considered flavor of each group of each pod set; `START_OVER` if it is the last of the list."""
 
 Chosen = tuple[tuple[int, ...], ...]
-"""Pod set by pod set and group by group the number of the flavor."""
+"""The number of the flavor, for each pod set and each resource group."""
 
 
 class LastAssignment(NamedTuple):
-    """The place where the next scan for flavors continues: a rule of Kueue's, not a cached answer.
+    """The position where the next scan for flavors continues: a rule of Kueue, not a cached answer.
 
     Attributes:
         tried: the flavors that were considered.
         cycle: the number of the cycle.
-        generation: of the ClusterQueue.
+        generation: the generation of the ClusterQueue.
     """
 
     tried: Tried
@@ -32,7 +32,7 @@ class Admission(NamedTuple):
 
     Attributes:
         chosen: the flavors.
-        counts: pods of each pod set.
+        counts: the pods of each pod set.
     """
 
     chosen: Chosen

@@ -1,7 +1,7 @@
-"""One line of a pending queue: the first of every equivalence class in their order, in blocks.
+"""One line of a pending queue: the first workloads of all equivalence classes in order, in blocks.
 
-A line may be long. So it is kept in blocks, and something that is known of all in a block lasts as long as
-the block does not change.
+A line may be long. So it is divided into blocks; knowledge about all workloads of a block lasts until the
+block changes.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from harness_plugins.kueue.state.equivalence_class import EquivalenceClass
 from harness_plugins.kueue.state.workload import Workload
 
 Place: TypeAlias = tuple[int, int, str, int, Workload]
-"""Negated priority, queue order time, UID, ticket; the ticket ends every comparison."""
+"""Negated priority, queue order time, UID, ticket and workload; the ticket decides every comparison."""
 
 MOST = 128
-"""A block with more than this many is halved."""
+"""A block with more entries than this is halved."""
 
 
 @final
 class Block:
-    """Some that stand one behind the other.
+    """Consecutive entries of a line.
 
     Attributes:
-        entries: those, in their order.
-        changed: whether others have come or gone since its reader made this False.
-        known: whatever its reader knows of them.
+        entries: the entries, in order.
+        changed: whether entries were added or removed since the reader set this to False.
+        known: what the reader knows about the entries.
     """
 
     __slots__ = ("changed", "entries", "known")
@@ -39,13 +39,13 @@ class Block:
 
 @final
 class Line:
-    """The first of every equivalence class, inadmissible or not.
+    """The first workload of every equivalence class, inadmissible or not.
 
-    What comes before one place is inadmissible, so that neither to make a class inadmissible nor to requeue
-    all moves any of them.
+    All entries before a position are inadmissible. So making a class inadmissible, or requeuing all, moves
+    the position instead of entries.
 
     Attributes:
-        scattered: whether something may be inadmissible behind that place, too.
+        scattered: whether entries behind this position may also be inadmissible.
     """
 
     __slots__ = ("_at", "_block", "_blocks", "scattered")
@@ -56,7 +56,7 @@ class Line:
         self.scattered = False
 
     def enter(self, entry: Place) -> None:
-        """One has become the first of its class."""
+        """Adds the entry of a workload that has become the first of its class."""
         number = self._number(entry)
         block = self._blocks[number]
         at = bisect_left(block.entries, entry)
@@ -74,7 +74,7 @@ class Line:
             self._halve(number)
 
     def leave(self, entry: Place) -> None:
-        """One is not the first of its class any more."""
+        """Removes the entry of a workload that is no longer the first of its class."""
         number = self._number(entry)
         block = self._blocks[number]
         at = bisect_left(block.entries, entry)
@@ -91,7 +91,7 @@ class Line:
                 self._at = len(self._blocks[self._block].entries)
 
     def first(self) -> Workload | None:
-        """The one that comes first among those that are not inadmissible."""
+        """Returns the first workload that is not inadmissible, or None."""
         while True:
             entries, at = self._blocks[self._block].entries, self._at
             while at < len(entries):
@@ -106,17 +106,17 @@ class Line:
             self._block, self._at = self._block + 1, 0
 
     def ahead(self) -> tuple[Block, int]:
-        """The block of the first one, and its place there, right after `first` has found it."""
+        """Returns the block of the first workload and its place there, right after `first` found it."""
         return self._blocks[self._block], self._at
 
     def block_of(self, entry: Place) -> Block | None:
-        """The block that an entry is in; None if it is in none."""
+        """Returns the block of an entry, or None."""
         block = self._blocks[self._number(entry)]
         at = bisect_left(block.entries, entry)
         return block if at < len(block.entries) and block.entries[at] is entry else None
 
     def becomes_inadmissible(self, equivalence_class: EquivalenceClass) -> None:
-        """A class becomes inadmissible."""
+        """Updates the position for a class that becomes inadmissible."""
         entries, at = self._blocks[self._block].entries, self._at
         if at < len(entries) and entries[at][4].place.equivalence_class is equivalence_class:
             self._at += 1
@@ -124,11 +124,11 @@ class Line:
             self.scattered = True
 
     def pass_over(self, number: int) -> None:
-        """So many became inadmissible that `ahead` has found."""
+        """Moves the position behind `number` entries, found by `ahead`, that became inadmissible."""
         self._at += number
 
     def start_over(self) -> None:
-        """Nothing is inadmissible any more."""
+        """Resets the position, because no workload is inadmissible any more."""
         self._block = self._at = 0
         self.scattered = False
 

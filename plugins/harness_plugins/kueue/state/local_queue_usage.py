@@ -1,8 +1,8 @@
 """Admission fair sharing: the consumption of each LocalQueue, which decays by half every half-life.
 
 Amounts are whole billionths of a resource's unit, to which Kueue rounds them down. A LocalQueue is sampled
-whenever an interval has passed since its last sample or its last charge for an admission. Usage is not needed
-between decisions, so samples are taken only when it is; the results are the same.
+whenever an interval has passed since its last sample or its last charge for an admission. This module takes
+samples only when a decision needs the usage; the results are the same.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from harness_plugins.kueue.state.amounts import Amounts
 _NANO = 10**9
 
 Requests = Mapping[str, int]
-"""Resource -> amount: cpu in millicores, everything else in whole units."""
+"""Resource -> amount: cpu in millicores, all other resources in whole units."""
 
 
 class Factor(NamedTuple):
@@ -32,31 +32,31 @@ class Factor(NamedTuple):
 
 
 def factor(value: float) -> Factor:
-    """A double as the shortest decimal that means it, which is what Kueue multiplies by."""
+    """Converts a double to its shortest decimal, by which Kueue multiplies."""
     return Factor(*Decimal(repr(value)).as_integer_ratio())
 
 
 def alpha(elapsed: int, half_life: int) -> float:
-    """The part of past usage that the present replaces in this time: 1 - 0.5^(elapsed / half-life)."""
+    """Returns the part of past usage that current usage replaces: 1 - 0.5^(elapsed / half-life)."""
     if not half_life:
         return 0.0
     return 1.0 - math.pow(0.5, _seconds(elapsed) / _seconds(half_life))
 
 
 def scaled(amounts: Mapping[str, int], by: Factor) -> dict[str, int]:
-    """Amounts times a factor, rounded down."""
+    """Returns amounts times a factor, rounded down."""
     return {name: amount * by.numerator // by.denominator for name, amount in amounts.items()}
 
 
 def decayed(
     consumed: Mapping[str, int], held: Mapping[str, int], keeps: Factor, gains: Factor
 ) -> dict[str, int]:
-    """Past usage after a time with these holdings; each part is rounded down by itself."""
+    """Returns past usage after a time with these amounts held; each part is rounded down separately."""
     return merged(scaled(consumed, keeps), scaled(held, gains))
 
 
 def merged(some: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
-    """The sum of both."""
+    """Returns the sums of two mappings."""
     total = dict(some)
     for name, amount in more.items():
         total[name] = total.get(name, 0) + amount
@@ -64,9 +64,9 @@ def merged(some: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
 
 
 def usage_of(consumed: Mapping[str, int], weights: Mapping[str, float], weight: float) -> float:
-    """The figure that orders LocalQueues: the weighted sum, by name of resource, over the queue's own weight.
+    """Returns the figure that orders LocalQueues: the weighted sum of resources over the queue's weight.
 
-    Without a weight above 0 it is infinite, whatever the usage.
+    Resources are added in the order of their names. Without a weight above 0 the figure is infinite.
     """
     if weight <= 0:
         return math.inf
@@ -77,12 +77,12 @@ def usage_of(consumed: Mapping[str, int], weights: Mapping[str, float], weight: 
 
 
 def billionths(amounts: Requests) -> dict[str, int]:
-    """Amounts in billionths of a resource's unit: of a core, a byte, a GPU."""
+    """Converts amounts to billionths of a resource's unit, such as a core, a byte or a GPU."""
     return {name: amount * (_NANO // 1000 if name == "cpu" else _NANO) for name, amount in amounts.items()}
 
 
 def _seconds(time: int) -> float:
-    """Microseconds in seconds, with Go's two roundings."""
+    """Converts microseconds to seconds, with Go's two roundings."""
     whole, rest = divmod(time, SECOND)
     return whole + rest * 1000 / 1e9
 
@@ -93,15 +93,15 @@ class LocalQueueUsage:
 
     Attributes:
         name: namespace and name.
-        label: its identity when candidates for preemption are ordered.
-        namesakes: whether another one of its ClusterQueue has the same label.
-        weight: the divisor of its usage.
-        sampled: whether it is sampled at all; a stopped one is not.
-        consumed: its past usage, resource -> billionths.
-        held: the present holdings of its workloads, resource -> billionths.
-        updated: when it was last sampled or charged.
+        label: the identity in the order of preemption candidates.
+        namesakes: whether another LocalQueue of the ClusterQueue has the same label.
+        weight: the divisor of the usage.
+        sampled: whether the LocalQueue is sampled; a stopped one is not.
+        consumed: the past usage, resource -> billionths.
+        held: the current usage of its workloads, resource -> billionths.
+        updated: the time of the last sample or charge.
         usage: the figure that orders its workloads, lower first.
-        still: whether samples change nothing any more.
+        still: whether further samples change nothing.
     """
 
     __slots__ = (
@@ -146,15 +146,15 @@ class LocalQueueUsage:
 class LocalQueueUsages:
     """The usage of all LocalQueues whose ClusterQueue orders its workloads by usage.
 
-    A job that names such a ClusterQueue itself counts as one of a LocalQueue of that name in its namespace,
-    with weight 1.
+    A job that names such a ClusterQueue itself belongs to a LocalQueue of that name in its namespace, with
+    weight 1.
 
     Args:
-        cluster: its queues.
+        cluster: the queues.
         settings: half-life, sampling interval and weights of resources.
-        tree: knows the resource of each flavor-resource.
-        usable: the ClusterQueues that take part in scheduling; the others are not sampled.
-        by_namespace: whether LocalQueues of one name in two namespaces are also different among candidates.
+        tree: has the resource of each flavor-resource.
+        usable: the ClusterQueues that take part in scheduling; only their LocalQueues are sampled.
+        by_namespace: whether the order of candidates separates LocalQueues of one name in two namespaces.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ class LocalQueueUsages:
         self._due = 0
 
     def follow(self, cluster: Cluster, tree: QuotaTree, usable: Iterable[str]) -> None:
-        """Takes over another cluster; consumed usage stays."""
+        """Takes over another cluster, and keeps consumed usage."""
         self._cluster = cluster
         self._resources = [name for _, name in tree.flavor_resources]
         self._usable = frozenset(usable)
@@ -197,7 +197,7 @@ class LocalQueueUsages:
                 local = cluster.local_queues.get(key)
                 stopped = local is not None and local.stop_policy != "None"
                 sampled = name in self._usable and not stopped
-                if sampled and not local_queue.sampled:  # one sample takes the place of those that were due
+                if sampled and not local_queue.sampled:  # one sample replaces all samples that were due
                     self._decay(local_queue)
                     local_queue.consumed = local_queue.consumed if self._half_life else {}
                 local_queue.sampled = sampled
@@ -207,16 +207,16 @@ class LocalQueueUsages:
     # --- LocalQueues ----------------------------------------------------------------------------------------
 
     def of(self, job: Job, queue: str) -> LocalQueueUsage | None:
-        """The LocalQueue that a job of a ClusterQueue is charged to; None if usage does not count."""
+        """Returns the LocalQueue of a job of a ClusterQueue; None if usage does not order the queue."""
         local_queues = self._local_queues.get(queue)
         if local_queues is None:
             return None
         return local_queues.get((job.namespace, job.queue)) or self._open(queue, job.namespace, job.queue)
 
     def begin(self, now: int) -> None:
-        """The replay begins: every LocalQueue has the usage of its status, and is sampled from now on.
+        """Begins the replay: every LocalQueue gets the usage of its status, and is sampled from now on.
 
-        Without a half-life no past usage is remembered.
+        Without a half-life no past usage is kept.
         """
         self._began = self._now = now
         self._due = now + self._interval
@@ -246,10 +246,10 @@ class LocalQueueUsages:
     # --- time ---------------------------------------------------------------------------------------------
 
     def advance(self, now: int) -> list[str]:
-        """Takes all samples that are due, before anything else happens at this instant.
+        """Takes all samples that are due, before any other event of this instant.
 
         Returns:
-            the ClusterQueues whose LocalQueues have changed their order.
+            The ClusterQueues whose LocalQueues have changed their order.
         """
         if self._began is None:
             self.begin(now)
@@ -273,7 +273,7 @@ class LocalQueueUsages:
         return changed
 
     def next_sample(self, queue: str) -> int | None:
-        """When a sample can next change the order of a ClusterQueue's LocalQueues; None if none can."""
+        """Returns when a sample can next change the order of a ClusterQueue's LocalQueues; None for never."""
         local_queues = self._local_queues[queue]
         if len(local_queues) < 2:
             return None
@@ -281,7 +281,7 @@ class LocalQueueUsages:
         return min(due) + self._interval if due else None
 
     def next_real_sample(self) -> int | None:
-        """When the next sample is really taken; None if there is none."""
+        """Returns when the next sample is actually taken; None if no LocalQueue is sampled."""
         due = [
             each.updated
             for local_queues in self._local_queues.values()
@@ -306,28 +306,28 @@ class LocalQueueUsages:
     # --- what happens -------------------------------------------------------------------------------------
 
     def hold(self, local_queue: LocalQueueUsage, usage: Amounts) -> None:
-        """A workload of a LocalQueue holds quota."""
+        """Adds the usage of a workload that holds quota to its LocalQueue."""
         local_queue.held = merged(local_queue.held, billionths(self._by_resource(usage)))
         local_queue.still = False
 
     def give_back(self, local_queue: LocalQueueUsage, usage: Amounts) -> None:
-        """A workload of a LocalQueue gives quota back; its consumption decays only with time."""
+        """Removes usage that a workload gives back; the consumption decays only with time."""
         for name, amount in billionths(self._by_resource(usage)).items():
             local_queue.held[name] -= amount
         local_queue.still = False
 
     def charge(self, local_queue: LocalQueueUsage, requests: Requests) -> None:
-        """A workload was admitted, and holds quota already: its entry penalty counts at once.
+        """Charges the entry penalty of an admitted workload, which already holds quota.
 
-        It is the usage that the workload would have after one interval. As at a sample, usage decays towards
-        what is held; the next sample is an interval later.
+        The penalty is the usage that the workload would have after one interval. As at a sample, usage first
+        decays towards the held amounts; the next sample is an interval later.
         """
         self._decay(local_queue)
         local_queue.consumed = merged(local_queue.consumed, scaled(billionths(requests), self._gains))
         self._count(local_queue)
 
     def _decay(self, local_queue: LocalQueueUsage) -> None:
-        """Takes a sample now, whenever the last one was."""
+        """Takes a sample now, regardless of the interval."""
         part = alpha(self._now - local_queue.updated, self._half_life)
         kept = factor(1.0 - part), factor(part)
         local_queue.consumed = decayed(local_queue.consumed, local_queue.held, *kept)
@@ -346,7 +346,7 @@ class LocalQueueUsages:
 
 
 def _passes(local_queue: LocalQueueUsage, before: float, others: Iterable[LocalQueueUsage]) -> bool:
-    """Returns True if a LocalQueue's new usage changes its order with any other."""
+    """Returns True if a LocalQueue's new usage changes its order relative to any other LocalQueue."""
     if local_queue.usage == before:
         return False
     low, high = min(before, local_queue.usage), max(before, local_queue.usage)

@@ -1,11 +1,11 @@
-"""The pending workloads of a ClusterQueue: the next one, the inadmissible ones, and what requeues these.
+"""The pending workloads of a ClusterQueue: the head, the inadmissible workloads, and their requeuing.
 
-Workloads that the scheduler cannot tell apart are of one equivalence class. A class becomes inadmissible, and
-is requeued, as a whole, so neither costs more the longer the queue is. A head stays in its queue while it is
-tried, and leaves it when it is admitted.
+Workloads that are equal for the scheduler form an equivalence class. A class becomes inadmissible, and is
+requeued, as a whole, so the cost does not grow with the queue. A head stays in its queue while it is tried,
+and leaves the queue when it is admitted.
 
-If a queue orders its workloads by the usage of their LocalQueues, each LocalQueue has a line of its own; else
-all are in one line. Usage decides between the heads of lines, and can change at any time.
+If a queue orders its workloads by the usage of their LocalQueues, each LocalQueue has its own line; otherwise
+all workloads are in one line. Usage decides between the heads of lines, and can change at any time.
 """
 
 from __future__ import annotations
@@ -32,12 +32,13 @@ class PendingQueue:
 
     Args:
         queue: the ClusterQueue.
-        sticky: whether its preemptor comes before all others, unless it is StrictFIFO (PR 7157).
+        sticky: whether the preemptor comes before all other workloads, unless the queue is StrictFIFO (PR
+            7157).
 
     Attributes:
         queue: the ClusterQueue.
-        strict: StrictFIFO: the first one blocks the others until it is admitted.
-        preemptor: the workload that last issued preemptions and was not admitted yet.
+        strict: whether the queue is StrictFIFO: its head blocks all others until it is admitted.
+        preemptor: the workload that last issued preemptions and is not admitted yet.
     """
 
     __slots__ = (
@@ -64,7 +65,7 @@ class PendingQueue:
         self._may_stick = sticky
         self.preemptor: Workload | None = None
         self._classes: dict[SchedulingHash, EquivalenceClass] = {}
-        self._former: Memo[SchedulingHash, EquivalenceClass] = Memo(most=256)  # also of those who left
+        self._former: Memo[SchedulingHash, EquivalenceClass] = Memo(most=256)  # also empty ones
         self._lines: dict[EquivalenceClass, _Lines] = {}
         self._line = Line()
         self._firsts: dict[LocalQueueUsage | None, Line] = {None: self._line}
@@ -81,10 +82,10 @@ class PendingQueue:
         self._by_usage = spec.by_usage
 
     def follow(self, mismatches: Callable[[str], bool]) -> None:
-        """The manifest of the queue may have changed.
+        """Takes over the manifest of the queue, which may have changed.
 
         Args:
-            mismatches: says whether the queue admits no workloads from a namespace.
+            mismatches: returns whether the queue admits no workloads from a namespace.
         """
         self._read(self.queue.spec)
         set_aside, self._namespace_mismatch = self._namespace_mismatch, []
@@ -98,13 +99,13 @@ class PendingQueue:
 
     @property
     def has_inadmissible(self) -> bool:
-        """Returns True if anything waits until inadmissible workloads are requeued."""
+        """True if the queue has inadmissible workloads that a requeue would try again."""
         return bool(self._inadmissible_classes or self._inadmissible)
 
     # --- who waits ----------------------------------------------------------------------------------------
 
     def add(self, workload: Workload) -> None:
-        """A workload begins to wait: it arrived, or is back. If its class is inadmissible, so is it."""
+        """Adds a workload that arrived or returned; it is inadmissible if its class is."""
         self._tickets += 1
         place, local_queue = workload.place, workload.local_queue
         place.ticket = self._tickets
@@ -123,13 +124,13 @@ class PendingQueue:
         firsts.enter(entry)
 
     def remove(self, workload: Workload) -> None:
-        """A workload stops waiting here: it was admitted, or is put aside."""
+        """Removes a workload that was admitted or becomes inadmissible alone."""
         place, local_queue = workload.place, workload.local_queue
         lines = self._lines[place.equivalence_class]
         former = _first(lines, local_queue)
         place.ticket = 0
         if former is None or former[4] is not workload:
-            return  # it stood further back in its line
+            return  # the workload was not the first of its line
         firsts = self._firsts[local_queue]
         firsts.leave(former)
         following = _first(lines, local_queue)
@@ -163,7 +164,7 @@ class PendingQueue:
         return found
 
     def _forget(self, equivalence_class: EquivalenceClass) -> None:
-        """A class is empty; while it is inadmissible, later workloads of that kind still belong to it."""
+        """Forgets an empty class; an inadmissible one is kept, because later equal workloads belong to it."""
         if equivalence_class.inadmissible:
             self._emptied.append(equivalence_class)
             return
@@ -172,13 +173,13 @@ class PendingQueue:
     # --- who is next --------------------------------------------------------------------------------------
 
     def first(self) -> Workload | None:
-        """The first workload that is not inadmissible; it stays in its place."""
+        """Returns the first workload that is not inadmissible; it stays in its place."""
         if self._by_usage:
             return self._first_by_usage()
         return self._line.first() if self.preemptor is None else self._first_of(None)
 
     def next_local_queue(self, local_queue: LocalQueueUsage) -> LocalQueueUsage | None:
-        """Of the other LocalQueues with something to try, the one with the lowest usage."""
+        """Returns the LocalQueue with the lowest usage among the others with a workload to try, or None."""
         others = [
             each
             for each in self._firsts
@@ -187,7 +188,7 @@ class PendingQueue:
         return min(others, key=_by_usage, default=None)
 
     def _first_by_usage(self) -> Workload | None:
-        """Lower usage of the LocalQueue, then the preemptor, then the order of the queue."""
+        """Returns the first workload by usage of its LocalQueue, then preemptor, then order of the queue."""
         best: tuple[tuple[float, bool, int, int, str, int], Workload] | None = None
         for local_queue in self._firsts:
             first = self._first_of(local_queue)
@@ -200,7 +201,7 @@ class PendingQueue:
         return best[1] if best is not None else None
 
     def _first_of(self, local_queue: LocalQueueUsage | None) -> Workload | None:
-        """The first workload of a line: the preemptor if it is sticky, else by the order of the queue."""
+        """Returns the first workload of a line: a sticky preemptor, else by the order of the queue."""
         preemptor = self.preemptor
         if (
             preemptor is not None
@@ -215,20 +216,20 @@ class PendingQueue:
     # --- who is inadmissible ------------------------------------------------------------------------------
 
     def set_inadmissible(self, workload: Workload) -> None:
-        """Put a head aside, alone, until inadmissible workloads are requeued."""
+        """Makes a head inadmissible, alone, until inadmissible workloads are requeued."""
         self.remove(workload)
         self._inadmissible[workload] = None
 
     def set_class_inadmissible(self, equivalence_class: EquivalenceClass) -> None:
-        """Put everything aside that is of one class, until inadmissible workloads are requeued."""
+        """Makes all workloads of a class inadmissible, until inadmissible workloads are requeued."""
         self._line.becomes_inadmissible(equivalence_class)
         equivalence_class.inadmissible = True
         self._inadmissible_classes.append(equivalence_class)
 
     def ahead(self) -> tuple[Block, int] | None:
-        """The block of the first one, and its place there, if all behind it there have their turn one by one.
+        """Returns the block of the first workload, and its place there, if those behind it follow in order.
 
-        None if their order is another one. Asked right after `first` has found one.
+        Returns None if another order applies. Call it right after `first` has found a workload.
         """
         preemptor = self.preemptor
         if self.strict or self._by_usage or self._line.scattered:
@@ -240,7 +241,7 @@ class PendingQueue:
         return self._line.ahead() if preemptor.place.equivalence_class.inadmissible else None
 
     def block_of(self, workload: Workload) -> Block | None:
-        """The block that a workload is in; None if it is not the first of its class."""
+        """Returns the block of a workload; None if it is not the first of its class."""
         place = workload.place
         if not place.ticket or self._by_usage:
             return None
@@ -250,7 +251,7 @@ class PendingQueue:
         return self._firsts[workload.local_queue].block_of(entry)
 
     def set_ahead_inadmissible(self, places: Sequence[Place]) -> None:
-        """Put some aside, each with its class: those from the first one on that `ahead` has found."""
+        """Makes consecutive workloads inadmissible, with their classes, from the first that `ahead` found."""
         for place in places:
             equivalence_class = place[4].place.equivalence_class
             equivalence_class.inadmissible = True
@@ -258,7 +259,7 @@ class PendingQueue:
         self._line.pass_over(len(places))
 
     def requeue_inadmissible(self) -> None:
-        """Requeues everything that is inadmissible."""
+        """Requeues all inadmissible workloads."""
         for equivalence_class in self._inadmissible_classes:
             equivalence_class.inadmissible = False
         self._inadmissible_classes.clear()
@@ -275,16 +276,16 @@ class PendingQueue:
         self._inadmissible.clear()
 
     def set_namespace_mismatch(self, workload: Workload) -> None:
-        """Puts a head aside from whose namespace the queue admits no workloads; nothing requeues it."""
+        """Puts aside a head whose namespace the queue does not admit; a requeue does not try it again."""
         self.remove(workload)
         self._namespace_mismatch.append(workload)
 
     def active(self) -> list[Workload]:
-        """The workloads that will be head in time, in no particular order."""
+        """Returns the workloads that are not inadmissible, in no particular order."""
         return self._waiting(inadmissible=False)
 
     def inadmissible(self) -> list[Workload]:
-        """The workloads that are inadmissible, in no particular order."""
+        """Returns the workloads that are inadmissible, in no particular order."""
         return [*self._waiting(inadmissible=True), *self._inadmissible, *self._namespace_mismatch]
 
     def _waiting(self, *, inadmissible: bool) -> list[Workload]:
@@ -303,7 +304,7 @@ class PendingQueue:
 
 
 def _first(lines: _Lines, local_queue: LocalQueueUsage | None) -> Place | None:
-    """The entry of the one that comes first in a line."""
+    """Returns the first valid entry of a line, or None."""
     entries = lines.get(local_queue)
     while entries:
         entry = entries[0]

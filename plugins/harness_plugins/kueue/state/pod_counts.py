@@ -8,16 +8,16 @@ from harness_plugins.kueue.state.asks import Asks
 from harness_plugins.kueue.state.workload import Workload
 
 _ALL: Mapping[str, int] = {}
-"""No pod set gets another number of pods than usual."""
+"""The value if every pod set gets its usual number of pods."""
 
 
 def counts_of(workload: Workload, counts: tuple[int, ...]) -> Mapping[str, int]:
-    """Pod set -> pods, for pod sets that get quota for fewer than all they ever had."""
+    """Returns pod set -> pods, for pod sets with quota for fewer pods than they originally had."""
     return named(workload.asks, counts, workload.asks.full)
 
 
 def named(asks: Asks, counts: tuple[int, ...], usual: tuple[int, ...]) -> Mapping[str, int]:
-    """Pod set -> pods, if that is not the usual number."""
+    """Returns pod set -> pods, for pod sets that do not have their usual number."""
     if counts == usual:
         return _ALL
     return {
@@ -28,7 +28,7 @@ def named(asks: Asks, counts: tuple[int, ...], usual: tuple[int, ...]) -> Mappin
 
 
 def ended_so_far(workload: Workload, pods: range) -> tuple[int, ...]:
-    """The number of pods of each pod set that have ended, with these."""
+    """Returns how many pods of each pod set have ended, including `pods`."""
     pod_sets = workload.asks.pod_sets
     ended = list(workload.ended) or [0] * len(pod_sets)
     first = 0

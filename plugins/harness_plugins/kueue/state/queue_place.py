@@ -14,11 +14,11 @@ class QueuePlace:
     """A workload's place in the pending queue of its ClusterQueue.
 
     Attributes:
-        ticket: identifies its valid entry in the queue; 0 while it has none.
-        equivalence_class: the equal workloads in its queue; set when it is queued.
+        ticket: identifies the workload's valid entry in the queue; 0 without an entry.
+        equivalence_class: the equal workloads in the queue; set when the workload is queued.
         last_assignment: the flavors that were tried before, or None.
-        namespace_mismatch: whether its queue admits no workloads from its namespace.
-        told: the recorded reasons of its failed tries during this wait.
+        namespace_mismatch: whether the queue admits no workloads from the workload's namespace.
+        told: the recorded reasons of failed tries during this wait.
     """
 
     __slots__ = ("equivalence_class", "last_assignment", "namespace_mismatch", "ticket", "told")

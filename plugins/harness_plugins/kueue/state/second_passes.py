@@ -1,4 +1,4 @@
-"""Workloads that hold quota and are tried once more, because a node with pods of theirs failed.
+"""Workloads with quota that are tried once more, because a node with some of their pods failed.
 
 Upstream: pkg/cache/queue/second_pass_queue.go.
 """
@@ -13,20 +13,20 @@ from harness_plugins.kueue.state.topology.flavors import Placed
 from harness_plugins.kueue.state.workload import Workload
 
 _LONGEST = 30
-"""Seconds, the longest pause between two tries."""
+"""The longest pause between two tries, in seconds."""
 
 _MOST = 6
-"""After this many tries the count stops."""
+"""The count of tries stops at this number."""
 
 
 class SecondPass(NamedTuple):
-    """A workload at the time when its timer was first set.
+    """A workload in its state at the time when its timer was first set.
 
     Attributes:
         workload: the workload.
         placed: the places of its pods.
         node: the node that had failed.
-        tries: how often it was tried in vain, at most six times.
+        tries: the number of tries without success; the count stops at six.
     """
 
     workload: Workload
@@ -36,7 +36,7 @@ class SecondPass(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Namespace and name, which order ready ones."""
+        """Namespace and name, which order ready workloads."""
         job = self.workload.job
         return f"{job.namespace}/{job.id}"
 
@@ -45,8 +45,8 @@ class SecondPass(NamedTuple):
 class SecondPasses:
     """Workloads to try once more, with their times: after a second, then after two, four and so on.
 
-    A timer that was set runs to its end. Its workload is then ready if it waits for any timer. This is so
-    even if the mark of the node was taken back, or if the workload was evicted, admitted and marked again.
+    A timer is never stopped. When it ends, its workload becomes ready if the workload waits for any timer,
+    even if it was evicted, admitted and marked again meanwhile.
 
     Attributes:
         ready: the workloads that must be tried in the next cycle.
@@ -61,16 +61,16 @@ class SecondPasses:
 
     @property
     def due(self) -> int | None:
-        """When the next timer ends, even if it no longer matters; None if none runs."""
+        """When the next timer ends, even if it no longer matters; None if no timer runs."""
         return self._timers[0][0] if self._timers else None
 
     @property
     def in_vain(self) -> bool:
-        """Returns True if the next timer's workload was tried so often that only others could help."""
+        """True if the next timer's workload was tried so often that only other events could help it."""
         return bool(self._timers) and 1 << self._timers[0][2].tries > _LONGEST
 
     def add(self, one: SecondPass) -> None:
-        """A workload must be tried once more, unless it already waits for that."""
+        """Sets a timer to try a workload once more, unless the workload already waits for one."""
         if one.workload in self._waiting:
             return
         self._waiting[one.workload] = None
@@ -79,16 +79,16 @@ class SecondPasses:
         heappush(self._timers, (self._now + pause * SECOND, self._serial, one))
 
     def put_back(self, one: SecondPass) -> None:
-        """A workload was tried in vain."""
+        """Sets the next timer of a workload that was tried without success."""
         self.add(one._replace(tries=min(one.tries + 1, _MOST)))
 
     def cancel(self, workload: Workload) -> None:
-        """A workload is over, or told to leave; its timers still run to their end."""
+        """Removes a workload that is over or evicted; its timers still run to their end."""
         self._waiting.pop(workload, None)
         self.ready.pop(workload, None)
 
     def advance(self, now: int) -> bool:
-        """Moves the time on: workloads whose timers have ended become ready; returns whether any has."""
+        """Makes workloads ready whose timers have ended; returns whether any timer has ended."""
         ended = False
         self._now = now
         while self._timers and self._timers[0][0] <= now:
@@ -100,7 +100,7 @@ class SecondPasses:
         return ended
 
     def take(self) -> list[SecondPass]:
-        """All ready workloads, by namespace and name."""
+        """Takes and returns all ready workloads, by namespace and name."""
         found = sorted(self.ready.values(), key=lambda one: one.key)
         self.ready.clear()
         return found

@@ -1,4 +1,4 @@
-"""A workload as Kueue's scheduler sees it: its request, the quota that it holds, and its past."""
+"""A workload as Kueue's scheduler sees it: its request, the quota that it holds, and its history."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ class Workload:
     """A workload that is pending or holds quota.
 
     Attributes:
-        name: its name in decisions and messages.
+        name: the name in decisions and messages.
         uid: the last tie-break of every order.
-        priority: its effective priority, boost included.
-        created: when it was created, in microseconds, at whole seconds.
-        timestamp: its place in the queue among equals; its creation, unless an eviction moved it.
-        cluster_queue: the ClusterQueue that it was submitted to, whose quota it may hold.
+        priority: the effective priority, boost included.
+        created: the time of creation, in microseconds, at whole seconds.
+        timestamp: the time that orders equal priorities; the creation, unless an eviction moved it.
+        cluster_queue: the ClusterQueue to which it was submitted, and whose quota it may hold.
         has_quota: whether it holds quota.
         usage: the quota that it holds.
-        uses: the flavor-resources to which it was admitted, as a bit mask, even if it holds nothing of them
-            (any more).
+        uses: the flavor-resources to which it was admitted, as a bit mask, even if it (now) holds none of
+            them.
         placed: the places of its pods in the topologies of its flavors.
-        unhealthy: the failed node of these, which its pods must leave; "" for none.
-        reserved: when it got its quota, in microseconds.
-        evicted: whether it was told to leave and still holds its quota.
-        spared: whether it is no candidate for preemption yet (a preview, see `minimum_run_time`).
-        held_back: why it must not be queued, in words; "" if it may.
-        rank: its place among candidates for preemption; smaller goes first.
+        unhealthy: the failed node in `placed` that its pods must leave; "" for none.
+        reserved: the time of its quota reservation, in microseconds.
+        evicted: whether it was evicted and still holds its quota.
+        spared: whether it is not a preemption candidate yet (a preview, see `minimum_run_time`).
+        held_back: why it must not be queued, in words; "" if it may be queued.
+        rank: its place among preemption candidates; smaller goes first.
         job: the job of the replay.
-        asks: its request.
-        counts: the pods of each pod set that need quota; those that have ended do not.
-        local_queue: the usage of its LocalQueue; None if that does not count.
+        asks: the request.
+        counts: the pods of each pod set that need quota; ended pods do not.
+        local_queue: the usage of its LocalQueue; None if usage does not order its queue.
         place: its place in its queue.
-        admission: its last admission, or None.
+        admission: the last admission, or None.
         admissions: how often it was admitted.
-        wanted: the pods of each pod set since then, including those that had ended before.
-        ended: pods of each pod set that have ended, () while there is none.
+        wanted: the pods of each pod set since the last admission, including pods that had ended before.
+        ended: the pods of each pod set that have ended; () before the first has ended.
     """
 
     __slots__ = (
@@ -79,10 +79,10 @@ class Workload:
         "wanted",
     )
 
-    job: Job  # these three are set when a job is submitted; workloads that only hold quota go without
+    job: Job  # these three are set when a job is submitted; a workload that only holds quota has none
     asks: Asks
     counts: tuple[int, ...]
-    cluster_queue: ClusterQueueState  # set when it is submitted, or holds quota
+    cluster_queue: ClusterQueueState  # set when the workload is submitted or gets quota
 
     def __init__(self, name: str, uid: str, priority: int, created: int) -> None:
         self.name = name
@@ -111,7 +111,7 @@ class Workload:
         return f"<Workload {self.name}>"
 
     def running(self, counts: tuple[int, ...]) -> tuple[int, ...]:
-        """The number of pods of each pod set when this many get quota: ended ones count, too."""
+        """Returns the pods of each pod set if `counts` get quota, including ended pods."""
         asks = self.asks
         if counts == asks.present and self.counts == asks.present:
             return counts
@@ -124,9 +124,9 @@ class Workload:
 
 
 def rank_of(workload: Workload) -> Rank:
-    """The order of candidates within a queue (upstream's CandidatesOrdering).
+    """Returns the rank of a workload among the candidates of its queue (upstream's CandidatesOrdering).
 
-    First those that are already leaving, then lower priority, then the newest reservation, then the smaller
-    UID.
+    Workloads that are already leaving come first, then lower priority, then the newest reservation, then the
+    smaller UID.
     """
     return (not workload.evicted, workload.priority, -workload.reserved, workload.uid)

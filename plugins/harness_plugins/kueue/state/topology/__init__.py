@@ -1,1 +1,1 @@
-"""The domains of topologies, and the room that workloads leave in them."""
+"""The domains of topologies, and their free capacity."""

@@ -1,4 +1,4 @@
-"""Flavors with a topology: their domains, and the room that workloads leave in them."""
+"""Flavors with a topology: their domains, and the free capacity of the domains."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class TopologyFlavor:
 
     Args:
         flavor: the flavor.
-        topology: its topology.
-        cluster: nodes, and pods on them that belong to no job. Pods with a place from Kueue take room with
+        topology: the flavor's topology.
+        cluster: nodes, and pods on nodes that belong to no job. Pods with a place from Kueue are counted with
             their Workload instead (`belongsToNonTASCache` in pkg/controller/tas).
 
     Attributes:
-        name: of the flavor.
-        tree: its domains.
-        free: what all workloads together can have of its leaves.
-        room: what they leave of it.
+        name: the name of the flavor.
+        tree: the domains.
+        free: the capacity of the leaves for all workloads together.
+        room: the part of `free` that workloads leave free.
     """
 
     __slots__ = ("free", "name", "room", "tree")
@@ -53,9 +53,9 @@ class Placed(NamedTuple):
 
     Attributes:
         pod_set: the pod set.
-        flavor: its flavor.
-        leaves: its leaves that exist.
-        named: all of its leaves in the order of the record, if some may not exist; None if all do.
+        flavor: the pod set's flavor.
+        leaves: the leaves that exist.
+        named: all leaves in recorded order, if some may not exist; None if all exist.
     """
 
     pod_set: PodSet
@@ -65,29 +65,29 @@ class Placed(NamedTuple):
 
     @property
     def domains(self) -> tuple[NamedDomain, ...]:
-        """All of its leaves, including missing ones, by name."""
+        """All leaves, including missing ones, by name."""
         if self.named is not None:
             return self.named
         return tuple([NamedDomain(self.flavor.tree.name_of(leaf), pods) for leaf, pods in self.leaves])
 
     def on(self, node: str) -> int:
-        """The number of its pods that are assigned to a node; 0 if leaves are not nodes."""
+        """Returns how many pods are assigned to a node; 0 if leaves are not nodes."""
         if not self.flavor.tree.by_host:
             return 0
         return sum(pods for values, pods in self.domains if values == (node,))
 
     def charge(self) -> None:
-        """Take their room in their own flavor."""
+        """Takes the pods' capacity in their own flavor."""
         for leaf, pods in self.leaves:
             self.flavor.room.take(leaf, self.pod_set.requests, pods)
 
     def refund(self) -> None:
-        """Undo `charge`."""
+        """Undoes `charge`."""
         for leaf, pods in self.leaves:
             self.flavor.room.take(leaf, self.pod_set.requests, -pods)
 
     def fits(self) -> bool:
-        """Returns True if each leaf has what their containers request; slots for pods are not checked."""
+        """Returns True if the containers' requests fit each leaf; slots for pods are not checked."""
         room = self.flavor.room
         return all(
             resource in room and room[resource][leaf] >= amount * pods
@@ -97,7 +97,7 @@ class Placed(NamedTuple):
         )
 
     def as_manifest(self) -> dict[str, Any]:
-        """A topology assignment as Kueue writes it: only host names if the finest level is the host name."""
+        """Returns the topology assignment as Kueue writes it: only host names if that level is the finest."""
         tree = self.flavor.tree
         levels = tree.levels[-1:] if tree.by_host else tree.levels
         return {
@@ -107,12 +107,12 @@ class Placed(NamedTuple):
 
 
 def as_manifests(placed: Iterable[Placed]) -> dict[str, Any]:
-    """Pod set -> its topology assignment."""
+    """Returns pod set -> its topology assignment."""
     return {each.pod_set.name: each.as_manifest() for each in placed}
 
 
 def without(gone: Iterable[Placed], ask: Callable[[], _T]) -> _T:
-    """The answer of `ask` while pods have left their places."""
+    """Returns the answer of `ask` as if pods had left their places."""
     left = list(gone)
     for placed in left:
         placed.refund()
@@ -123,7 +123,7 @@ def without(gone: Iterable[Placed], ask: Callable[[], _T]) -> _T:
 
 
 def located(pod_set: PodSet, flavor: TopologyFlavor, domains: Iterable[NamedDomain]) -> Placed:
-    """The places of a pod set's pods, from the names of leaves; a missing leaf takes no room."""
+    """Makes the places of a pod set's pods from the names of leaves; a missing leaf takes no capacity."""
     named = tuple(domains)
     known = [(flavor.tree.leaf(values), pods) for values, pods in named]
     leaves = tuple([DomainAssignment(leaf, pods) for leaf, pods in known if leaf is not None])
@@ -131,7 +131,7 @@ def located(pod_set: PodSet, flavor: TopologyFlavor, domains: Iterable[NamedDoma
 
 
 def spans(placed: Iterable[Placed]) -> dict[str, int]:
-    """Level -> the number of its domains with pods, from the coarsest level to the finest."""
+    """Returns level -> the number of its domains with pods, from the coarsest level to the finest."""
     domains: dict[str, set[tuple[str, ...]]] = {}
     for each in placed:
         tree = each.flavor.tree
@@ -144,16 +144,16 @@ def spans(placed: Iterable[Placed]) -> dict[str, int]:
 
 @final
 class TopologyFlavors:
-    """All flavors with a topology, and the holders of room in them.
+    """All flavors with a topology, and the capacity that workloads take from them.
 
     Args:
         cluster: flavors, topologies, nodes and pods.
-        overlapping: whether workloads of all flavors that end in the host name take room from each other (the
+        overlapping: whether all flavors whose finest level is the host name share the capacity of nodes (the
             gate TASHandleOverlappingFlavors).
 
     Attributes:
         by_name: the flavors.
-        version: how often the room in any of them changed for good.
+        version: how often the free capacity of any flavor changed, without trials.
     """
 
     def __init__(self, cluster: Cluster, *, overlapping: bool) -> None:
@@ -166,7 +166,7 @@ class TopologyFlavors:
         self.version = 0
 
     def now(self, placed: Iterable[Placed]) -> tuple[Placed, ...]:
-        """Places from before some nodes changed, in present terms: usage stays where it was assigned."""
+        """Converts places from before a change of nodes to the current trees; pods keep their leaves."""
         return tuple(
             [
                 each
@@ -177,14 +177,14 @@ class TopologyFlavors:
         )
 
     def hold(self, placed: Iterable[Placed]) -> None:
-        """A workload takes room."""
+        """Takes the capacity of a workload's places."""
         for each in placed:
             each.charge()
             self._take_from_others(each, 1)
         self.version += 1
 
     def drop(self, placed: Iterable[Placed]) -> None:
-        """A workload gives its room back."""
+        """Gives the capacity of a workload's places back."""
         for each in placed:
             each.refund()
             self._take_from_others(each, -1)
@@ -196,14 +196,14 @@ class TopologyFlavors:
                 flavor.room.take(leaf, placed.pod_set.requests, times * pods)
 
     def beside(self, flavor: TopologyFlavor) -> Sequence[TopologyFlavor]:
-        """The other flavors in which a workload of a flavor also takes room."""
+        """Returns the other flavors in which a workload of a flavor also takes capacity."""
         if not (self._overlapping and flavor.tree.by_host):
             return ()
         return [each for each in self.by_name.values() if each is not flavor and each.tree.by_host]
 
 
 def in_flavor(placed: Placed, flavor: TopologyFlavor) -> Iterator[tuple[int, int]]:
-    """The leaves of another flavor for the pods' hosts, with the numbers of pods."""
+    """Yields the leaves of another flavor for the pods' hosts, with their number of pods."""
     for values, pods in placed.domains:
         there = flavor.tree.leaf(values[-1:])
         if there is not None:

@@ -1,4 +1,4 @@
-"""The domains of a topology over the nodes of a flavor, and the room in them."""
+"""The domains of a topology over the nodes of a flavor, and their free capacity."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ PODS = "pods"
 
 @final
 class Room(dict[str, list[int]]):
-    """Resource -> what is left of it in each leaf; it may be negative.
+    """Resource -> the free amount in each leaf; the amount may be negative.
 
     Args:
-        amounts: what is left.
-        lasts: whether it records changed leaves, for readers that keep results.
+        amounts: the free amounts.
+        lasts: whether changed leaves are recorded, for readers that keep results.
 
     Attributes:
-        lasts: as given.
+        lasts: the argument.
         version: how often any leaf changed.
     """
 
@@ -33,7 +33,7 @@ class Room(dict[str, list[int]]):
         self._changed: list[int] = []
 
     def take(self, leaf: int, requests: Mapping[str, int], pods: int) -> None:
-        """Gives pods their requests from a leaf, and a slot each."""
+        """Takes the requests of pods, and a slot for each pod, from a leaf."""
         if self.lasts:
             if len(self._changed) >= len(self[PODS]):
                 self._changed.clear()
@@ -46,7 +46,7 @@ class Room(dict[str, list[int]]):
             self[resource][leaf] -= pods * amount
 
     def changed_since(self, version: int) -> list[int] | None:
-        """The leaves that changed since a version; None if they are no longer known, as there are many."""
+        """Returns the leaves that changed since a version; None after too many changes."""
         changes = self.version - version
         if changes > len(self._changed):
             return None
@@ -61,7 +61,7 @@ class DomainAssignment(NamedTuple):
 
 
 class NamedDomain(NamedTuple):
-    """The number of pods in a leaf, by its lasting name, whatever becomes of the nodes, see `name_of`."""
+    """The number of pods in a leaf, by its name, which outlives changes of nodes, see `name_of`."""
 
     values: tuple[str, ...]
     pods: int
@@ -72,14 +72,14 @@ TopologyAssignment = tuple[DomainAssignment, ...]
 
 @final
 class TopologyTree:
-    """The domains of a topology, as numbers: those of the coarsest level, then the next, in order of values.
+    """The domains of a topology, as numbers: the coarsest level first, each level in order of values.
 
-    A domain is the values of a node's labels for its level and all coarser ones; a leaf is one of the finest
-    level. A node is in no domain if it lacks one of the labels, is not the flavor's, or is unschedulable. A
-    node without a stated number of pods takes any number, as in a replay with nodes.
+    A domain is the values of a node's labels for its level and all coarser levels; a leaf is a domain of the
+    finest level. A node is in no domain if it lacks one of the labels, does not belong to the flavor, or is
+    unschedulable. A node without a stated number of pods takes any number, as in a replay with nodes.
 
     Args:
-        topology: its levels.
+        topology: the levels.
         flavor: the flavor of the nodes.
         nodes: nodes that are ready.
 
@@ -87,11 +87,11 @@ class TopologyTree:
         levels: the node labels.
         flavor: the flavor of the nodes.
         by_host: whether the finest level is the host name, so that each leaf is a node.
-        values: for each domain, one for each level down to its own.
-        domains: of each level.
-        children: of each domain.
-        parent: of each domain that is not of the coarsest level.
-        nodes: of each leaf, if leaves are nodes.
+        values: for each domain, a value for each level down to its own.
+        domains: the domains of each level.
+        children: the children of each domain.
+        parent: the parent of each domain below the coarsest level.
+        nodes: the node of each leaf, if leaves are nodes.
         allocatable: the capacity of each leaf.
     """
 
@@ -130,7 +130,7 @@ class TopologyTree:
         self._leaf_of_node = {node.name: at for at, each in enumerate(leaves) for node in each}
 
     def is_of(self, node: Node) -> bool:
-        """Returns True if a node has the labels of the flavor, and one of each level."""
+        """Returns True if a node has the labels of the flavor, and a label for each level."""
         labels = node.labels
         return all(labels.get(key) == value for key, value in self.flavor.node_labels.items()) and all(
             level in labels for level in self.levels
@@ -145,7 +145,7 @@ class TopologyTree:
         return [self.values[leaf] for leaf in self.leaves]
 
     def _children(self) -> list[range]:
-        """For each domain those below it, which are neighbours since all are sorted."""
+        """Returns the children of each domain; sorting makes them adjacent."""
         children = [range(0)] * len(self.values)
         for depth, level in enumerate(self.domains[1:], start=1):
             number = {self.values[domain]: domain for domain in self.domains[depth - 1]}
@@ -156,18 +156,18 @@ class TopologyTree:
         return children
 
     def leaf(self, values: Sequence[str]) -> int | None:
-        """The place among the leaves of the one with these values: the host name, or one for each level."""
+        """Returns the place of the leaf with these values: the host name, or a value for each level."""
         return self._leaf.get(tuple(values))
 
     def name_of(self, leaf: int) -> tuple[str, ...]:
-        """The lasting name of a leaf: the host name if that is the finest level, else a value per level."""
+        """Returns the name of a leaf: the host name if that is the finest level, else a value per level."""
         values = self.values[self.leaves.start + leaf]
         return values[-1:] if self.by_host else values
 
     def leaf_of(self, node: str) -> int | None:
-        """The place among the leaves of the one that contains a node; None for a node that is in none."""
+        """Returns the place of the leaf that contains a node, or None."""
         return self._leaf_of_node.get(node)
 
     def room(self) -> Room:
-        """The whole capacity of all leaves, to take from."""
+        """Returns the whole capacity of all leaves, from which pods can take."""
         return Room(self.allocatable)
