@@ -65,7 +65,7 @@ OPTIONS = (*QUEUE_OPTIONS, *NODE_OPTIONS)
 
 @hookimpl
 def harness_register_policies(register: RegisterPolicy) -> None:
-    """Registers `none`."""
+    """Register `none`."""
     register(
         "none",
         without_preemption,
@@ -136,7 +136,7 @@ Entry = tuple[int, int, Job, Request]
 
 
 class SubQueue:
-    """Waiting jobs that hold back each other: a heap of entries, and the recorded refusals."""
+    """Waiting jobs of which the first holds back the others: a heap of entries, and recorded refusals."""
 
     __slots__ = ("jobs", "told")
 

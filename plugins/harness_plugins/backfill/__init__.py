@@ -129,7 +129,7 @@ def _by_queues(cluster: Cluster) -> bool:
 
 
 def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """Yields notes on PodGroups, on quotas if there are nodes, and on stopped queues if there are none."""
+    """Yields notes on PodGroups, on quotas if the cluster has nodes, and else on stopped queues."""
     yield from ignored_groups(cluster, "jobs start as a whole")
     yield from ignored_scheduling_groups(cluster)
     if _on_nodes(cluster):

@@ -42,7 +42,7 @@ class Reserved(Generic[R, A]):
 
 
 class Conservative(Generic[R, A, V]):
-    """The jobs of one quota tree, or of all nodes."""
+    """Conservative backfilling of the jobs of one quota tree, or of all nodes."""
 
     def __init__(self, capacity: Capacity[R, A, V], expected: Expected) -> None:
         self._capacity = capacity

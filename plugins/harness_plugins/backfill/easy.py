@@ -19,7 +19,7 @@ from harness_plugins.backfill.jobs import BEHIND, Entry, Running, Waiting
 
 
 class Easy(Generic[R, A, V]):
-    """The jobs of one quota tree, or of all nodes.
+    """EASY backfilling of the jobs of one quota tree, or of all nodes.
 
     Shortcut: while no job ends and no expected end moves, free resources only shrink. So jobs that could not
     start still cannot start, and only new jobs are examined (`_fresh`).

@@ -269,7 +269,7 @@ class OnNodes:
         return True
 
     def _but_reserved(self, job: Job, reserved: Places) -> Places | None:
-        """Returns nodes that a job can have beside the reserved ones."""
+        """Returns nodes that a job can have without taking a reserved node."""
         then = self._then
         then.put(reserved)
         with self._now.limited(then, reserved.nodes):

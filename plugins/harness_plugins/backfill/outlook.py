@@ -17,7 +17,7 @@ from harness.models.kube.devices import WHOLE, amounts_of, device_count
 from harness.models.kube.node import NodeInfo
 
 _NOBODY = 1 << 40
-"""More pods than any node takes."""
+"""A number of pods that no node can take."""
 
 
 class Step(NamedTuple):

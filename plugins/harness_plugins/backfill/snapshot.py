@@ -123,7 +123,7 @@ class Snapshot:
         self._pods.pop(job.index, None)
 
     def show(self, there: Mapping[int, Places]) -> None:
-        """Puts exactly these jobs, by index, on the nodes."""
+        """Changes the snapshot so that exactly these jobs, by index, are on the nodes."""
         gone = [
             index
             for index, seats in self._there.items()
@@ -146,7 +146,7 @@ class Snapshot:
         return self._kinds.never(job)
 
     def held(self, job: Job) -> Places | None:
-        """Returns the node of a Pod that runs already; None for any other job."""
+        """Returns the node of a Pod that already runs; None for any other job."""
         node = self._kinds.of(job, job.pod_sets[0]).node
         return Places(job, (self.cache.by_name[node].position,)) if node else None
 

@@ -364,7 +364,7 @@ class KueuePolicy:
             yield Wake(sample)
 
     def _cycles(self) -> Iterator[Decision | None]:
-        """Runs cycles until several in a row change nothing; yields None when one pauses."""
+        """Runs cycles until several in a row change nothing; yields None when a cycle pauses."""
         scheduler = self.scheduler
         idle = 0
         while idle < _QUIET:

@@ -325,7 +325,7 @@ def test_a_workload_whose_quota_is_less_than_its_pods_ask_for_needs_nodes() -> N
     assert "Workload default/old: status.admission: pod set main: it holds quota for 2400m of cpu" in str(
         refused.value
     )
-    assert "3 of its pods ask for 3" in str(refused.value)
+    assert "3 of its pods request 3" in str(refused.value)
     on_nodes = Happened(cluster(queue("q", cpu=5), node("n1", cpu=8), held), jobs)
     assert on_nodes.lines("admit") == ["0 admit default/old", "0 admit beside"]
     held["status"]["admission"]["podSetAssignments"][0]["flavors"] = {}

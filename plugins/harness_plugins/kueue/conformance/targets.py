@@ -45,7 +45,7 @@ def explain(case: Mapping[str, Any]) -> str:
     tree = cache.tree
     labels = [f"{flavor}/{resource}" for flavor, resource in tree.flavor_resources]
     lines = [
-        f"{incoming.workload.name} of {incoming.queue.name} asks for "
+        f"{incoming.workload.name} of {incoming.queue.name} requests "
         + ", ".join(f"{amount} {labels[cell]}" for cell, amount in incoming.requests)
         + f"; it lacks {', '.join(labels[cell] for cell in incoming.need)}"
     ]

@@ -28,7 +28,7 @@ def as_read(cluster: Cluster, gates: Gates) -> Cluster:
 
 
 def _without_lending_limits(node: _T) -> _T:
-    """Returns a node all of whose quotas may be lent."""
+    """Returns a ClusterQueue or Cohort without lending limits."""
     return replace(node, resource_groups=tuple(map(_all_lent, node.resource_groups)))
 
 

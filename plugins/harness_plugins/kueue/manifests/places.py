@@ -15,7 +15,7 @@ def places_of(start: Start, topologies: TopologyFlavors) -> tuple[Placed, ...]:
         topologies: the flavors with a topology.
     """
     admission = start.manifest.admission
-    assert admission is not None, "who holds quota has been admitted"
+    assert admission is not None, "a holder of quota has an admission"
     pod_sets = {pod_set.name: pod_set for pod_set in start.pod_sets}
     found = []
     for assignment in admission.assignments:

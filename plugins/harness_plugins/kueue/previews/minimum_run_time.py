@@ -38,7 +38,7 @@ class Guarantees:
 
     @property
     def is_on(self) -> bool:
-        """Returns True if there is any guarantee."""
+        """True if any workload has a guarantee."""
         return any((self.everybody, *self.queues.values(), *self.priorities.values()))
 
     def of(self, workload: Workload) -> int:

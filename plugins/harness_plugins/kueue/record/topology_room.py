@@ -25,11 +25,11 @@ def room_in_words(asked: WorkloadTopology) -> str:
 def _asks_for(request: PodSetRequest, flavor: TopologyFlavor) -> str:
     """Returns the request of a pod set to its flavor's topology, in words."""
     said = request.request
-    text = f"pod set {request.pod_set.name} asks for {request.count:,} pods"
+    text = f"pod set {request.pod_set.name} requests {request.count:,} pods"
     if said.required:
         text += f" in one {said.required}"
     elif said.preferred:
-        text += f", rather in one {said.preferred},"
+        text += f", preferably in one {said.preferred},"
     for layer in said.slices:
         text += f" in slices of {layer.size:,} a {layer.level}"
     return f"{text} of flavor {flavor.name}"

@@ -89,7 +89,7 @@ def borrowing_first(left: Quality, right: Quality) -> bool:
 
 
 def borrowing_first_of_all(left: Quality, right: Quality) -> bool:
-    """PreemptionOverBorrowing before PR 13616: the same, also among flavors without preemption candidates."""
+    """PreemptionOverBorrowing before PR 13616: as `borrowing_first`, even for flavors without candidates."""
     (mode, borrowing), (other_mode, other_borrowing) = left, right
     if mode != other_mode and min(mode, other_mode) == NOTHING_FITS:
         return mode > other_mode
@@ -97,7 +97,7 @@ def borrowing_first_of_all(left: Quality, right: Quality) -> bool:
 
 
 def stands_better(left: Quality, right: Quality) -> bool:
-    """Prefers to fit rather than preempt, from whatever level the quota comes."""
+    """Prefers to fit rather than preempt, regardless of the level that the quota comes from."""
     return left[0] > right[0]
 
 

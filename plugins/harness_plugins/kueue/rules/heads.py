@@ -1,4 +1,4 @@
-"""The heads of a cycle: the first workload of every ClusterQueue that has one to try.
+"""The heads of a cycle: the first workload of every ClusterQueue that has a workload to try.
 
 Upstream: `Heads` and `QueueInadmissibleWorkloads` in pkg/cache/queue/manager.go.
 """
@@ -92,10 +92,10 @@ class AllHeads:
         self.stirs = True
 
     def add(self, pending: PendingQueue) -> None:
-        """Nothing to note."""
+        """Does nothing: every cycle considers all queues."""
 
     def join(self, pending: PendingQueue) -> None:
-        """Nothing to note."""
+        """Does nothing: every cycle considers all queues."""
 
     def leave(self) -> None:
         """Requeues the workloads that are to be tried again, before another finder of heads takes over."""
@@ -105,7 +105,7 @@ class AllHeads:
         self._requeue.clear()
 
     def reactivate(self, root: int) -> None:
-        """Nothing to note."""
+        """Does nothing: every cycle considers all queues."""
 
     def requeue_inadmissible(self, root: int) -> None:
         """Lets the next cycle requeue the inadmissible workloads of a tree in which quota became free."""
@@ -126,4 +126,4 @@ class AllHeads:
         return [head for pending in self._pending if (head := pending.first()) is not None]
 
     def settle(self, entries: Sequence[Entry], left_out: Collection[Workload]) -> None:
-        """Nothing to note."""
+        """Does nothing: no head ever rests."""

@@ -23,7 +23,7 @@ IN_COHORT_FAIR_SHARING = "InCohortFairSharing"
 
 
 class Target(NamedTuple):
-    """A workload to preempt, and the rule that allows it."""
+    """A workload to preempt, and the rule that allows its preemption."""
 
     workload: Workload
     reason: str

@@ -1,4 +1,4 @@
-"""Heads that fit but fail in their turn, because heads in vain reserve quota in earlier turns.
+"""Heads that fit but fail in their turn, because heads in vain (see `in_vain`) reserve quota before them.
 
 They fail again as long as heads in vain reserve as much, each in its turn. Valid for one version of the tree.
 """

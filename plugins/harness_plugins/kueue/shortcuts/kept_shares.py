@@ -43,7 +43,7 @@ class KeptShares:
         }
 
     def of(self, node: int) -> tuple[bool, Share]:
-        """Returns whether a node uses more than its own quota of anything, and its weighted share."""
+        """Returns whether a node exceeds its own quota of any resource, and its weighted share."""
         width, usages = self._width, self._usage
         usage = usages[node] if width == 1 else tuple(usages[node * width : (node + 1) * width])
         known = self._known[node]

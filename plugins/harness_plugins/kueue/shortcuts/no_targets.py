@@ -287,7 +287,7 @@ class FairReasons:
         queue, tree = incoming.queue, self._cache.tree
         freeable = list(own)
         reclaims = queue.spec.preemption.reclaim_within_cohort != "Never"
-        # Read the ranking before the trial, so that it does not include the trial's usage.
+        # Read the ranking before the trial, because it must not include the trial's usage.
         sides = [(side, self._ranking.of(cohort)) for cohort, side in queue.below.items()] if reclaims else []
         tree.charge(queue.node, incoming.requests)
         gone = [(queue.node, usage) for usage in own]

@@ -1,4 +1,4 @@
-"""An oracle that asks each question once, and records the answers of one assignment."""
+"""An oracle that computes each answer only once, and records the answers for one assignment."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RecordedOracle:
 
     Attributes:
         checks: the quota of the considered flavor-resources.
-        no_place: the workload's topology request if it has no place; None if it has, or was not placed.
+        no_place: the workload's topology request if the search found no place for it; None otherwise.
         failed: the searches without targets.
         found_targets: whether any search found targets.
         alone: whether there was exactly one search, and it only ever took the one target that it found.

@@ -3,8 +3,8 @@
 Trees of cohorts do not affect each other. Trees that share the capacity of topologies count as one tree here.
 If a cycle only makes heads of a tree inadmissible, without an effect on its other heads, the next cycle would
 do the same with these others: they rest. Resting heads count as tried in every cycle, without work, until
-their tree changes or another of its heads must be considered. Heads in vain also become inadmissible without
-being considered, over many cycles in one step.
+their tree changes or another of its heads must be considered. Heads in vain (see `in_vain`) also become
+inadmissible without being considered, over many cycles in one step.
 
 A head that fits may fail in its turn, because heads in vain reserve quota before it. It fails again as long
 as heads in vain do so, each in its turn. These cycles are skipped as well.
@@ -285,7 +285,7 @@ class RestingHeads:
         return CycleHeads(looked_at, inadmissible, cycles, number)
 
     def _meet(self, looked_at: list[Workload]) -> bool:
-        """Returns True if heads without an effect influence the order of the considered ones."""
+        """Returns True if heads that have no effect influence the order of the considered heads."""
         roots = {head.cluster_queue.root for head in looked_at}
         return len(roots) > 1 or not roots.isdisjoint(self._layered)
 

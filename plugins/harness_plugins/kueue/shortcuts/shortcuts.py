@@ -51,7 +51,7 @@ class World(NamedTuple):
         pending: the pending queues, by number of the ClusterQueue.
         shares: the shares of all nodes.
         search: the search for targets.
-        topologies: the flavors with a topology; None if there is none.
+        topologies: the flavors with a topology; None if no flavor has one.
         gates: the feature gates.
         order: the order in which entries are served.
     """

@@ -7,7 +7,7 @@ from typing import NamedTuple
 START_OVER = -1
 
 Tried = tuple[tuple[int, ...], ...]
-"""The last considered flavor of each group of each pod set; `START_OVER` if it is the last of the list."""
+"""The last considered flavor of each group of each pod set; `START_OVER` after the last flavor of a group."""
 
 Chosen = tuple[tuple[int, ...], ...]
 """The number of the flavor, for each pod set and each resource group."""

@@ -9,7 +9,7 @@ from typing import final
 class Number:
     """A number that is valid as long as its object is referenced.
 
-    Objects of compiled classes cannot be held weakly, so this module stays plain in every build.
+    Compiled classes allow no weak references to their objects, so this module is not compiled in any build.
     """
 
     __slots__ = ("__weakref__", "value")

@@ -65,7 +65,7 @@ def test_a_refusal_says_which_level_has_how_much_room_where() -> None:
     (refusal,) = Happened(racks(2), jobs).decisions.of("refuse")
     assert refusal.detail["short"] == {}
     assert refusal.detail["message"] == (
-        "pod set main asks for 2 pods in one rack of flavor f; "
+        "pod set main requests 2 pods in one rack of flavor f; "
         "most room: 1 in rack r0, 1 in kubernetes.io/hostname r0/n1"
     )
 

@@ -1,4 +1,4 @@
-"""Joint flavors for the pod sets of one group, whose requests to a resource group are added up."""
+"""Joint flavors for the pod sets of one group: their requests to a resource group are added up."""
 
 from __future__ import annotations
 

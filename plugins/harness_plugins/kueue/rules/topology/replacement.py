@@ -144,7 +144,7 @@ def _new_leaves(
 def _broken(
     tree: TopologyTree, rest: Sequence[DomainAssignment], level: str, missing: int, size: int
 ) -> range | None:
-    """Returns the first domain whose slices the missing pods complete; None if no domain is one."""
+    """Returns the first domain in which the missing pods complete the slices, or None."""
     pods: dict[range, int] = {}
     for leaf, number in rest:
         domain = _domain(tree, leaf, level)
