@@ -121,7 +121,7 @@ def _by_queues(cluster: Cluster) -> bool:
 def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
     """Yields notes on pod groups and stopped queues that have no effect.
 
-    Pod groups have none if pods are placed one by one or jobs start as a whole.
+    Pod groups have no effect if pods are placed one by one or jobs start as a whole.
     """
     yield from ignored_scheduling_groups(cluster)
     if cluster.nodes:

@@ -44,7 +44,7 @@ class Executions:
         latency: how long it takes until the scheduler knows that an evicted job is gone, in microseconds;
             None if it always knows immediately, see `Evictions`.
         binder: binds the pods of admitted jobs; None if they start as a whole.
-        pods_ready: knows which workloads' pods are not ready; None if readiness is not checked.
+        pods_ready: has the workloads whose pods are not ready; None if readiness is not checked.
 
     Attributes:
         evictions: the leaving workloads, and loops of evictions.
@@ -130,7 +130,7 @@ class Executions:
         return self._known[workload].admitted <= now
 
     def goes_for_nobody(self, workload: Workload, now: int) -> None:
-        """Stops a workload without a preemptor (time over, queue drained); this is no round of a loop."""
+        """Stops a workload that leaves without a preemptor, which is not a round of an eviction loop."""
         self._known[workload].round = None
         self.told_to_go(workload, now)
 

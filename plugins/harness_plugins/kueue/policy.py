@@ -71,7 +71,7 @@ class KueuePolicy:
         latency: how long it takes until the scheduler knows that an evicted job is gone, in microseconds;
             None if it always knows immediately, see `Evictions`.
         binder: binds the pods of admitted jobs; None if they start as a whole.
-        pods_ready: knows which workloads' pods are not ready; None if readiness is not checked.
+        pods_ready: has the workloads whose pods are not ready; None if readiness is not checked.
         impossible: finds the jobs that are rejected because they can never start. With None, these jobs wait
             without end, as in reality.
         checks: the admission checks; None if they take no time.
@@ -81,7 +81,7 @@ class KueuePolicy:
 
     Attributes:
         scheduler: the scheduler.
-        pods_ready: knows which workloads' pods are not ready; None if readiness is not checked.
+        pods_ready: has the workloads whose pods are not ready; None if readiness is not checked.
         ready: the function to call when pods are ready, see `Policy`; None if readiness is not checked.
         failures: the handler of node failures; None if it is not needed.
     """

@@ -23,7 +23,7 @@ class TimeLimits:
 
     Args:
         executions: the running workloads.
-        pods_ready: knows which workloads' pods are not ready; None if readiness is not checked.
+        pods_ready: has the workloads whose pods are not ready; None if readiness is not checked.
         evict: tells the scheduler of an eviction, at a time.
         enqueue: adds a workload to its queue.
         forget: the function to call when a workload is over.

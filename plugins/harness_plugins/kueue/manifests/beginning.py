@@ -86,7 +86,7 @@ class Beginning:
         return max(times)
 
     def moment(self, since: int, now: int) -> int:
-        """Converts a time of a manifest to the replay's clock, on which the latest one is before second 0.
+        """Converts a time of a manifest to the replay's clock; all these times are before the beginning.
 
         Args:
             since: microseconds since 1970.
@@ -96,7 +96,7 @@ class Beginning:
         return at_the_latest if self._as_of is None else min(at_the_latest, self.time_of(since, now))
 
     def time_of(self, since: int, now: int) -> int:
-        """Converts a time of a manifest to the replay's clock; the result may be later than its beginning."""
+        """Converts a time of a manifest to the replay's clock; it may be after the replay's beginning."""
         return self.moment(since, now) if self._as_of is None else now - (self._as_of - since)
 
     def start_of(self, job: Job) -> Start | None:

@@ -106,7 +106,7 @@ class Refusals:
     def _plain(self, entry: Entry, offers: tuple[PodSetOffer, ...]) -> dict[str, Any]:
         """Returns the shortage, and why no workload is preempted, without reservations of other entries.
 
-        The cache key is the content: all usage in the sentence, and the workloads in the way.
+        The cache key has all usage in the sentence, and the workloads in the way.
         """
         tree, queue = self._tree, entry.workload.cluster_queue
         cells, obstacle = self._cells(entry, offers), self._obstacle(entry, offers)

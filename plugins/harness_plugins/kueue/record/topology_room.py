@@ -11,7 +11,7 @@ from harness_plugins.kueue.state.topology.flavors import TopologyFlavor
 
 
 def room_in_words(asked: WorkloadTopology) -> str:
-    """Returns, for each pod set, its request and each level's domain with most room; "" if all fit.
+    """Returns each pod set's request and, for each level, the domain with most room; "" if all fit.
 
     Args:
         asked: the topology request of a workload.

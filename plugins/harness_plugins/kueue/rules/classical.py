@@ -39,7 +39,7 @@ from harness_plugins.kueue.state.workload import Rank, Workload
 
 
 class _Source(NamedTuple):
-    """A queue with candidates; its `guards` protect the candidates while within their nominal quota.
+    """A queue with candidates, which are protected once a guard is within its nominal quota.
 
     Guards are the queue itself and the cohorts between the queue and the lowest cohort that it shares with
     the preemptor's queue.

@@ -181,5 +181,5 @@ def _group_offer(
 
 
 def _is_left(amounts: Collection[int]) -> bool:
-    """Returns True if any amount is given, even 0 (before PR 8241)."""
+    """Returns True if a queue leaves any request uncovered, even a request of 0 (before PR 8241)."""
     return bool(amounts)

@@ -42,7 +42,7 @@ class NodeController:
 
     Args:
         gates: the feature gates.
-        nodes: the nodes at the beginning; nodes that are not ready then count as not ready for long.
+        nodes: the nodes at the beginning; if not ready then, a node counts as not ready for a long time.
         pods: the pods.
         flavors: finds the flavors of a workload's pod set, by its name.
 

@@ -27,7 +27,7 @@ def available(cache: Cache, queue: ClusterQueueState, cell: int, amount: int) ->
 
 
 def height(cache: Cache, queue: ClusterQueueState, cell: int, amount: int) -> tuple[int, bool]:
-    """Returns the height of the lowest subtree that can provide an amount; True if it is below the root."""
+    """Returns the height of the lowest subtree that provides an amount, and whether it is below the root."""
     node = cache.tree.lowest_with_room(queue.node, cell, amount)
     return cache.height[node], node != queue.root
 

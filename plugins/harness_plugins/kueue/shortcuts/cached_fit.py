@@ -3,7 +3,7 @@
 Whether a workload fits depends on its request, on its queue's manifest, and on the quota of the considered
 flavor-resources. As long as that quota stays the same, the assignment stays the same.
 
-The cache key is the content.
+The cache key has the queue, the request and its pods; every use checks that the quota is the same.
 """
 
 from __future__ import annotations

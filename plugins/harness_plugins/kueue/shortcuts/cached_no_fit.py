@@ -131,7 +131,7 @@ class CachedNoFit:
 class CachedNoFits:
     """The failed assignments of equivalence classes.
 
-    The cache key is the content: ClusterQueue and scheduling hash. Each entry is valid while its facts hold.
+    The cache key has the ClusterQueue and the scheduling hash. Each entry is valid while its facts hold.
 
     Args:
         cache: the holders of quota.

@@ -17,7 +17,7 @@ from harness_plugins.kueue.rules.nomination import Deed
 class CycleStates:
     """Numbers the states that a cycle goes through.
 
-    The cache key is the content: the earlier actions, and the next one.
+    The cache key has the earlier actions of the cycle, and the next one.
     """
 
     __slots__ = ("_counted", "_done", "_known", "_number", "_numbers")

@@ -5,7 +5,7 @@ than preemption could free. So for many consecutive heads, the smallest requests
 these are too large, none of the heads is considered.
 
 A head is passed over if it was refused for lack of quota, and would be refused for the same reason again.
-Results are valid for one version of the tree; the cache key for requests of heads is their content.
+Results are valid for one version of the tree; requests of heads are kept by content (see `lacks`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The number of pods that each domain could take, kept from one placement to the next.
 
 Free capacity changes in a few leaves at a time: only these, and the domains above them, are counted again.
-The cache key is the content of the request. The numbers are valid for one version of the free capacity: later
-changes are applied leaf by leaf.
+The cache key is the request. The numbers are valid for one version of the free capacity: later changes are
+applied leaf by leaf.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Results that depend only on the request and the cluster, computed once for all equal requests.
 
-The cache key of every result is its content.
+The cache key of every result is the content of the input that it depends on.
 """
 
 from __future__ import annotations

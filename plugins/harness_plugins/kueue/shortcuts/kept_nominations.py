@@ -20,9 +20,9 @@ from harness_plugins.kueue.state.workload import Workload
 _Kept = tuple[Assignment, int, Tried, Workload | None]
 """An assignment, the version of the tree, the tried flavors and an only target.
 
-The assignment is valid for this version and these tried flavors. The only target is that of the only search,
-if it is not leaving yet and no other target was taken. Its eviction does not change the assignment: the
-workload is then tried first in its queue, and workloads that were refused before it are refused again.
+The assignment is valid for this version and these tried flavors. The last element is the only target of the
+only search, if it is not leaving yet and the search took no other; else None. Its eviction does not change
+the assignment: the workload is then tried first in its queue, and earlier workloads are refused again.
 """
 
 _Again: TypeAlias = tuple[Workload, tuple[int, ...], Chosen, int, int]

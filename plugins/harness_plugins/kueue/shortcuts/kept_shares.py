@@ -22,7 +22,7 @@ _FEW = 8
 class KeptShares:
     """The shares of the nodes of a quota tree.
 
-    The cache key is the content: the node, and its usage.
+    The cache key has the node and its usage.
 
     Args:
         tree: the quota tree.

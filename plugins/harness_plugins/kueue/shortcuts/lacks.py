@@ -1,6 +1,6 @@
 """What heads lack that are refused for lack of quota: their requests of each flavor.
 
-The cache key is the content: the request, and the recorded reason.
+The cache key has the request and the recorded reason.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ Check = tuple[int, int, Quota]
 class RecordedOracle:
     """Answers the questions of one assignment, during which nothing changes.
 
-    The cache key of a search is its content: the trial for one flavor-resource is often the same as the
-    search for the whole workload.
+    Searches are kept by the content of their question: the trial for one flavor-resource is often the same as
+    the search for the whole workload.
 
     Args:
         cache: the holders of quota.

@@ -92,7 +92,7 @@ def _count_without_leader(
     worker: Mapping[str, int],
     suitable: Sequence[bool] | None,
 ) -> None:
-    """Sets the figures without a leader: a domain's figures are the sums of its children's."""
+    """Sets the figures without a leader: `*_with` equal the others, and figures of domains are sums."""
     figures.pods_with, figures.slices_with = figures.pods, figures.slices
     pods, slices = figures.pods, figures.slices
     alone = _fits(room, worker, {}, len(tree.leaves))

@@ -30,7 +30,7 @@ class PodSetRequest:
 
 
 def suitable_leaves(tree: TopologyTree, pod_set: PodSet) -> Sequence[bool] | None:
-    """Returns the leaves in which the pods of a pod set may run; None for all, as if leaves are not nodes."""
+    """Returns the leaves in which pods of a pod set may run; None for all, or if leaves are not nodes."""
     if not tree.by_host:
         return None
     constraints = Constraints(pod_set)
