@@ -167,7 +167,9 @@ def _answer(module: str, name: str) -> Callable[[Mapping[str, Any]], Any]:
 
 def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
     """Yields notes on PodGroups, backoffs and delays of admission checks that have no effect."""
-    yield from ignored_groups(cluster, "Kueue admits a job as a whole, or as few pods as its min_pods allow")
+    yield from ignored_groups(
+        cluster, "Kueue admits a job as a whole, or with as few pods as its min_pods allow"
+    )
     yield from ignored_scheduling_groups(cluster)
     yield from import_module("harness_plugins.kueue.factory").ignored_backoffs(cluster, options)
     delay = parse_check_delays(options["admissionCheckDelay"])
@@ -181,8 +183,8 @@ def _ignored_by_fair_sharing(cluster: Cluster, options: Mapping[str, Any]) -> It
     for name, queue in cluster.cluster_queues.items():
         if queue.preemption.borrow_within_cohort != "Never":
             yield (
-                f"ClusterQueue {name}: spec.preemption.borrowWithinCohort has no effect with fair sharing: "
-                "shares alone choose which workloads it preempts"
+                f"ClusterQueue {name}: spec.preemption.borrowWithinCohort does not choose the workloads that "
+                "fair sharing preempts; shares alone do"
             )
 
 
