@@ -189,7 +189,7 @@ class KueuePolicy:
             self._end(workload, pods)
             return
         if why is Why.LOST and self._binder is not None:
-            self._binder.lost(job, pods)  # Kueue does not watch nodes without topologies
+            self._binder.lost(job, pods)  # without topologies, Kueue does not watch nodes
             self._miss(job, pods)
             return
         if self._executions.left(workload, now):

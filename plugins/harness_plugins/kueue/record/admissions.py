@@ -37,7 +37,7 @@ class Admissions:
         self._details = details
         self._offers = offers
         self._checks = checks
-        # Content key; equal mappings must be one object, see `Admit`.
+        # Keyed by content; equal mappings must be one object, see `Admit`.
         self._flavors: Memo[tuple[tuple[PodSetOffer, ...], Chosen], Mapping[str, Mapping[str, str]]] = Memo()
 
     def decision(self, admitted: Admitted) -> Admit:

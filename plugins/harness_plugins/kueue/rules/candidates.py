@@ -82,8 +82,8 @@ def preemptible(workloads: list[Workload], mask: int, allowed: Allowed) -> Itera
 def _most_used_first(found: list[Workload]) -> list[Workload]:
     """Returns candidates by the usage of their LocalQueues; at equal usage they keep their order."""
     if any(each.local_queue is not None and each.local_queue.namesakes for each in found):
-        # Workloads of namesakes keep their order, so the comparison may be inconsistent. Then the result is
-        # chance in Kueue; here the given order decides.
+        # Workloads of namesakes keep their order, so the comparison may be inconsistent. Then chance
+        # decides in Kueue; here the given order decides.
         return sorted(found, key=cmp_to_key(_compared))
     return sorted(found, key=_unused)
 

@@ -106,8 +106,8 @@ class Asking:
     def __init__(self, *, reclaims: bool, claims: CountsClaims) -> None:
         self._reclaims = reclaims
         self._claims = claims
-        self._known: Memo[tuple[PodSet, ...], Asks] = Memo()  # content key: pod sets are shared between jobs
-        self._claiming: Memo[tuple[tuple[PodSet, ...], str], Asks] = Memo()  # also a content key
+        self._known: Memo[tuple[PodSet, ...], Asks] = Memo()  # keyed by content: jobs share pod sets
+        self._claiming: Memo[tuple[tuple[PodSet, ...], str], Asks] = Memo()  # keyed by content
         self._numbers: WeakValueDictionary[Any, Number] = WeakValueDictionary()
         self._next = 0
 
@@ -194,7 +194,7 @@ class _Described:
         shape: dict[str, Any] = {
             name: spec.raw(name)
             for name in _SHAPE
-            if name in spec and (name == "affinity" or spec.raw(name) not in ([], {}))  # never stored
+            if name in spec and (name == "affinity" or spec.raw(name) not in ([], {}))  # not if empty
         }
         if any(containers):
             shape["containers"] = [[(requests, ports) for requests, _, ports in kind] for kind in containers]

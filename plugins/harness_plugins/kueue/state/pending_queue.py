@@ -65,7 +65,7 @@ class PendingQueue:
         self._may_stick = sticky
         self.preemptor: Workload | None = None
         self._classes: dict[SchedulingHash, EquivalenceClass] = {}
-        self._former: Memo[SchedulingHash, EquivalenceClass] = Memo(most=256)  # also empty ones
+        self._former: Memo[SchedulingHash, EquivalenceClass] = Memo(most=256)  # also empty classes
         self._lines: dict[EquivalenceClass, _Lines] = {}
         self._line = Line()
         self._firsts: dict[LocalQueueUsage | None, Line] = {None: self._line}
