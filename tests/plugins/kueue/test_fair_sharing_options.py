@@ -72,7 +72,7 @@ def test_a_weight_of_nobody_is_refused_with_the_name_that_was_meant(
 def test_a_list_of_strategies_that_kueue_refuses_is_refused(write_trace: Write, tmp_path: Path) -> None:
     """The two strategies the wrong way round."""
     wrong = "LessThanInitialShare,LessThanOrEqualToFinalShare"
-    with pytest.raises(OptionError, match="not permitted"):
+    with pytest.raises(OptionError, match="does not permit"):
         replay(write_trace, tmp_path, queue("a", 10), queue("b"), preemptionStrategies=wrong)
 
 
