@@ -136,7 +136,7 @@ Entry = tuple[int, int, Job, Request]
 
 
 class SubQueue:
-    """Waiting jobs of which the first holds back the others: a heap of entries, and recorded refusals."""
+    """Waiting jobs behind one first job: a heap of entries, and the jobs with a recorded refusal."""
 
     __slots__ = ("jobs", "told")
 

@@ -146,7 +146,7 @@ class ClassicPreemption:
 
 
 def cells_over_nominal(tree: QuotaTree, incoming: Incoming) -> tuple[int, ...]:
-    """Returns the flavor-resources of which the queue, with the incoming, would exceed its own quota."""
+    """Returns the flavor-resources whose own quota the queue, with the incoming, would exceed."""
     first, usage, nominal = incoming.queue.node * tree.width, tree.usage, tree.nominal
     return tuple(
         cell for cell, amount in incoming.requests if usage[first + cell] + amount > nominal[first + cell]
