@@ -157,7 +157,7 @@ def test_the_command_writes_a_table_that_a_replay_takes(
     assert called([*again, "-o", str(tmp_path / "again"), "-q"]) == 0
     capsys.readouterr()
     assert called([*line, "--write-events", str(tmp_path / "found.txt")]) == 2
-    assert "is no name of a table" in capsys.readouterr().err
+    assert "is not the name of a table" in capsys.readouterr().err
 
 
 def test_events_that_bring_waits_no_nearer_are_left_out(tmp_path: Path) -> None:

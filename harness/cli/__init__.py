@@ -29,9 +29,12 @@ COMMANDS = {
     "demo": ("harness.cli.demo", "Replay one of the traces that come with harness."),
     "sweep": ("harness.cli.sweep", "Replay many settings as one experiment."),
     "tune": ("harness.cli.tune", "Search for weights, quotas and settings that are better than today's."),
-    "bench": ("harness.cli.bench", "Score policies in named tasks, and check what others submit."),
-    "reproduce": ("harness.cli.reproduce", "Replay published results of others, beside their figures."),
-    "experiment": ("harness.cli.experiment", "Show what an experiment found, or compare its settings."),
+    "bench": ("harness.cli.bench", "Score policies in named tasks, and check submissions."),
+    "reproduce": (
+        "harness.cli.reproduce",
+        "Replay published results, and show our figures beside the published ones.",
+    ),
+    "experiment": ("harness.cli.experiment", "Show the results of an experiment, or compare its settings."),
     "compare": ("harness.cli.compare", "Compare finished runs of the same jobs."),
     "report": ("harness.cli.report", "Write a report of finished runs of the same jobs."),
     "export": ("harness.cli.export", "Write a finished run for Perfetto, or for Prometheus and Grafana."),
@@ -39,24 +42,24 @@ COMMANDS = {
     "forecast": ("harness.cli.forecast", "Forecast when waiting work in a live cluster starts."),
     "simulate": (
         "harness.cli.simulate",
-        "Show whether a job would start now, or which changes would let it.",
+        "Show whether a job would start now, or which changes would let it start.",
     ),
     "explain": ("harness.cli.explain", "Explain what happened to a job, in a queue, or at an instant."),
     "diff": (
         "harness.cli.diff",
-        "Show where two runs of the same jobs first differ, and who gained or lost by it.",
+        "Show where two runs of the same jobs first differ, and which jobs gained or lost by it.",
     ),
     "trace": ("harness.cli.trace", "Check, describe, record, convert and generate job traces."),
-    "cluster": ("harness.cli.cluster", "Check or patch cluster manifests, or make some."),
+    "cluster": ("harness.cli.cluster", "Check, patch, convert or create cluster manifests."),
     "conform": (
         "harness.cli.conform",
-        "Compare plugins with recorded decisions of the schedulers they model.",
+        "Compare plugins with recorded decisions of the schedulers that they model.",
     ),
-    "plugins": ("harness.cli.plugins", "List plugins and what they bring, or begin one."),
-    "mcp": ("harness.cli.mcp", "Answer questions of AI assistants, as tools over stdio."),
-    "completion": ("harness.cli.completion", "Print a script that completes commands in a shell."),
+    "plugins": ("harness.cli.plugins", "List plugins and what they register, or start a new one."),
+    "mcp": ("harness.cli.mcp", "Serve harness to AI assistants as tools over stdio."),
+    "completion": ("harness.cli.completion", "Print a completion script for a shell."),
 }
-"""Sub-command -> its module and its one-line help, so that `--help` imports none of them."""
+"""Sub-command -> its module and its one-line help; with these, `--help` imports no sub-command."""
 
 _COMPLETE = "_HARNESS_COMPLETE"
 _DEBUG = "--debug"
@@ -66,7 +69,7 @@ class LazyGroup(Group):
     """A group whose commands are imported when they are called."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parses arguments as click does, and keeps them for a run's provenance."""
+        """Parse arguments as click does, and keep them for a run's provenance."""
         ctx.meta[ARGUMENTS] = tuple(args)
         return super().parse_args(ctx, args)
 
@@ -75,7 +78,7 @@ class LazyGroup(Group):
         return [*COMMANDS, *sorted(_theirs(ctx))]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command by name; None if there is none."""
+        """Import a command by name; None if no command has this name."""
         if cmd_name in COMMANDS:
             command = getattr(import_module(COMMANDS[cmd_name][0]), cmd_name)
             assert isinstance(command, click.Command)
@@ -83,10 +86,10 @@ class LazyGroup(Group):
         return _theirs(ctx).get(cmd_name)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Runs a command as click does; an error in a plugin's command names that plugin.
+        """Run a command as click does; an error in a plugin's command names that plugin.
 
         Raises:
-            PluginError: it failed with an error whose message would not help the user.
+            PluginError: the plugin's command failed with an error whose message would not help the user.
         """
         try:
             return super().invoke(ctx)
@@ -103,7 +106,7 @@ class LazyGroup(Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands, without importing harness's own.
 
-        A broken plugin does not prevent help.
+        The list appears even if a plugin is broken.
         """
         rows = [(name, help_text) for name, (_, help_text) in COMMANDS.items()]
         try:
@@ -120,7 +123,7 @@ def _theirs(ctx: click.Context) -> dict[str, click.Command]:
 
 
 def _choice(ctx: click.Context) -> PluginChoice:
-    """Returns the chosen plugins; help is requested before the group itself is called."""
+    """Returns the chosen plugins, also while click prints help, before it calls the group."""
     return ctx.find_object(PluginChoice) or PluginChoice(ctx.params.get("blocked", ()))
 
 
@@ -146,7 +149,7 @@ Examples:
 )  # fmt: skip
 @click.option(
     "--no-plugin", "blocked", multiple=True, metavar="NAME", is_eager=True,
-    help="Leave a plugin out; may be repeated.",
+    help="Do not load this plugin; may be repeated.",
 )  # fmt: skip
 @click.option(_DEBUG, is_flag=True, expose_value=False, help="Show where in the code an error came from.")
 @click.pass_context
@@ -164,13 +167,13 @@ def _check_stdout(*, mute: bool) -> None:
 
 
 def main(args: list[str] | None = None) -> None:
-    """Run the command line; whatever stops it becomes a message and an exit code.
+    """Run the command line; turn every error into a message and an exit code.
 
-    The exit code is 0 if all is fine, and 1 if a requested check does not hold. It is 2 for wrong usage, bad
-    input, or missing resources of the machine. It is 130 after ctrl-C, 143 after SIGTERM, 129 after SIGHUP,
-    and 70 for a defect of `harness` itself.
+    The exit code is 0 for success, and 1 if a requested check fails. It is 2 for wrong usage, bad input, or
+    if the machine lacks resources. It is 130 after ctrl-C, 143 after SIGTERM, 129 after SIGHUP, and 70 for a
+    defect of `harness` itself.
     """
-    own, mute = args is None, False  # whether the process is ours, and whether nobody could see results
+    own, mute = args is None, False  # whether the process is ours, and whether results have no target
     if args is None:
         args = sys.argv[1:]
         mute = open_what_is_closed()
@@ -179,21 +182,23 @@ def main(args: list[str] | None = None) -> None:
         in_one_thread()
         keep_for_seconds()
     options = args[: args.index("--")] if "--" in args else args
-    debug = _DEBUG in options  # wherever it stands
+    debug = _DEBUG in options  # at any position
     try:
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
-                stream.reconfigure(errors="replace")  # a terminal that cannot show a sign shows another
+                stream.reconfigure(
+                    errors="replace"
+                )  # a terminal shows `?` for a character that it cannot show
         if own:
             guard_terminals()
         _check_stdout(mute=mute)
         given = [text for text in options if text != _DEBUG] + args[len(options) :]
         if _COMPLETE in os.environ:
             cli.main(prog_name="harness")
-        # Not by way of click's own main(), which has exit codes of its own for ctrl-C and for broken pipes.
+        # We do not call click's main(): its exit codes for ctrl-C and for broken pipes differ from ours.
         with warnings_in_words(), cli.make_context("harness", given) as ctx:
             cli.invoke(ctx)
     except SystemExit:
         raise
-    except BaseException as error:  # a panic of polars is no Exception
+    except BaseException as error:  # a panic of polars is not an Exception
         sys.exit(ended(error, debug=debug))

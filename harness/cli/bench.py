@@ -1,4 +1,4 @@
-"""`harness bench`: named tasks that anybody's policy can enter."""
+"""`harness bench`: scores policies in named tasks."""
 
 from __future__ import annotations
 
@@ -23,23 +23,24 @@ if TYPE_CHECKING:
 _TASKS = click.argument("tasks", nargs=-1, metavar="[TASK]...")
 _SUITE = click.option(
     "--suite", "suite_name", default="sched-1.0", show_default=True, metavar="NAME|FILE",
-    help="The suite of tasks, or a file with tasks of your own.",
+    help="Name of a suite of tasks, or a file with your own tasks.",
 )  # fmt: skip
 _SEED = click.option(
     "--seed", type=click.IntRange(min=1), metavar="N",
-    help="Replay weeks that this seed draws anew from the record, not the task's own.",
+    help="Replay weeks drawn from the record with this seed, instead of the task's own weeks.",
 )  # fmt: skip
 _TWINS = click.option(
     "--twins", type=click.IntRange(min=2), metavar="N",
-    help="Replay so many twins. [default: as many as the task says]",
+    help="Number of twins to replay. [default: the task's number]",
 )  # fmt: skip
 _OUTPUT = click.option(
     "-o", "--output", type=click.Path(path_type=Path), default=Path("results/bench"), show_default=True,
-    metavar="DIR", help="Results are kept in DIR/SUITE, a folder for each policy.",
+    metavar="DIR", help="Store results in DIR/SUITE, in one folder per policy.",
 )  # fmt: skip
 _WORKERS = click.option(
     "--workers", type=click.IntRange(min=1), metavar="N",
-    help="Run N replays at once, each in its own process. [default: the cores, or fewer if memory is short]",
+    help="Run N replays in parallel, each in its own process. [default: one per core, or fewer if memory is "
+    "short]",
 )  # fmt: skip
 
 
@@ -51,7 +52,7 @@ Examples:
   harness bench table hpc2n --twins 2""",
 )
 def bench() -> None:
-    """Score policies in named tasks, and check what others submit."""
+    """Score policies in named tasks, and check submissions."""
 
 
 @bench.command(
@@ -61,13 +62,15 @@ Examples:
   harness bench run hpc2n -p none -p backfill --twins 2"""
 )
 @_TASKS
-@click.option("-p", "--plugin", "names", multiple=True, metavar="NAME", help="A policy; may be repeated.")
+@click.option(
+    "-p", "--plugin", "names", multiple=True, metavar="NAME", help="A policy to score; may be repeated."
+)
 @_SEED
 @_TWINS
 @_SUITE
 @_OUTPUT
 @_WORKERS
-@click.option("-q", "--quiet", is_flag=True, help="Only results and errors.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only results and errors.")
 @click.pass_context
 def run(
     ctx: click.Context,
@@ -80,10 +83,10 @@ def run(
     workers: int | None,
     quiet: bool,
 ) -> None:
-    """Replay policies in tasks, beside the built-in policies that make the scale.
+    """Replay policies in tasks, and the built-in policies that define the scale of scores.
 
-    What is there already is not replayed again, so the same command goes on where it was stopped. The folder
-    of each policy is a submission. Without --plugin only the built-in policies are replayed.
+    The command does not repeat stored replays, so the same command continues a stopped one. The folder of
+    each policy is a submission. Without --plugin, the command replays only the built-in policies.
     """
     from harness.studies.benchmark.running import reference, run_task
     from harness.studies.benchmark.scores import values_of
@@ -128,7 +131,7 @@ Examples:
 @_OUTPUT
 @click.option(
     "--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True,
-    help="For a terminal, a page or a program.",
+    help="Format of the table: text for a terminal, markdown for a page, json for a program.",
 )  # fmt: skip
 @click.pass_context
 def table(
@@ -140,9 +143,10 @@ def table(
     output: Path,
     form: str,
 ) -> None:
-    """Print the scores of all policies that have been run.
+    """Print the scores of all policies that were replayed.
 
-    0 is the worst built-in policy, and 1 the best. Built-in policies that are not there are replayed first.
+    0 is the worst built-in policy, and 1 the best. The command first replays built-in policies that have no
+    results yet.
     """
     suite = _suite(suite_name, tasks, twins)
     click.echo(_table(suite, output / suite.name, loaded_plugins(ctx), seed, form))
@@ -160,10 +164,10 @@ Examples:
 @_WORKERS
 @click.pass_context
 def check(ctx: click.Context, folder: Path, suite_name: str, output: Path, workers: int | None) -> None:
-    """Judge a submission by its decisions, and compute its scores anew.
+    """Check the decisions of a submission, and recompute its scores.
 
-    The exit code is 1 if a run breaks a rule, or if a score is not what its decisions lead to. The policy
-    itself need not be installed.
+    The exit code is 1 if a run breaks a rule, or if a score does not follow from the run's decisions. The
+    policy itself need not be installed.
     """
     from dataclasses import replace
 
@@ -187,7 +191,7 @@ def check(ctx: click.Context, folder: Path, suite_name: str, output: Path, worke
 
 
 def _suite(name: str, tasks: Iterable[str], twins: int | None) -> Suite:
-    """The suite with these of its tasks, all by default, and with so many twins of each."""
+    """Returns the suite with the named tasks, all by default, and with this number of twins of each task."""
     from dataclasses import replace
 
     from harness.studies.benchmark.suite import Suite, load_suite
@@ -199,7 +203,7 @@ def _suite(name: str, tasks: Iterable[str], twins: int | None) -> Suite:
 
 
 def _submission(folder: Path, suite: Suite, name: str, plugins: Plugins) -> Submission:
-    """What is there of a submission, or a new one."""
+    """Returns the stored submission of a policy, or a new one."""
     from harness.studies.benchmark.submission import FILE, Submission
 
     if (folder / FILE).is_file():
@@ -225,5 +229,5 @@ def _table(suite: Suite, home: Path, plugins: Plugins, seed: int | None, form: s
 
 
 def printable_lines(text: str) -> str:
-    """Several lines without characters that steer a terminal."""
+    """Returns several lines without characters that control a terminal."""
     return "\n".join(printable(line) for line in text.split("\n"))

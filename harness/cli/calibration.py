@@ -11,27 +11,45 @@ import click
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 _OF_TRACE = {
-    "window": ("START..END", "Only jobs submitted then: durations since the origin, or dates."),
-    "sample": ("SHARE[@SEED]", "Only so many of the jobs, each whole, chosen by the seed."),
-    "priority_from": ("COLUMN=V:P,...", "Priorities by a column: queue=prod:100,*:0."),
-    "priority_share": ("S:P,...[@SEED]", "Priorities of a share of each queue's jobs, as 0.2:1000@7."),
+    "window": (
+        "START..END",
+        "Keep only jobs submitted in this window: durations since the trace's origin, or dates.",
+    ),
+    "sample": (
+        "SHARE[@SEED]",
+        "Keep a random share of the jobs, such as 0.1@7, each with all of its pods.",
+    ),
+    "priority_from": (
+        "COLUMN=V:P,...",
+        "Set priorities by the values of a column, such as queue=prod:100,*:0.",
+    ),
+    "priority_share": (
+        "S:P,...[@SEED]",
+        "Give a priority to a share of each queue's jobs, such as 0.2:1000@7.",
+    ),
     "tenants": (
         "STEPS",
-        "Tenants of the jobs: column:user, top:20, hash:8, names, map:FILE; several by commas.",
+        "Derive the tenants of jobs in steps, comma-separated: column:user, top:20, hash:8, names, map:FILE.",
     ),
 }
-_OF_CLUSTER = {"scale_cluster": ("FACTOR", "So many times the nodes and quotas, such as 1/8.")}
+_OF_CLUSTER = {"scale_cluster": ("FACTOR", "Multiply nodes and quotas by this factor, such as 1/8.")}
 _OF_FAILURES = {
-    "mtbf": ("[POOL=]SPAN,...", "Mean time between failures of a node, such as 30d; by NodePool if named."),
-    "mttr": ("SPAN", "Mean time until a failed node returns. [default: 4h]"),
-    "failure_shape": ("K", "Of the Weibull distribution of times to failure. [default: 1, exponential]"),
-    "together": ("LABEL", "Nodes with one value of this label fail together."),
-    "failure_seed": ("N", "Of the failures; each twin of --shake has failures of its own. [default: 0]"),
+    "mtbf": (
+        "[POOL=]SPAN,...",
+        "Mean time between failures of a node, such as 30d; POOL= sets it for one NodePool.",
+    ),
+    "mttr": ("SPAN", "Mean time to repair: from a node's failure until its return. [default: 4h]"),
+    "failure_shape": (
+        "K",
+        "Shape of the Weibull distribution of times to failure. [default: 1, exponential]",
+    ),
+    "together": ("LABEL", "Nodes with the same value of this label fail together."),
+    "failure_seed": ("N", "Seed of the failures; each twin of --shake has its own failures. [default: 0]"),
 }
 
 
 def calibrated(*, cluster: bool, failures: bool = False) -> Callable[[_F], _F]:
-    """Returns a decorator that adds the options to a command, which gets one `calibration` for them.
+    """Returns a decorator that adds the options to a command; the command gets one argument `calibration`.
 
     Args:
         cluster: whether the command has a cluster, which can be scaled.

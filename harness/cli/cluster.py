@@ -35,7 +35,7 @@ Examples:
 
 @click.group(cls=Group, epilog=_EXAMPLES)
 def cluster() -> None:
-    """Check and change manifests of a cluster, or make some to start from."""
+    """Check, patch and convert manifests of a cluster, or write manifests to start from."""
 
 
 cluster.add_command(events)
@@ -45,13 +45,16 @@ cluster.add_command(from_slurm)
 
 @cluster.command(epilog=_EXAMPLES)
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print JSON; amounts are cpu millicores or base units.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON; amounts are in millicores of CPU or in base units."
+)
 def check(file: Path, *, as_json: bool) -> None:
     """Check manifests and show what a replay would take from them.
 
     FILE holds Kubernetes manifests as kubectl prints them, in YAML or JSON, also gzipped. It may be a folder
     of such files, or - for standard input. Several files with commas between them are one cluster. stderr
-    names the parts that are not modelled. All faults are listed; with faults, the exit code is 2.
+    names the parts that harness does not model. The command lists all faults; with faults, the exit code is
+    2.
     """
     from harness.base.errors import ClusterError, InputError
     from harness.cluster.load import load_cluster
@@ -79,14 +82,15 @@ Examples:
 @click.option(
     "--to", required=True, type=click.Choice(["elasticquota", "kueue"]), help="The kind of quotas to write."
 )
-@click.option("--keep", is_flag=True, help="Keep the quotas of FILE as well: one file for both.")
+@click.option(
+    "--keep", is_flag=True, help="Keep the quotas of FILE as well, so that one file has both kinds."
+)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file. [default: stdout]")
 def convert(file: Path, to: str, *, keep: bool, output: Path | None) -> None:
     """Turn ClusterQueues into elastic quotas, or elastic quotas into ClusterQueues.
 
-    Nominal quota becomes min, and nominal quota with borrowing limit becomes max, or the reverse. The command
-    prints the manifests of FILE with its quotas converted. stderr names the settings that have no
-    counterpart.
+    Nominal quota becomes min, and nominal quota plus borrowing limit becomes max, or the reverse. The command
+    prints the manifests of FILE with converted quotas. stderr names the settings that have no counterpart.
     """
     from harness.cluster.convert import convert as converted
     from harness.cluster.load import load_cluster
@@ -115,8 +119,8 @@ Examples:
 def patch(file: Path, patches: tuple[Path, ...], *, output: Path | None) -> None:
     """Print manifests as `harness replay --patch` changes them.
 
-    The patches are applied to the manifests of FILE one after the other. Each holds kind, name and the fields
-    that change, for one or more objects. Comments are lost.
+    The command applies the patches to the manifests of FILE in the given order. A patch holds kind, name and
+    the changed fields of one or more objects. The result has no comments.
     """
     from harness.cluster.load import load_cluster
     from harness.cluster.manifests import to_manifests
@@ -220,7 +224,7 @@ def _nominal(groups: Iterable[ResourceGroup]) -> dict[str, dict[str, int]]:
 
 
 def _report(content: Mapping[str, Any]) -> list[str]:
-    """Returns the same for people: one table after the other, without empty ones."""
+    """Returns the content as text: one table after the other, without empty tables."""
     nodes = content["nodes"]
     lines = [printable(f"{content['source']}: {_counts(content)}")]
     if content["plugin"] is not None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _SERVERS = ("http://", "https://")
 _MOST_POINTS = 11_000
-"""The most samples of a series that Prometheus puts into one answer."""
+"""The largest number of samples of a series in one answer of Prometheus."""
 
 
 @click.command(
@@ -39,16 +39,18 @@ Examples:
 @click.option(
     "--from", "begin", metavar="TIME", help="Start, for a server: a date, or a time; in UTC by default."
 )
-@click.option("--to", "end", metavar="TIME", help="End, likewise.")
+@click.option("--to", "end", metavar="TIME", help="End, in the form of --from.")
 @click.option(
     "--step", default="1m", show_default=True, metavar="SPAN",
-    help="Interval between samples of a server. A change is seen at the next sample.",
+    help="Interval between samples, for a server. A change appears at the next sample.",
 )  # fmt: skip
-@click.option("--window", default="1d", show_default=True, metavar="SPAN", help="Span of one query.")
-@click.option("--selector", default="", metavar="MATCHERS", help="Selector of Kueue's series, for a server.")
+@click.option("--window", default="1d", show_default=True, metavar="SPAN", help="Time span of one query.")
+@click.option(
+    "--selector", default="", metavar="MATCHERS", help="Label matchers for Kueue's series, for a server."
+)
 @click.option(
     "--timezone", default="UTC", show_default=True, metavar="ZONE",
-    help="Of Slurm's times, which say none, such as Europe/Berlin.",
+    help="Time zone of Slurm's times, such as Europe/Berlin; Slurm does not print it.",
 )  # fmt: skip
 @click.option(
     "--header-file", type=click.Path(path_type=Path), metavar="FILE",
@@ -68,15 +70,15 @@ def events(
     """Make a table of the changes in a cluster, for `harness replay --events`.
 
     SOURCE is a folder of `harness trace record` (quotas and nodes), the address of a Prometheus server with
-    metrics of Kueue or kube-state-metrics, or a file of its answers. A file of what `sacctmgr -P show event`
-    printed tells of nodes. What SOURCE cannot tell is named on stderr.
+    metrics of Kueue or kube-state-metrics, or a file of its answers. It may also be a file with the output of
+    `sacctmgr -P show event`, for nodes. stderr names the changes that SOURCE does not record.
     """
     if output is not None:
         check_name(output)
     if source.startswith(_SERVERS):
         watched = _asked(source, begin, end, step, window, selector, header_file)
     elif begin or end or header_file or selector:
-        raise OptionError(f"{source} is no address: --from, --to, --selector and --header-file are for one")
+        raise OptionError(f"{source} is not an address: --from, --to, --selector and --header-file need one")
     else:
         watched = _read(Path(source), output, timezone)
     rows = watched.rows()
@@ -92,7 +94,7 @@ def events(
 
 
 def _read(path: Path, output: Path | None, timezone: str) -> Watched:
-    """Read a recording, a file of answers, or a table of Slurm's."""
+    """Read a recording, a file of Prometheus's answers, or a table of Slurm."""
     from harness.readers.recordings import is_recording
 
     if is_recording(path):
@@ -100,7 +102,7 @@ def _read(path: Path, output: Path | None, timezone: str) -> Watched:
 
         return of_recording(path)
     if path.is_dir():
-        raise InputError(f"{path} is no recording", hint="harness trace record makes one")
+        raise InputError(f"{path} is not a recording", hint="make one with harness trace record")
     from harness.readers.events import slurm
     from harness.readers.events.quotas import of_answers, series_of
 
@@ -134,20 +136,20 @@ def _asked(
     selector: str,
     header_file: Path | None,
 ) -> Watched:
-    """Returns the changes according to a Prometheus server."""
+    """Returns the changes that a Prometheus server recorded."""
     from harness.base.units import SECOND, parse_duration
     from harness.cli.trace_fetch import seconds_of
     from harness.readers.events.quotas import METRICS, of_answers
     from harness.readers.live.prometheus import connect, fetch
 
     if begin is None or end is None:
-        raise OptionError("a server is asked about a time", hint="give --from and --to")
+        raise OptionError("a server needs a time span", hint="give --from and --to")
     first, last = seconds_of("--from", begin), seconds_of("--to", end)
     each, span = parse_duration(step) // SECOND, parse_duration(window) // SECOND
     if last <= first:
         raise OptionError(f"--to {end} is not after --from {begin}")
     if each < 1 or span < each:
-        raise OptionError(f"--step {step} must be a second or more, and --window {window} no less than it")
+        raise OptionError(f"--step {step} must be at least 1 s, and --window {window} at least --step")
     if span // each >= _MOST_POINTS:
         raise OptionError(
             f"--window {window} has more than {_MOST_POINTS:,} steps of {step}, which is all that Prometheus "

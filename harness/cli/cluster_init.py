@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from harness.trace.calibration import Calibration
 
 _LABEL = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,50}[A-Za-z0-9])?")
-"""The pattern of a node label's name, short enough for numbered values."""
+"""The pattern of a node label's name. Names are short enough that numbered values still fit."""
 
 
 @click.command(
@@ -35,21 +35,32 @@ Examples:
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.option(
     "--quota", default="equal", show_default=True, metavar="equal|proportional|FILE",
-    help="How quotas are divided: a CSV file has a queue and its weight in a row, under a head.",
+    help="How to divide quota among queues. A CSV file has a header, then a queue and its weight per row.",
 )  # fmt: skip
 @click.option(
     "--target-load", default="0.8", show_default=True, metavar="LOAD",
-    help="Mean demand divided by capacity, for a trace without the size of its machine.",
+    help="Mean demand divided by capacity, for a trace that does not state the size of its machine.",
 )  # fmt: skip
 @click.option(
-    "--node", metavar="RESOURCE=AMOUNT,...", help="What one node has. [default: holds the largest pod]"
+    "--node",
+    metavar="RESOURCE=AMOUNT,...",
+    help="Capacity of one node. [default: enough for the largest pod]",
 )
 @click.option(
     "--topology", metavar="LEVEL=SIZE,...",
-    help="Levels of a Topology from the finest up, each a node label: rack=8,block=4 is 8 nodes in a rack.",
+    help="Levels of a Topology, the finest first, each a node label: rack=8,block=4 puts 8 nodes in a rack "
+    "and 4 racks in a block.",
 )  # fmt: skip
-@click.option("--node-pool", is_flag=True, help="NodePools, which only harness knows, instead of Nodes.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="[default: stdout]")
+@click.option(
+    "--node-pool", is_flag=True, help="Write NodePools, a kind that only harness knows, instead of Nodes."
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write to this file. [default: stdout]",
+)
 @from_file
 @calibrated(cluster=False)
 @click.pass_context
@@ -68,8 +79,8 @@ def init(
 ) -> None:
     """Write manifests to start from: nodes, one ClusterQueue per tenant in a cohort, equal elastic quotas.
 
-    A real cluster would accept them, and a replay takes them with --cluster. If you use options that change
-    the trace, give the same ones to the replay.
+    A real cluster would accept the manifests; pass them to a replay with --cluster. If you use options that
+    change the trace, give the same options to the replay.
     """
     from harness.base.options import factor
     from harness.cluster.manifests import dump_yaml
@@ -77,7 +88,7 @@ def init(
 
     if output is not None:
         spare(trace, output, "trace")
-    load = factor("the load cannot be", target_load, hint="0.8 keeps four fifths busy on average")
+    load = factor("the load cannot be", target_load, hint="0.8 keeps 80 % of the cluster busy on average")
     shape = None if node is None else _node(node)
     weights = quota if quota in ("equal", "proportional") else _weights(Path(quota))
     opened = calibration.of_trace(open_file(ctx, trace, reader, settings))
@@ -123,10 +134,10 @@ def _levels(text: str) -> dict[str, int]:
         if not (_LABEL.fullmatch(level) and equals) or level in found or level == HOSTNAME:
             raise OptionError(
                 f"--topology {text!r} is not understood",
-                hint="write levels from the finest up: rack=8,block=4; host names come by themselves",
+                hint="write levels, the finest first: rack=8,block=4; harness adds the level of host names",
             )
         if not (size.isascii() and size.isdecimal() and int(size[:9]) >= 1 and len(size) <= 6):
-            raise OptionError(f"--topology {level}: {size!r} is no number from 1 to 999999")
+            raise OptionError(f"--topology {level}: {size!r} is not a number from 1 to 999999")
         found[level] = int(size)
     return found
 
@@ -135,7 +146,7 @@ def _weights(path: Path) -> dict[str, Fraction]:
     """Returns queue -> weight from a CSV file with a header; the first two columns count.
 
     Raises:
-        OptionError: the file cannot be read, or a row is no queue with a weight.
+        OptionError: the file cannot be read, or a row is not a queue with a weight.
     """
     try:
         rows = list(csv.reader(path.read_text(encoding="utf-8-sig").splitlines()))
@@ -153,6 +164,8 @@ def _weights(path: Path) -> dict[str, Fraction]:
         except (IndexError, ValueError):
             name, weight = "", Fraction(-1)
         if not name or weight < 0 or name in found:
-            raise OptionError(f"--quota {path}, line {number}: {','.join(row)!r} is no queue with its weight")
+            raise OptionError(
+                f"--quota {path}, line {number}: {','.join(row)!r} is not a queue with its weight"
+            )
         found[name] = weight
     return found

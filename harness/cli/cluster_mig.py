@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 def slices_of(cluster: Cluster) -> dict[str, Any]:
-    """Returns the slices of a cluster's nodes as JSON values, and why some nodes' GPUs are not known.
+    """Returns the MIG slices of a cluster's nodes as JSON values, and the reasons why some GPUs are unknown.
 
-    `profiles` has a row for each model and resource. `models` has the compute slices of the GPUs of a model,
-    and of all their slices (`cut`). `unknown` has reasons with the names of nodes, and `single` the profiles
-    of what nodes offer as `nvidia.com/gpu`.
+    `profiles` has a row for each model and resource. `models` has, per model, the compute slices of its GPUs
+    and of all its MIG slices (`cut`). `unknown` has reasons with the names of nodes. `single` has the
+    profiles that nodes offer as `nvidia.com/gpu`.
     """
     from harness.cluster.mig import partition_of, profile_of, single_profile
 

@@ -10,7 +10,7 @@ from harness.cli.screen import terminal_width
 
 
 def room_lines(rooms: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yields lines about quotas that exceed nodes, or that none does; nothing without nodes or quotas."""
+    """Yields lines about quotas that exceed their nodes, or one line if none does; nothing without quotas."""
     if not rooms:
         return
     yield ""

@@ -21,18 +21,24 @@ Examples:
 @click.argument("nodes", type=click.Path(path_type=Path))
 @click.option(
     "--qos", type=click.Path(path_type=Path), metavar="FILE",
-    help="What sacctmgr -P show qos printed, for priority classes.",
+    help="Output of sacctmgr -P show qos, for priority classes.",
 )  # fmt: skip
 @click.option(
     "--assoc", type=click.Path(path_type=Path), metavar="FILE",
-    help="What sacctmgr -P show assoc tree printed, for quotas of accounts.",
+    help="Output of sacctmgr -P show assoc tree, for quotas of accounts.",
 )  # fmt: skip
-@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="[default: stdout]")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write to this file. [default: stdout]",
+)
 def from_slurm(nodes: Path, qos: Path | None, assoc: Path | None, output: Path | None) -> None:
     """Write manifests of a Slurm cluster: Nodes, PriorityClasses of its QOS, ClusterQueues of its accounts.
 
     NODES holds the output of scontrol show nodes. stderr names the settings that influence Slurm but have no
-    place in manifests.
+    counterpart in manifests.
     """
     from harness.cluster.load import cluster_from
     from harness.cluster.manifests import dump_yaml

@@ -58,7 +58,7 @@ def work_of(cluster: Cluster) -> dict[str, list[dict[str, Any]]]:
 
 
 def work_tables(content: Mapping[str, Any]) -> list[tuple[Sequence[str], list[tuple[str, ...]]]]:
-    """Returns tables for people: Workloads by ClusterQueue, Pods by namespace, each budget."""
+    """Returns text tables: Workloads by ClusterQueue, Pods by namespace, and one row per budget."""
     workloads = [(each["cluster_queue"], each["state"]) for each in content["workloads"]]
     pods = [(each["namespace"], each["state"]) for each in content["pods"]]
     budgets: list[tuple[str, ...]] = [
@@ -78,7 +78,7 @@ def work_tables(content: Mapping[str, Any]) -> list[tuple[Sequence[str], list[tu
 
 
 def _counted(several: Sequence[tuple[str, str]], states: Sequence[str]) -> list[tuple[str, ...]]:
-    """Returns one row for each owner, with its counts by state."""
+    """Returns one row per owner, with the number of its objects in each state."""
     count = Counter(several)
     owners = dict.fromkeys(owner for owner, _ in several)
     return [(owner, *(f"{count[owner, state]:,}" for state in states)) for owner in owners]
@@ -93,7 +93,7 @@ def _state(workload: Workload) -> str:
 
 
 def _cluster_queue(cluster: Cluster, workload: Workload) -> str:
-    """Returns the ClusterQueue whose quota it holds, or that its LocalQueue leads to; "" if there is none."""
+    """Returns the ClusterQueue whose quota a Workload holds, else the one of its LocalQueue, else ""."""
     if workload.admission is not None:
         return workload.admission.cluster_queue
     found = cluster.cluster_queue_of(workload.namespace, workload.queue)

@@ -27,29 +27,32 @@ Examples:
 @click.option(
     "--baseline",
     metavar="LABEL",
-    help="The run that the others are compared with, by its label or folder. [default: the first as given]",
+    help="Label or folder of the run to compare the other runs with. [default: the first run]",
 )
 @click.option(
     "--metric",
     "metrics",
     multiple=True,
     metavar="NAME",
-    help="Show these metrics, such as 'wait.*'; may be repeated.",
+    help="Show only these metrics, such as 'wait.*'; may be repeated.",
 )
 @click.option(
     "--scope", default="all", show_default=True, metavar="SCOPE",
-    help="all, queue, quota, priority, user, reason, beneficiary, or one of them such as queue=prod.",
+    help="Break metrics down: all, queue, quota, priority, user, reason, beneficiary, or one value such as "
+    "queue=prod.",
 )  # fmt: skip
 @click.option(
     "--format", "layout", type=click.Choice(["table", "markdown", "json", "csv"]), default="table",
-    show_default=True, help="How to print; csv has one line a value, with its interval.",
+    show_default=True, help="Output format; csv has one line per value, with its interval.",
 )  # fmt: skip
-@click.option("--all", "every", is_flag=True, help="Show all headlines, not only the most important ones.")
-@click.option("--notes", "every_note", is_flag=True, help="Show every note below the table, not only four.")
+@click.option(
+    "--all", "every", is_flag=True, help="Show all headline metrics, not only the most important ones."
+)
+@click.option("--notes", "every_note", is_flag=True, help="Show all notes below the table, not only four.")
 @click.option("--json", "layout", flag_value="json", help="The same as --format json.")
 @click.option(
     "--fail-on", "conditions", multiple=True, metavar="CONDITION",
-    help="Exit with 1 if this condition holds over the twins of --shake, such as "
+    help="Exit with 1 if this condition holds over the twins of --shake, for example "
     "'wait.first_start.p95{queue=prod} > +5%'; may be repeated.",
 )  # fmt: skip
 @click.option(
@@ -59,12 +62,12 @@ Examples:
 )
 @click.option(
     "--shake", "shake_text", metavar="N[@SEED]",
-    help="Compare N twins of every run, in which jobs arrive up to 30 s earlier or later; missing twins "
-        "are replayed. Every difference then has an interval.",
+    help="Compare N twins of every run, in which jobs arrive up to 30 s earlier or later. Every difference "
+    "then has a 95 % interval. Missing twins are replayed.",
 )  # fmt: skip
 @click.option(
     "--workers", type=click.IntRange(min=1), metavar="N",
-    help="Replay N twins at once. [default: the cores, or fewer if memory is short]",
+    help="Replay N twins in parallel. [default: one per core, or fewer if memory is short]",
 )  # fmt: skip
 @click.pass_context
 def compare(
@@ -81,17 +84,17 @@ def compare(
     shake_text: str | None,
     workers: int | None,
 ) -> None:
-    """Compare finished runs of the same jobs: one table, the first run as given is the baseline.
+    """Compare finished runs of the same jobs in one table, with the first run as the baseline.
 
-    It begins with a recommendation and the most important metrics; --all shows the others. With one replay of
-    each run, only waits, slowdown and lost work are judged, and only if queues are not congested. With
-    --shake every change has a 95 % interval. ~ means neither better nor worse.
+    The table begins with a recommendation and the most important metrics; --all shows the other ones. With
+    one replay per run, harness judges only waits, slowdown and lost work, and only if queues are not
+    congested. With --shake every change has a 95 % interval. ~ means neither better nor worse.
 
-    With --shake, --fail-on fails if the whole 95 % interval is beyond the bound. It passes as undecided if
-    the bound lies within the interval.
+    With --shake, --fail-on fails if the whole 95 % interval is beyond the bound. If the bound lies within the
+    interval, the condition is undecided and passes.
     """
     from harness.analysis.comparison import (
-        Comparison,  # not by way of `harness.api`, which knows how to replay
+        Comparison,  # not through `harness.api`, which imports all that a replay needs
     )
     from harness.analysis.comparison.conditions import NEEDS_TWINS, parse_condition
     from harness.analysis.comparison.gate import checks_markdown, checks_text
@@ -140,7 +143,7 @@ def compare(
             table = comparison.table(*metrics, scope=scope, width=width, brief=brief, every_note=every_note)
             told = checks_text(comparison, checks, values=fail_on_values, width=width) if checks else ""
         parts = [table, *([told] if told else [])]
-        first = layout == "markdown" and brief  # a comment is cut at its end
+        first = layout == "markdown" and brief  # a site cuts a long comment at its end
         show_table("\n\n".join(reversed(parts) if first else parts))
     if refused is not None:
         raise refused

@@ -1,4 +1,4 @@
-"""`harness completion`: prints the script with which a shell completes words of the command."""
+"""`harness completion`: prints the completion script of a shell."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Examples:
 @click.argument("shell", type=click.Choice(_SHELLS))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print a script that makes a shell complete commands, options and plugins.
+    """Print a script with which a shell completes commands, options and plugins.
 
-    To have it in every shell from now on, write it to
+    To enable completion in every new shell, write the script to
 
     \b
     ~/.local/share/bash-completion/completions/harness   for bash
     DIR/_harness, where DIR is in $fpath                  for zsh
     ~/.config/fish/completions/harness.fish               for fish
-    """  # noqa: D301 - the sign keeps click from filling the lines
+    """  # noqa: D301 - `\b` keeps click from joining the lines
     kind = get_completion_class(shell)
     assert kind is not None
     click.echo(kind(ctx.find_root().command, {}, "harness", "_HARNESS_COMPLETE").source())

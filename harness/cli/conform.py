@@ -31,21 +31,24 @@ Examples:
 
 @click.command(epilog=_EXAMPLES)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
-@click.option("--component", metavar="NAME", help="Only cases of this component.")
+@click.option("--component", metavar="NAME", help="Check only cases of this component.")
 @click.option(
     "--feature",
     "features",
     multiple=True,
     metavar="TAG",
-    help="Only cases with this tag; with several tags, only cases that have all.",
+    help="Check only cases with this tag; may be repeated, for cases that have all tags.",
 )
-@click.option("--case", "case_id", metavar="ID", help="Only this case: print all of it, and an explanation.")
+@click.option(
+    "--case", "case_id", metavar="ID", help="Check only this case, and print all of it with an explanation."
+)
 @click.option(
     "--counters",
     is_flag=True,
-    help="Judge also what is only reported otherwise, such as numbers of cycles and of attempts.",
+    help="Also judge counters, such as numbers of cycles and attempts; without this option they are only "
+    "reported.",
 )
-@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes to use.")
+@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Number of processes.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def conform(
@@ -72,7 +75,7 @@ def conform(
     if case_id is not None:
         case = next(cases, None)
         if case is None:
-            raise InputError(f"there is no case {case_id!r} in {', '.join(map(str, files))}")
+            raise InputError(f"no case {case_id!r} in {', '.join(map(str, files))}")
         spec = component_of(case, plugins)
         verdict = judge(case, spec, counters=counters)
         explanation = spec.explain(case) if spec.explain is not None else ""
@@ -84,7 +87,9 @@ def conform(
     blocked = choice.blocked if choice is not None else ()
     report = check(cases, plugins, jobs=jobs, block=blocked, counters=counters)
     if not report.total.cases:
-        raise InputError("no case was selected", hint="leave out --component and --feature to ask them all")
+        raise InputError(
+            "no case was selected", hint="leave out --component and --feature to select all cases"
+        )
     shown = {verdict.id: verdict for verdict in report.differing[:_SHOWN_CASES]}
     click.echo(json.dumps(_content(report), indent=2) if as_json else fold(_tables(report)))
     if not report.differing:
@@ -190,7 +195,7 @@ def _differing_fields(verdict: Verdict, limit: int) -> list[str]:
 
 
 def _names(value: Any) -> Iterator[str]:
-    """Yields texts within a value that may be names of objects, without their namespaces."""
+    """Yields the strings within a value that may be names of objects, without their namespaces."""
     if isinstance(value, str):
         yield value.rpartition("/")[2]
         yield from value.replace("[", ".").split(".")

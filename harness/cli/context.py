@@ -1,4 +1,4 @@
-"""Shared parts of sub-commands: the plugins, loaded once and only when they are needed."""
+"""Shared parts of sub-commands: they load the plugins once, and only when needed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ARGUMENTS = "harness.cli.arguments"
 
 
 class PluginChoice:
-    """The choice of plugins; they are loaded when first needed.
+    """The choice of plugins; the first use loads them.
 
     Args:
         blocked: plugins to leave out.
@@ -54,7 +54,7 @@ class PluginChoice:
         return {name: command for name, (_, command) in self._added(taken).items()}
 
     def owner(self, command: str, *, taken: Container[str] = ()) -> str:
-        """Returns the plugin that adds a command; see `commands`."""
+        """Returns the name of the plugin that adds a command; raises as `commands` does."""
         return self._added(taken)[command][0]
 
     def _added(self, taken: Container[str]) -> Mapping[str, tuple[str, click.Command]]:
@@ -65,7 +65,7 @@ class PluginChoice:
     def _third_parties(self) -> Plugins:
         """Returns the plugins of other distributions.
 
-        Harness's own add no commands, so help need not load them.
+        Built-in plugins add no commands, so help does not load them.
         """
         from harness.plugins import load
         from harness.plugins.loading import third_parties
@@ -74,7 +74,7 @@ class PluginChoice:
 
 
 def _added(plugins: Plugins, taken: Container[str]) -> Mapping[str, tuple[str, click.Command]]:
-    """Returns name -> the plugin that adds the command, and the command."""
+    """Returns command name -> the adding plugin, and the command."""
     added: dict[str, tuple[str, click.Command]] = {}
     for hook in plugins.hooks.harness_register_commands.get_hookimpls():
         owner, group = hook.plugin_name, click.Group()
@@ -99,12 +99,12 @@ def _added(plugins: Plugins, taken: Container[str]) -> Mapping[str, tuple[str, c
 
 
 def command_line(ctx: click.Context) -> str:
-    """Returns the command as it was given."""
+    """Returns the command line as the user typed it."""
     return shlex.join(["harness", *ctx.find_root().meta.get(ARGUMENTS, ())])
 
 
 def complete_policies(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """Returns names of policies with this beginning, for completion by the shell."""
+    """Returns the names of policies that start with `incomplete`, for completion by the shell."""
     return [name for name in loaded_plugins(ctx).policies.names() if name.startswith(incomplete)]
 
 

@@ -1,4 +1,4 @@
-"""Sentences about how a trace was read: all, or one line if `trace convert` stored them in its file."""
+"""Sentences about how a trace was read; one line if `trace convert` stored the sentences in the file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KEEPS = "parquet"
 
 
 def conventions(trace: Trace) -> Iterator[str]:
-    """Yields rows left out now and conventions applied now, or the place of those of a conversion."""
+    """Yields counts of skipped rows and the applied conventions, or the command that shows them."""
     for reason, count in trace.left_out.items():
         yield f"left out: {counted(count, 'row')}: {reason}"
     if trace.reader == _KEEPS and trace.notes:

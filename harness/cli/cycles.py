@@ -26,10 +26,10 @@ _PROMPT = "-- Enter: next, q: quit --"
 
 
 class _Stop(KeyboardInterrupt):
-    """Ends a replay from within a cycle, like ctrl-C; the engine would take other errors for the policy's.
+    """Ends a replay from within a cycle, like ctrl-C; the engine would blame other errors on the policy.
 
     Args:
-        error: the error to raise instead when the engine is left.
+        error: the error to raise instead, after the engine has returned.
     """
 
     def __init__(self, error: Exception) -> None:
@@ -44,9 +44,9 @@ def check_watched(requests: Sequence[Request], *, shaken: bool, as_json: bool) -
         OptionError: there are several replays, or `--json` asks for a document on stdout.
     """
     if len(requests) > 1 or shaken:
-        asked = "--shake replays twins" if shaken else f"{len(requests)} are asked for"
+        asked = "--shake replays twins" if shaken else f"you asked for {len(requests)}"
         raise OptionError(
-            f"--step and --trace-policy watch one replay, and {asked}",
+            f"--step and --trace-policy watch one replay, but {asked}",
             hint="give one --plugin, one --cluster, and no --patch or --shake",
         )
     if as_json:
@@ -66,7 +66,7 @@ def watched(
     command: str,
     quiet: bool,
 ) -> Run:
-    """Carry out a replay, and print what its policy receives and decides; a stored run is made again.
+    """Carry out a replay, even of a stored run, and print what its policy receives and decides.
 
     Args:
         request: the request.
@@ -78,7 +78,7 @@ def watched(
         quiet: whether to print only results and errors.
 
     Raises:
-        OptionError: there is no such job.
+        OptionError: a job in `jobs` does not exist.
         click.exceptions.Exit: the user quits; nothing is kept.
     """
     _check_jobs(jobs, plan)
@@ -100,7 +100,7 @@ def watched(
 
 
 def _at_terminal() -> bool:
-    """Returns True if a user can press Enter; Python has no streams for descriptors that were closed."""
+    """Returns True if a user can press Enter; a standard stream is None if its descriptor was closed."""
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
 
 
@@ -118,7 +118,7 @@ class _Telling:
         """Wrap a policy in an observer."""
         from harness.analysis.explanation.cycles import Observer
 
-        # Whoever asks for all cycles gets those in which nothing happens, too.
+        # Without `--trace-policy`, show all cycles, including those in which nothing happens.
         self._observer = Observer(policy, self._report, origin=self._origin, leaps=bool(self._jobs))
         return self._observer
 
@@ -160,7 +160,7 @@ def _check_jobs(jobs: Collection[str], plan: Plan) -> None:
     """Check that jobs exist, in the trace or in the manifests.
 
     Raises:
-        OptionError: one does not.
+        OptionError: a job does not exist.
     """
     from harness.analysis.explanation.names import close_to
     from harness.runs.questions import running_jobs
@@ -172,4 +172,4 @@ def _check_jobs(jobs: Collection[str], plan: Plan) -> None:
     known |= {job.id for each in several for job, *_ in running_jobs(plan.policy, each, 0)}
     for name in jobs:
         if name not in known:
-            raise OptionError(f"--trace-policy: there is no job {name!r}", hint=close_to(name, known))
+            raise OptionError(f"--trace-policy: no job {name!r}", hint=close_to(name, known))

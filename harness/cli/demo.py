@@ -1,4 +1,4 @@
-"""`harness demo`: replays a trace that comes with harness, so that a first look ends with a verdict."""
+"""`harness demo`: replays a trace that comes with harness, as a first look at its verdicts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Examples:
   harness demo mix --until 2d"""
 )
 @click.argument("name", default=_FIRST)
-@click.option("--list", "listed", is_flag=True, help="List the bundled traces without a replay.")
+@click.option("--list", "listed", is_flag=True, help="List the bundled traces, and replay none.")
 @click.option(
     "--until", metavar="TIME",
     help="Stop at this time after the trace's origin, such as 7d. [default: 1d for mix, else none]",
@@ -32,9 +32,9 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of a table.")
 @click.pass_context
 def demo(ctx: click.Context, name: str, listed: bool, until: str | None, output: Path, as_json: bool) -> None:
-    """Replay a trace that comes with harness, on the cluster beside it; the first by default.
+    """Replay a trace that comes with harness, on the cluster that comes with the trace.
 
-    --list shows the names. The command first prints the equivalent replay command.
+    Without NAME, it replays the first trace of --list. It begins by printing the equivalent replay command.
     """
     if listed and as_json:
         traces = [

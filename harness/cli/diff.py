@@ -19,14 +19,14 @@ Examples:
 @click.argument("first", type=click.Path(path_type=Path))
 @click.argument("second", type=click.Path(path_type=Path))
 @click.option("--most", default=10, show_default=True, type=click.IntRange(min=0), metavar="NUMBER",
-              help="How many jobs and decisions to list.")  # fmt: skip
+              help="Number of jobs and decisions to list.")  # fmt: skip
 @click.option(
     "--format", "layout", type=click.Choice(["table", "markdown", "json", "csv"]), default="table",
-    show_default=True, help="csv has the changes of all jobs, in microseconds.",
+    show_default=True, help="Output format; csv has the changes of all jobs, in microseconds.",
 )  # fmt: skip
 @click.option("--json", "layout", flag_value="json", help="The same as --format json.")
 def diff(first: Path, second: Path, most: int, layout: str) -> None:
-    """Show the first decision at which two runs of the same jobs part, and who gained or lost by it."""
+    """Show the first decision in which two runs of the same jobs differ, and which jobs gained or lost."""
     from harness.analysis.difference import Difference
     from harness.runs.run import Run
 

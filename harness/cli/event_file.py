@@ -1,4 +1,4 @@
-"""Tables of events as files that a command writes: CSV or Parquet, by their names."""
+"""Files of events that a command writes: CSV or Parquet, by the file's suffix."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from harness.cluster.changes.event_table import COLUMNS
 
 
 def check_name(output: Path) -> None:
-    """Refuse a file whose name does not say which kind of table it is.
+    """Refuse a file name whose suffix does not select a format.
 
     Raises:
-        OptionError: it ends otherwise.
+        OptionError: the suffix is neither `.csv` nor `.parquet`.
     """
     if not output.name.endswith((".csv", ".parquet")):
-        raise OptionError(f"{output} is no name of a table", hint="call it .csv or .parquet")
+        raise OptionError(f"{output} is not the name of a table", hint="call it .csv or .parquet")
 
 
 def text_of(rows: Sequence[Mapping[str, str]]) -> str:
-    """The rows of a table of events as CSV."""
+    """Returns the rows of a table of events as CSV."""
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()

@@ -15,11 +15,12 @@ from harness.cli.screen import fold, show_table, terminal_width
 _EXPERIMENT = click.argument("experiment", metavar="DIR", type=click.Path(path_type=Path))
 _OBJECTIVES = click.option(
     "--objective", "objectives", multiple=True, metavar="METRIC[{SCOPE}]",
-    help="A metric to judge settings by; may be repeated. [default: wait.first_start.p95, disruption.lost, "
+    help="A metric by which to judge settings; may be repeated. [default: wait.first_start.p95, "
+    "disruption.lost, "
     "fairness.share_deviation]",
 )  # fmt: skip
 _WHERE = click.option(
-    "--where", multiple=True, metavar="NAME=VALUE", help="Only items with this setting; may be repeated."
+    "--where", multiple=True, metavar="NAME=VALUE", help="Use only items with this setting; may be repeated."
 )
 _PAGE = Path("experiment.html")
 
@@ -47,8 +48,8 @@ Examples:
 def show(experiment: Path, objectives: tuple[str, ...], where: tuple[str, ...]) -> None:
     """Print best and worst settings, the effect of each factor, and the frontier.
 
-    The frontier has the settings that no other one beats. A setting beats another if it is as good in all
-    objectives and better in one. Means are over seeds, with their 95 % intervals.
+    The frontier holds the settings that no other setting beats. A setting beats another setting if it is as
+    good in all objectives and better in one. Means are over seeds, with 95 % intervals.
     """
     from harness.studies.experiments.experiment import Experiment
     from harness.studies.experiments.objectives import Judged
@@ -84,11 +85,12 @@ Examples:
 @_WHERE
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), metavar="FILE",
-    help="Where to write it; - is stdout. [default: experiment.html, and stdout for Markdown]",
+    help="Write to this file; - is stdout. [default: experiment.html, or stdout for Markdown]",
 )  # fmt: skip
 @click.option(
     "--format", "form", type=click.Choice(["html", "markdown"]),
-    help="A self-contained page, or text for a pull request. [default: as FILE ends, else html]",
+    help="html is a self-contained page, markdown is text for a pull request. [default: by FILE's suffix, "
+    "else html]",
 )  # fmt: skip
 @click.pass_context
 def report(
@@ -119,11 +121,13 @@ Examples:
 )
 @_EXPERIMENT
 @click.argument("items", nargs=-1, required=True, type=click.IntRange(min=0), metavar="ITEM ITEM...")
-@click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Only this metric; may be repeated.")
+@click.option(
+    "--metric", "metrics", multiple=True, metavar="NAME", help="Show only this metric; may be repeated."
+)
 def compare(experiment: Path, items: tuple[int, ...], metrics: tuple[str, ...]) -> None:
-    """Compare settings with the first of them, paired by seed.
+    """Compare settings with the first setting, paired by seed.
 
-    An item stands for its setting, with all of its seeds.
+    Each ITEM selects a setting, with all of its seeds.
     """
     from harness.studies.experiments.experiment import Experiment
     from harness.studies.experiments.objectives import Judged

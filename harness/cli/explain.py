@@ -26,7 +26,7 @@ Examples:
     help="Explain one instant. Give a time as the run writes times, or a duration, such as 30d12h.",
 )  # fmt: skip
 @click.option(
-    "--all", "everything", is_flag=True, help="Show every round of a loop and every job, without folding."
+    "--all", "everything", is_flag=True, help="Show every round of a loop and every job, without summaries."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of sentences.")
 def explain(
@@ -34,7 +34,7 @@ def explain(
 ) -> None:
     """Explain the life of a job of a finished run: why it waited, what admitted it, who preempted it and why.
 
-    It uses only the records of the run, in the same words for all plugins.
+    The explanation uses only the records of the run, and the same words for all plugins.
     """
     from harness.analysis.explanation.explain import explain as answer_to
     from harness.runs.run import Run

@@ -34,18 +34,18 @@ Examples:
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option(
     "--format", "form", type=click.Choice(["perfetto", "openmetrics"]), required=True,
-    help="A trace for ui.perfetto.dev, or time series for Prometheus and Grafana.",
+    help="perfetto is a trace for ui.perfetto.dev, openmetrics time series for Prometheus and Grafana.",
 )  # fmt: skip
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), metavar="FILE",
-    help="Where to write it; gzipped if the name ends with .gz; - is stdout. "
-    "[default: run.pftrace.gz, and stdout for openmetrics]",
+    help="Write to this file, gzipped if its name ends with .gz; - is stdout. "
+    "[default: run.pftrace.gz, or stdout for openmetrics]",
 )  # fmt: skip
 @click.option(
     "--from", "since", metavar="TIME",
-    help="Export only later times. Give a time as the run writes times, or a duration, such as 30d12h.",
+    help="Export only from this time on: a time in the form of the run, or a duration such as 30d12h.",
 )  # fmt: skip
-@click.option("--to", "until", metavar="TIME", help="Export only earlier times.")
+@click.option("--to", "until", metavar="TIME", help="Export only up to this time.")
 @click.option(
     "--step", metavar="DURATION",
     help=f"Interval between samples of openmetrics. [default: {_STEP}]",
@@ -56,8 +56,8 @@ def export(
     """Write a finished run for another tool.
 
     In the perfetto format, queues and nodes are tracks, jobs and pods are slices, and preemptions are flows.
-    Allocated and pending amounts are counters. The openmetrics format has the levels of the timeline at
-    regular times.
+    Allocated and pending resources are counters. The openmetrics format samples the run's timeline at regular
+    intervals.
     """
     from harness.analysis.export.window import part_of
     from harness.runs.run import Run

@@ -26,7 +26,7 @@ DEFECT = 70
 """The exit code for a defect of `harness` itself: EX_SOFTWARE of BSD, far from codes with another meaning."""
 
 _SIGNALLED = 128
-"""Is added to the number of the signal that ended a command: 130 after ctrl-C, as in shells."""
+"""The exit code after a signal is this plus the signal's number: 130 after ctrl-C, as in shells."""
 
 
 class Ended(KeyboardInterrupt):
@@ -42,12 +42,12 @@ class Ended(KeyboardInterrupt):
 
 
 def open_what_is_closed() -> bool:
-    """Replace standard streams that the caller closed (`harness ... 2>&-`) by ones without a target.
+    """Replace standard streams that the caller closed (`harness ... 2>&-`) by `os.devnull`.
 
-    Python has None in their place, and the first file opened would get the stream's number.
+    Python sets such a stream to None, and the first opened file would get the stream's number.
 
     Returns:
-        True if results have no target.
+        True if stdout was closed, so that results would be lost.
     """
     mute = sys.stdout is None
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
@@ -57,7 +57,7 @@ def open_what_is_closed() -> bool:
 
 
 def end_like_ctrl_c() -> None:
-    """Let SIGTERM and SIGHUP end a command as ctrl-C does, so that nothing is left half-written.
+    """Let SIGTERM and SIGHUP end a command as ctrl-C does, so that no file is left half-written.
 
     An ignored signal (`nohup`) stays ignored.
     """
@@ -73,7 +73,7 @@ def _end(number: int, _: object) -> NoReturn:
 
 @contextmanager
 def warnings_in_words() -> Iterator[None]:
-    """Print warnings during a command as lines on stderr, without the place in the code."""
+    """Print warnings during a command as lines on stderr, without their place in the code."""
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
         tell(f"warning: {message}")
@@ -87,14 +87,14 @@ def ended(error: BaseException, *, debug: bool) -> int:
     """Print what went wrong; returns the exit code.
 
     Args:
-        error: whatever stopped the command.
+        error: the exception that stopped the command.
         debug: print the traceback too.
     """
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
     broken = isinstance(error, OSError) and _detach_broken_streams()
     if isinstance(error, BrokenPipeError):
-        return 0  # the reader of our output has gone (`| head`): that is its right, and no error
+        return 0  # the reader of our output has closed it (`| head`), which is not an error
     if isinstance(error, KeyboardInterrupt | click.Abort):
         if sys.stderr.isatty():
             click.echo(err=True)  # leave the line where the terminal shows ^C
@@ -111,7 +111,7 @@ def ended(error: BaseException, *, debug: bool) -> int:
         _say(shown.getvalue().rstrip("\n").expandtabs(2) + _misplaced(error))  # click lists choices by tabs
         return USAGE
     if isinstance(error, OSError):
-        # A stream has no name; what fails of a file has, or is an error of ours by now.
+        # An error of a stream has no file name. An error of a file has one, or we raised it ourselves.
         named = None if broken else error.filename
         complain(f"{named or 'the output cannot be written'}: {error.strerror or error}")
         return USAGE
@@ -126,19 +126,19 @@ def ended(error: BaseException, *, debug: bool) -> int:
 
 
 def _in_a_line(error: BaseException) -> str:
-    """Returns a defect's text, with its context: notes of one line, because longer ones are tracebacks."""
+    """Returns a defect's text with its one-line notes; longer notes are tracebacks."""
     told = traceback.TracebackException(type(error), error, None)
-    notes, told.__notes__ = told.__notes__ or [], None  # else the last line would be one of them
+    notes, told.__notes__ = told.__notes__ or [], None  # else the last line would be a note
     about = "; ".join(note for note in notes if "\n" not in note)
     text = list(told.format_exception_only())[-1].strip()
     return f"{text} ({about})" if about else text
 
 
 def is_shortage(error: BaseException) -> bool:
-    """Returns True if memory ran out in a way that is not reported by `MemoryError`.
+    """Returns True if memory ran out, but Python raised no `MemoryError`.
 
-    polars panics if the system gives it no memory, or no thread, which needs memory, too. Compiled modules
-    end silently if their memory cannot be mapped, which Python reports in its own words.
+    polars panics if the system gives it no memory, or no thread, which needs memory too. Compiled modules
+    return without an exception if their memory cannot be mapped; Python then raises `SystemError`.
     """
     if isinstance(error, SystemError):
         return "error return without exception set" in str(error)
@@ -166,7 +166,7 @@ def _misplaced(error: click.ClickException) -> str:
     known = [name for option in error.ctx.find_root().command.params for name in option.opts]
     if error.option_name not in known:
         return ""
-    return f"\nHint: {error.option_name} stands before the command: harness {error.option_name} ..."
+    return f"\nHint: {error.option_name} goes before the command: harness {error.option_name} ..."
 
 
 def _detach_broken_streams() -> bool:

@@ -34,40 +34,44 @@ Examples:
 @click.option(
     "--cluster", "clusters", multiple=True, type=click.Path(path_type=str), metavar="[NAME=]PATH[,PATH...]",
     required=True,
-    help="What kubectl get prints of a live cluster, with its Workloads or Pods. Given several times, "
-        "the forecast shows the difference of each cluster from the first, by workload.",
+    help="Output of kubectl get for a live cluster, with its Workloads or Pods. If given several times, the "
+    "forecast shows how each cluster differs from the first, by workload.",
 )  # fmt: skip
 @click.option(
     "--patch", "patches", multiple=True, type=click.Path(path_type=str), metavar="[NAME=]PATH",
-    help="Changes to the cluster, in the form of harness replay: when would work start then?",
+    help="Forecast with these changes to the cluster too, in the form of harness replay --patch.",
 )  # fmt: skip
 @click.option(
     "--history", type=click.Path(path_type=Path), metavar="TRACE",
-    help="Jobs that ran, in any format that harness trace convert reads. [default: those of PATH that have "
+    help="Past jobs, in any format that harness trace convert reads. [default: the jobs of PATH that have "
     "ended]",
 )  # fmt: skip
-@click.option("--reader", metavar="NAME", help="The format of the history.")
+@click.option(
+    "--reader", metavar="NAME", help="Format of the history. [default: by its suffix or first bytes]"
+)
 @click.option(
     "--submit", type=click.Path(path_type=Path), metavar="JOB.yaml",
-    help="A Job, Pod, Workload or other job: when would it start, and which jobs would it displace?",
+    help="Forecast when this Job, Pod or Workload would start if submitted now, and which jobs it would "
+    "displace.",
 )  # fmt: skip
 @click.option(
     "--for", "workloads", multiple=True, metavar="[NAMESPACE/]NAME",
-    help="Only of this workload that waits; may be given several times. Futures end when these have started.",
+    help="Forecast only this waiting workload; may be repeated. Futures end when these workloads have "
+    "started.",
 )  # fmt: skip
-@one_plugin("Kueue's where there are ClusterQueues, else default-preemption")
+@one_plugin("Kueue's plugin if there are ClusterQueues, else default-preemption")
 @loss_model
 @click.option(
     "--futures", type=click.IntRange(min=1), default=200, show_default=True, metavar="N",
     help="Number of futures to simulate.",
 )  # fmt: skip
-@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Of all draws.")
+@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of all random draws.")
 @click.option(
-    "--horizon", default="7d", show_default=True, metavar="TIME", help="Longest time to simulate in a future."
+    "--horizon", default="7d", show_default=True, metavar="TIME", help="Longest simulated time of a future."
 )
 @click.option(
     "--now", metavar="TIME",
-    help="When PATH was made, such as 2026-01-31T08:00:00Z. [default: the latest time of work in it]",
+    help="When PATH was recorded, such as 2026-01-31T08:00:00Z. [default: the latest time in its work]",
 )  # fmt: skip
 @click.option(
     "--workers", type=click.IntRange(min=1), metavar="N", help="Number of processes. [default: one per core]"
@@ -75,16 +79,16 @@ Examples:
 @click.option("--dask", metavar="ADDRESS", help="Simulate futures on the workers of this Dask scheduler.")
 @click.option(
     "--calibrate", type=click.IntRange(min=0), default=40, show_default=True, metavar="N",
-    help="Forecast at N moments of a history with recorded starts, too: intervals are as wide as these "
-    "forecasts were off.",
+    help="Widen intervals by the errors of forecasts at N moments of the history; needs recorded starts. 0 "
+    "turns this off.",
 )  # fmt: skip
 @click.option(
     "--backtest", type=click.IntRange(min=1), metavar="N",
-    help="Forecast at N moments of the second half of the history, and compare with what happened then.",
+    help="Forecast at N moments of the history's second half, and compare the forecasts with what happened.",
 )  # fmt: skip
 @click.option("--all", "every", is_flag=True, help="Show all rows of all tables.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
-@click.option("-q", "--quiet", is_flag=True, help="Only results and errors.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only results and errors.")
 @click.pass_context
 def forecast(
     ctx: click.Context,
@@ -111,9 +115,9 @@ def forecast(
 ) -> None:
     """Forecast when waiting work in a cluster starts, and which jobs are likely to be preempted.
 
-    Run times are drawn from the history: of the same user, queue, size and kind of name, given how long a job
-    has run. What comes later is drawn from the same weekdays. Each future is played through the scheduler's
-    plugin until all that is asked about has started.
+    harness simulates many futures with the scheduler's plugin. It draws run times from past jobs of the same
+    user, queue, size and kind of name that ran at least as long. It draws later arrivals from the same
+    weekdays. A future ends when all workloads in question have started.
     """
     from harness.studies.dask_executor import dask_executor
     from harness.studies.forecasting.from_files import Asked, scheduler_of
@@ -174,7 +178,7 @@ def _moment(text: str) -> int:
 
 
 def _watch(*, shown: bool) -> Callable[[int, int], None] | None:
-    """Returns a function that shows on a terminal how many futures are played."""
+    """Returns a function that shows on a terminal how many futures were simulated."""
     if not shown or not can_redraw():
         return None
 

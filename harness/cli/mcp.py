@@ -21,17 +21,17 @@ Examples:
 )  # fmt: skip
 @click.option(
     "--seconds", type=click.FloatRange(min=0, min_open=True), default=60, show_default=True, metavar="N",
-    help="How long a question may take.",
+    help="Time limit of a question, in seconds.",
 )  # fmt: skip
 @click.option(
     "--memory", default="2Gi", show_default=True, metavar="AMOUNT",
-    help="How much memory the process of a question may have.",
+    help="Memory limit of the process that answers a question.",
 )  # fmt: skip
 def mcp(folders: tuple[Path, ...], seconds: float, memory: str) -> None:
-    """Answer questions of AI assistants over stdio: simulate, forecast, what_if, explain, compare, list_runs.
+    """Serve tools to AI assistants over stdio: simulate, forecast, what_if, explain, compare, list_runs.
 
-    Only files below the folders are read. Each question is answered by a process of its own, which is ended
-    when its time is over.
+    The tools read only files below the folders. A separate process answers each question, and is killed at
+    the time limit.
     """
     from harness.base.errors import InputError
     from harness.base.units import parse_quantity, round_up

@@ -36,8 +36,8 @@ def parquet_target(positional: Path | None, option: Path | None) -> Path:
     """Returns the path for a trace, given as an argument or with -o.
 
     Raises:
-        OptionError: it is given twice or not at all, or lacks the suffix `.parquet`, by which readers know
-            the format.
+        OptionError: the path is given twice or not at all, or lacks the suffix `.parquet`, from which readers
+            infer the format.
     """
     if positional is not None and option is not None:
         raise OptionError(f"the output is given twice: {positional} and -o {option}", hint="give one")
@@ -53,7 +53,7 @@ def parquet_target(positional: Path | None, option: Path | None) -> Path:
 
 
 def write_output(output: Path, text: str) -> None:
-    """Write a text file, whole or not at all, with the same line ends everywhere.
+    """Write a text file, whole or not at all, with the same line ends on every system.
 
     Raises:
         InputError: it cannot be written; an existing file stays as it was.
@@ -80,7 +80,7 @@ def remove_output(output: Path) -> None:
 
 
 def is_page(form: str | None, output: Path | None) -> bool:
-    """Returns True if a report is a page rather than Markdown, by the option, else by the file's name."""
+    """Returns True if a report is a page, not Markdown: by the option, else by the file's name."""
     if form is None:
         return output is None or output.suffix.lower() not in _MARKDOWN
     return form == "html"

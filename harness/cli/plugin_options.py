@@ -17,13 +17,13 @@ def assign(
 ) -> Mapping[str, dict[str, Any]]:
     """Returns label -> options, from `[PREFIX.]KEY=VALUE` texts.
 
-    A prefix is a label, or a plugin's name for all its labels. A setting for a label precedes one for a
-    plugin, and that precedes a bare key. Among equals the last one counts.
+    A prefix is a label, or a plugin's name for all its labels. A setting for a label overrides a setting for
+    a plugin, which overrides a bare key. Of settings of the same kind, the last one counts.
 
     Args:
         settings: the texts.
         policies: the replayed policies with their labels.
-        readers: the readers; their options are no options of a replay, and the error says so.
+        readers: the readers; the error says that their options are not options of a replay.
 
     Raises:
         OptionError: no plugin declares the key, or a text has another form.
@@ -60,7 +60,7 @@ def assign(
 def _unknown(
     text: str, key: str, policies: Sequence[tuple[PolicySpec, str]], readers: Iterable[ReaderSpec]
 ) -> OptionError:
-    """Returns the error for an option that no plugin has."""
+    """Returns the error for an option that no plugin of the replay has."""
     prefix, _, name = key.rpartition(".")
     known = [option.name for spec, _ in policies for option in spec.options]
     if prefix and name in known:

@@ -35,13 +35,13 @@ Examples:
 @click.option(
     "--kueue-version",
     metavar="RELEASE",
-    help="Print what this release of Kueue decides differently from the newest that is recorded.",
+    help="Print how decisions of this release of Kueue differ from the newest release that harness models.",
 )
 @click.pass_context
 def plugins(ctx: click.Context, as_json: bool, kueue_version: str | None) -> None:
     """List plugins: their origin, the names and options that they register, and the broken ones.
 
-    `new` writes the package of another one.
+    The command `new` writes the package of a new plugin.
     """
     if ctx.invoked_subcommand is not None:
         if as_json or kueue_version is not None:

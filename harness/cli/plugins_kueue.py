@@ -12,7 +12,7 @@ _WIDTH = 100
 
 
 def told_of_release(text: str, *, as_json: bool) -> Iterator[str]:
-    """Yields the differences in sentences with links, and the gates that only one of both has; line by line.
+    """Yields lines: the differences as sentences with links, and the gates that only one release has.
 
     Raises:
         OptionError: the release is unknown.

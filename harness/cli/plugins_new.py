@@ -29,7 +29,7 @@ Examples:
 def new(ctx: click.Context, name: str, kind: str) -> None:
     """Write the package of a plugin into the new folder NAME.
 
-    The package works as it is and passes its own tests. The command prints how to install, test and use it.
+    The package works unchanged and passes its own tests. The command prints how to install, test and use it.
     """
     from harness.plugins.scaffold.package import commands, new_package
 
@@ -40,7 +40,7 @@ def new(ctx: click.Context, name: str, kind: str) -> None:
 
 
 def _trace() -> str:
-    """Returns a trace to try the plugin on: the one with the fastest replay, if it was installed."""
+    """Returns a trace to try the plugin on: the trace with the fastest replay, if it is installed."""
     try:
         return str(bundled_path(next(iter(BUNDLED))).resolve())
     except InputError:

@@ -11,7 +11,7 @@ from harness.base.text import columns, printable
 from harness.base.units import SECOND, format_duration
 from harness.cli.screen import can_redraw, steer, tell, terminal_size
 
-_PAUSE = 0.1  # ten times a second is smooth
+_PAUSE = 0.1  # ten updates per second look smooth
 _BAR = 20
 _ERASE = "\r\033[K"
 _ERASE_ABOVE = "\033[A\033[K"
@@ -20,12 +20,12 @@ _ERASE_ABOVE = "\033[A\033[K"
 class ProgressBars:
     """Bars with jobs, simulated time, rate, and the estimated time until all jobs have arrived.
 
-    They are drawn on stderr if that is a terminal that can return to the beginning of a line. They are not
-    drawn under CI, whose terminals are logs. They have no colours, so NO_COLOR does not concern them.
+    They appear on stderr if it is a terminal that can return to the beginning of a line, and not in CI, whose
+    terminals are logs. They have no colours, so NO_COLOR does not affect them.
 
     Args:
         labels: the labels of the replays.
-        jobs: the most jobs that will arrive.
+        jobs: the largest number of jobs that will arrive.
         shown: whether to draw them at all.
     """
 
@@ -45,7 +45,7 @@ class ProgressBars:
 
     @property
     def watch(self) -> Callable[[int, int, int], None] | None:
-        """Receives the progress of a replay: its number, the simulated time, and the jobs that arrived."""
+        """Returns the function that receives a replay's number, its simulated time, and its arrived jobs."""
         return self._update if self._shown else None
 
     def over(self, number: int) -> None:
@@ -105,7 +105,7 @@ class ProgressBars:
 
 
 def _cut(line: str, most: int) -> str:
-    """Returns as much of a line as fits; one that wraps could not be erased."""
+    """Returns as much of a line as fits; a wrapped line could not be erased."""
     while columns(line) > most:
         line = line[:-1]
     return line

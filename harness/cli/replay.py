@@ -47,29 +47,30 @@ Examples:
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.option(
     "-p", "--plugin", "names", multiple=True, metavar="NAME[@LABEL]", shell_complete=complete_policies,
-    help="Scheduler plugin; several in one call are compared, the first is the baseline. "
-    "[default: what a KubeSchedulerConfiguration of the cluster selects, else none]",
+    help="Scheduler plugin; may be repeated: harness then compares the runs with the first one. [default: "
+    "the "
+    "plugin that a KubeSchedulerConfiguration of the cluster selects, else the plugin none]",
 )  # fmt: skip
 @click.option(
     "--cluster", "clusters", multiple=True, type=click.Path(path_type=str), metavar="[NAME=]PATH[,PATH...]",
-    help="Kubernetes manifests of one cluster: files, folders, - for stdin, with commas between them. Given "
-    "several times, every plugin is replayed on each cluster, as PLUGIN@NAME. [default: TRACE's "
-    ".cluster.yaml beside it, else made from the trace]",
+    help="Kubernetes manifests of one cluster: files, folders or - for stdin, separated by commas. If given "
+    "several times, every plugin is replayed on each cluster, as PLUGIN@NAME. [default: the .cluster.yaml "
+    "beside TRACE, else a cluster made from the trace]",
 )  # fmt: skip
 @click.option(
     "--patch", "patches", multiple=True, type=click.Path(path_type=str), metavar="[NAME=]PATH",
-    help="Changes to the cluster, as manifests with kind, name and the fields that change. Every "
-    "plugin is replayed on it unchanged and with each patch, as PLUGIN@base and PLUGIN@NAME.",
+    help="Changes to the cluster: manifests with kind, name and the changed fields. Every plugin is replayed "
+    "on the unchanged cluster and with each patch, as PLUGIN@base and PLUGIN@NAME.",
 )  # fmt: skip
 @click.option(
     "--events", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
-    help="A table (CSV or Parquet) of changes of quotas and nodes over time, for each cluster; "
-    "--patch FILE replays without it and with it.",
+    help="A table (CSV or Parquet) of changes of quotas and nodes over time, for all clusters. With --patch "
+    "FILE instead, every plugin is replayed without the table and with it.",
 )  # fmt: skip
 @click.option(
     "--set", "settings", multiple=True, metavar="[LABEL.]KEY=VALUE",
-    help="An option of the plugin with that label, or of all plugins that have it; `harness plugins` "
-        "lists them.",
+    help="Set an option of the plugin with this label, or of all plugins that have the option; `harness "
+    "plugins` lists options.",
 )  # fmt: skip
 @interrupted
 @click.option("--until", metavar="TIME", help="Stop at this time after the trace's origin, such as 7d.")
@@ -78,63 +79,68 @@ Examples:
     default="1",
     show_default=True,
     metavar="FACTOR",
-    help="2 lets jobs arrive twice as fast.",
+    help="Multiply the rate of arrivals; with 2, jobs arrive twice as fast.",
 )
 @calibrated(cluster=True, failures=True)
 @click.option(
     "--at-start", type=click.Choice(["empty", "dump"]),
-    help="Begin with the Workloads and Pods of the manifests (dump), or without (empty). [default: "
-        "empty for a trace with dates from before the manifests' own, else dump]",
+    help="Start with the Workloads and Pods of the manifests (dump), or without them (empty). [default: "
+    "empty if the trace's dates precede those of the manifests, else dump]",
 )  # fmt: skip
 @unfinished_work
 @click.option(
     "--ignore-events", is_flag=True,
-    help="Replay a plugin that is not notified of cluster changes as if nothing changed.",
+    help="For plugins that cannot follow cluster changes: replay them without the changes, not with an "
+    "error.",
 )  # fmt: skip
 @click.option(
     "--drop-impossible", is_flag=True,
-    help="Leave out jobs that could never start with one of the plugins; their number is shown and kept.",
+    help="Leave out jobs that could never start with one of the plugins; harness shows and records their "
+    "number.",
 )  # fmt: skip
-@click.option(
-    "--reader", metavar="NAME", help="The trace's format; by default its suffix or first bytes decide."
-)
+@click.option("--reader", metavar="NAME", help="Format of the trace. [default: by its suffix or first bytes]")
 @kept
-@click.option("--force", is_flag=True, help="Replay even if the same run exists already.")
+@click.option("--force", is_flag=True, help="Replay even if the same run already exists.")
 @click.option(
     "--workers", type=click.IntRange(min=1), metavar="N",
-    help="Run N replays at once, each in its own process. [default: the cores, or fewer if memory "
-    "is short; 1 for a short trace]",
+    help="Run N replays in parallel, each in its own process. [default: one per core, or fewer if memory is "
+    "short; 1 for a short trace]",
 )  # fmt: skip
 @click.option(
     "--shake", "shake_text", metavar="N[@SEED]",
-    help="Replay N twins of every run, in which jobs arrive up to 30 s earlier or later, and compare them: "
-    "every difference then has an interval. Further: N,arrivals=5m,ties,durations=1%,priorities.",
+    help="Also replay N twins of every run, in which jobs arrive up to 30 s earlier or later. Every "
+    "difference "
+    "then has a 95 % interval. Other variations: N,arrivals=5m,ties,durations=1%,priorities.",
 )  # fmt: skip
 @click.option(
     "--step", is_flag=True,
-    help="Show the events and decisions of the policy, and wait for Enter after each cycle (q quits); "
-        "without a "
-    "terminal all cycles are printed.",
+    help="Show the events and decisions of the policy, and wait for Enter after each cycle (q quits). "
+    "Without a "
+    "terminal, print all cycles.",
 )  # fmt: skip
 @click.option(
     "--trace-policy", "traced", multiple=True, metavar="JOB",
-    help="Show the cycles that concern this job; can be given several times.",
+    help="Show the cycles that concern this job; may be repeated.",
 )  # fmt: skip
 @click.option(
     "--isolated", "alone", is_flag=True,
-    help="Also replay the jobs of each quota alone, with its nominal quota, and measure which are worse "
-        "off together: fairness.finish_time and fairness.sharing_violations. It takes about as long as "
-    "the runs; with --shake it is also done for every twin, and takes about as long as these.",
+    help="Also replay the jobs of each quota alone, with only their nominal quota, and measure which jobs "
+    "are "
+    "worse off when quotas share the cluster: fairness.finish_time and fairness.sharing_violations. This "
+    "takes "
+    "about as long as the runs, and with --shake again as long as the twins.",
 )  # fmt: skip
 @click.option(
     "--idle-causes", "idle", is_flag=True,
-    help="Replay each run once more to judge why jobs wait, and measure what was idle by cause (idle.*). It "
-    "takes up to three times as long; with --shake it is also done for every twin.",
+    help="Replay each run once more to find why jobs wait, and measure idle capacity by cause (idle.*). This "
+    "takes up to three times as long; with --shake it also covers every twin.",
 )  # fmt: skip
-@click.option("--all", "every", is_flag=True, help="Show all headlines, not only the most important ones.")
-@click.option("--notes", "every_note", is_flag=True, help="Show every note below the table, not only four.")
+@click.option(
+    "--all", "every", is_flag=True, help="Show all headline metrics, not only the most important ones."
+)
+@click.option("--notes", "every_note", is_flag=True, help="Show all notes below the table, not only four.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of a table.")
-@click.option("-q", "--quiet", is_flag=True, help="Only results and errors.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only results and errors.")
 @click.pass_context
 def replay(
     ctx: click.Context,
@@ -171,7 +177,7 @@ def replay(
 ) -> None:
     """Replay a trace through scheduler plugins and measure what they do.
 
-    Results go to stdout, everything else to stderr. The same inputs always give the same run.
+    Results go to stdout, all other output to stderr. The same inputs always give the same run.
     """
     from harness import api
     from harness.analysis.comparison import Comparison
@@ -183,16 +189,19 @@ def replay(
 
     plugins = loaded_plugins(ctx)
     shake = _shake(shake_text)
-    chosen = _chosen(names, settings, plugins) if names else None  # a mistake is told before files are read
+    chosen = _chosen(names, settings, plugins) if names else None  # report a mistake before files are read
     raw = api.read_trace(trace, plugins, reader=reader)
     failing = calibration.failures
     calibration = replace(calibration, failures=None)
     opened = calibration.of_trace(raw)
-    anew = shake is not None and shake.shaking.priorities  # of what the trace stated before a share had them
+    anew = (
+        shake is not None and shake.shaking.priorities
+    )  # twins draw priorities anew from those that the trace states
     if anew and drop_impossible:
         raise OptionError(
-            "--shake: priorities do not go with --drop-impossible, which leaves out some that might get them",
-            hint="leave out such jobs before: harness trace convert",
+            "--shake: priorities cannot be combined with --drop-impossible, which leaves out jobs that might "
+            "get them",
+            hint="leave such jobs out of the trace beforehand: harness trace convert",
         )
     worlds = read_worlds(clusters, patches, lambda path: api.cluster_for(path, opened, calibration), events)
     selected = [api.default_plugin(world.cluster) for world in worlds]
@@ -289,7 +298,7 @@ def replay(
 
 
 def _failing(failures: Failures | None) -> Calibration | None:
-    """What a replay changes of a trace and a cluster that were read with all other changes."""
+    """Returns the part of the calibration that a replay itself applies: failures of nodes."""
     from harness.trace.calibration import Calibration
 
     return None if failures is None else Calibration(failures=failures)
@@ -313,14 +322,14 @@ def _chosen(
 
     policies = [(plugins.policy(name), label) for name, label in api.labels(names)]
     for spec, _ in policies:
-        look_at(spec)  # before the trace is read: somebody may edit it meanwhile
+        look_at(spec)  # before the trace is read: the file may be edited meanwhile
     return policies, assign(settings, policies, plugins.readers)
 
 
 def _preface(
     trace: Trace, worlds: Sequence[World], plans: Sequence[tuple[World, Plan]], *, selected: bool
 ) -> list[str]:
-    """Returns lines for the user before the replay begins; `selected` if no plugin was named."""
+    """Returns lines for the user before the replay begins; `selected`: the user named no plugin."""
     lines = [f"trace: {trace.path}, {counted(trace.frame.height, 'row')}", *conventions(trace)]
     lines += dict.fromkeys(f"assumed: {sentence}" for world in worlds for sentence in world.cluster.assumed)
     lines += _told("assumed", worlds, [(world, plan, plan.assumed) for world, plan in plans])
@@ -353,9 +362,9 @@ def _of_world(world: World, *, selected: bool) -> Iterator[str]:
 def _told(
     what: str, worlds: Sequence[World], said: Iterable[tuple[World, Plan, Iterable[str]]]
 ) -> Iterator[str]:
-    """Yields sentences about replays, each once, with the replays that it concerns unless these are all.
+    """Yields each distinct sentence about replays once, with the replays it concerns unless it concerns all.
 
-    They are named by a cluster if all plugins give the sentence for it, else by their labels.
+    The replays are named by their cluster if all plugins of the cluster give the sentence, else by labels.
     """
     every = [(world, plan, list(filter(None, sentences))) for world, plan, sentences in said]
     of: dict[str, list[tuple[World, Plan]]] = {}
@@ -381,16 +390,17 @@ def _check_measured(runs: Iterable[Run]) -> None:
     if told:
         raise PluginError(
             "\n".join(told),
-            hint="runs are kept without them; --no-plugin NAME leaves a plugin out, and replaying again "
-            "measures what was not",
+            hint="runs are kept without these metrics; --no-plugin NAME leaves a plugin out, and replaying "
+            "again "
+            "measures the missing metrics",
         )
 
 
 def _check_ends(runs: Iterable[Run]) -> None:
-    """Check that every replay came to its end.
+    """Check that every replay reached its end.
 
     Raises:
-        StoppedError: one was stopped because it made no progress.
+        StoppedError: a replay was stopped because it made no progress.
     """
     told = [(run, run.stopped) for run in runs if run.stopped is not None]
     if not told:
@@ -399,6 +409,6 @@ def _check_ends(runs: Iterable[Run]) -> None:
     names = [party.job for party in livelock.jobs[:1]]
     raise StoppedError(
         "\n".join(f"{run.label}: {stopped.told()}" for run, stopped in told),
-        hint="runs are kept as far as they came; the loop is shown by: "
+        hint="runs are kept up to that point; to see the loop: "
         + shlex.join(["harness", "explain", str(first.path), *names]),
     )

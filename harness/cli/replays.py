@@ -1,4 +1,4 @@
-"""Carries out the replays of one command: stored runs are used, others are made, and each is reported."""
+"""Carries out the replays of one command: uses stored runs, makes missing ones, and reports each."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def carried_out(
         requests: the requests.
         plans: their plans.
         plugins: the plugins that they use.
-        jobs: the most jobs that will arrive.
-        workers: how many replays to make at once; by default as many as cores and memory allow.
+        jobs: the largest number of jobs that will arrive.
+        workers: how many replays to run in parallel; by default as many as cores and memory allow.
         command: the command line, for the runs' provenance.
         quiet: whether to print only errors.
 
     Raises:
-        HarnessError: some replays failed; the runs of the others are kept.
+        HarnessError: some replays failed; the runs of successful replays are kept.
     """
     from harness.runs.execution import stored
     from harness.runs.side_by_side import carry_out, runs_of
@@ -83,20 +83,20 @@ def shaken(
     command: str,
     quiet: bool,
 ) -> Comparison:
-    """Returns the same comparison over twins of its runs; twins that are not stored are replayed.
+    """Returns the same comparison over twins of its runs, after replaying the twins that are not stored.
 
     Args:
         comparison: the comparison of the runs.
         shake: the twins.
         plugins: returns the plugins that they use.
-        isolated: whether to measure them against their quotas alone, as the runs were.
-        idle: whether to judge why their jobs wait, as for the runs.
-        workers: how many replays to make at once.
+        isolated: whether to replay each quota of the twins alone too, as for the runs.
+        idle: whether to find why jobs of the twins wait, as for the runs.
+        workers: how many replays to run in parallel.
         command: the command line, for the twins' provenance.
         quiet: whether to print only errors.
 
     Raises:
-        HarnessError: the runs have different jobs; or some replays failed, and the twins of the others are
+        HarnessError: the runs have different jobs, or some replays failed; twins of successful replays are
             kept.
     """
     from harness.analysis.comparison import Comparison
@@ -124,7 +124,7 @@ def shaken(
 def isolated(
     runs: Sequence[Run], plugins: Plugins, *, workers: int | None, command: str, quiet: bool
 ) -> list[Run]:
-    """Returns the runs with measurements of each quota alone; missing replays are made.
+    """Returns the runs with measurements of each quota alone, after making missing replays.
 
     Raises:
         HarnessError: some replays failed; the others are kept.

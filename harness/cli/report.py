@@ -28,33 +28,37 @@ Examples:
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), metavar="FILE",
-    help="Where to write it; - is stdout. [default: report.html, and stdout for Markdown]",
+    help="Write to this file; - is stdout. [default: report.html, or stdout for Markdown]",
 )  # fmt: skip
 @click.option(
     "--format", "form", type=click.Choice(["html", "markdown"]),
-    help="A self-contained page, or text for a pull request. [default: as FILE ends, else html]",
+    help="html is a self-contained page, markdown is text for a pull request. [default: by FILE's suffix, "
+    "else html]",
 )  # fmt: skip
 @click.option(
     "--baseline",
     metavar="LABEL",
-    help="The run that the others are compared with, by its label or folder. [default: the first as given]",
+    help="Label or folder of the run to compare the other runs with. [default: the first run]",
 )
 @click.option(
     "--gantt", metavar="FROM..TO",
-    help="Show jobs one by one in this time: as the run writes times, or durations, such as 1d..1d6h. "
-    "Of many jobs those that held most. [default: all jobs, if there are at most 60]",
+    help="Draw each job in this window: times in the form of the run, or durations such as 1d..1d6h. Of many "
+    "jobs, draw those that held most resources. [default: all jobs, if there are at most 60]",
 )  # fmt: skip
 @click.option(
     "--shake", "shake_text", metavar="N[@SEED]|no",
-    help="Figures and verdicts over N twins of every run, as `harness compare` has it; `no` is of the runs "
-    "alone. [default: the twins that are kept of all of them]",
+    help="Compute figures and verdicts over N twins of every run, as `harness compare` does; `no` uses only "
+    "the "
+    "runs. [default: the stored twins, if all runs have them]",
 )  # fmt: skip
 @click.option(
     "--workers", type=click.IntRange(min=1), metavar="N",
-    help="Replay N twins at once. [default: the cores, or fewer if memory is short]",
+    help="Replay N twins in parallel. [default: one per core, or fewer if memory is short]",
 )  # fmt: skip
 @click.option(
-    "--interactive", is_flag=True, help="Charts that can be zoomed and asked for values; a few MB more."
+    "--interactive",
+    is_flag=True,
+    help="Draw charts that you can zoom and hover over for values; adds a few MB.",
 )
 @click.pass_context
 def report(
@@ -70,7 +74,7 @@ def report(
 ) -> None:
     """Write a report of finished runs of the same jobs: figures, charts, and the data behind them.
 
-    If all runs have kept twins (`harness replay --shake`), figures and verdicts are over these.
+    If all runs have stored twins (`harness replay --shake`), figures and verdicts are over the twins.
     """
     from harness import api
     from harness.analysis.comparison import Comparison
@@ -87,7 +91,7 @@ def report(
 
 
 def _shaken(ctx: click.Context, comparison: Comparison, text: str | None, workers: int | None) -> Comparison:
-    """Returns the comparison over twins: the requested ones, else those that all runs have stored."""
+    """Returns the comparison over the requested twins, else over those that all runs have stored."""
     from harness.cli.replays import shaken
     from harness.studies.twins import Twins, kept_shake
     from harness.trace.shake import Shake
@@ -99,7 +103,7 @@ def _shaken(ctx: click.Context, comparison: Comparison, text: str | None, worker
         return comparison
     if text is None:
         kept = Twins(runs, shake, lambda: loaded_plugins(ctx), shared=pairs.same_arrivals)
-        if not kept.complete:  # as they were made for another comparison
+        if not kept.complete:  # the stored twins were made for another comparison
             return comparison
     return shaken(
         comparison,

@@ -1,4 +1,4 @@
-"""`harness reproduce`: published results of others, replayed."""
+"""`harness reproduce`: replays published results."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ Examples:
 @click.option("--all", "every", is_flag=True, help="Replay all results whose files are given.")
 @click.option(
     "--data", "places", multiple=True, type=click.Path(path_type=Path, exists=True), metavar="PATH",
-    help="A file that a result needs, or a folder to look through; may be repeated.",
+    help="A file that a result needs, or a folder to search; may be repeated.",
 )  # fmt: skip
 @click.option(
     "--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True,
-    help="For a terminal, a page or a program.",
+    help="Format of the table: text for a terminal, markdown for a page, json for a program.",
 )  # fmt: skip
 def reproduce(names: tuple[str, ...], listed: bool, every: bool, places: tuple[Path, ...], form: str) -> None:
-    """Replay published results of others, and show their figures beside ours.
+    """Replay published results, and show our figures beside the published ones.
 
-    A table has the difference of each figure, and its reason. Files that do not come with harness are given
-    with --data, and checked by their sums.
+    A table shows the difference of each figure, and the reason. Give files that do not come with harness by
+    --data; harness checks their hashes.
     """
     from harness.base.text import aligned
     from harness.studies.reproduced import table

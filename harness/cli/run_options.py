@@ -22,33 +22,34 @@ _OF_PREEMPTIONS = (
     loss_model,
     click.option(
         "--grace-period", default="30s", show_default=True, metavar="TIME",
-        help="How long preempted pods keep their resources, for jobs that do not give it.",
+        help="How long preempted pods keep their resources, for jobs that do not state a grace period.",
     ),
     click.option(
         "--startup", default="0s", show_default=True, metavar="TIME",
-        help="How long pods take until they are ready, before a job's run time counts, if the trace has "
-            "no column for it.",
+        help="Time from the start of pods until they are ready; run time counts from then. Used if the trace "
+        "has no "
+    "column for it.",
     ),
 )  # fmt: skip
 
 
 def one_plugin(default: str) -> Callable[[_F], _F]:
-    """Returns a decorator that adds options for one plugin and its options.
+    """Returns a decorator that adds the option for one plugin, and `--set` for its options.
 
-    `default` describes the default.
+    `default` describes the default plugin in the help.
     """
     named = click.option(
         "-p", "--plugin", "name", metavar="NAME", shell_complete=complete_policies,
         help=f"Scheduler plugin. [default: {default}]",
     )  # fmt: skip
     settings = click.option(
-        "--set", "settings", multiple=True, metavar="KEY=VALUE", help="An option of the plugin."
+        "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set an option of the plugin."
     )
     return lambda command: named(settings(command))
 
 
 def interrupted(command: _F) -> _F:
-    """Adds the options for what pods and jobs lose when they begin and end."""
+    """Adds the options for the cost of preemption, the grace period and the start-up time."""
     for option in reversed(_OF_PREEMPTIONS):
         command = option(command)
     return command
@@ -57,18 +58,20 @@ def interrupted(command: _F) -> _F:
 _OF_WORK = (
     click.option(
         "--unfinished", default="draw", show_default=True, metavar="HOW",
-        help="How long unfinished Workloads and Pods of the manifests run. draw: run times of jobs that "
-        "ended, as forecasts do. limit: what they may run at most. A TIME such as 2h. drop: leave them out.",
+        help="Run times of unfinished Workloads and Pods of the manifests. draw: drawn from those of ended "
+        "jobs, as "
+    "in forecasts. limit: the longest run time that is allowed. TIME, such as 2h: this time. drop: leave "
+    "them out.",
     ),
     click.option(
         "--seed", type=int, default=0, show_default=True, metavar="N",
-        help="Seed of the drawn run times; twins have their own draws.",
+        help="Seed of the drawn run times; each twin has its own draws.",
     ),
 )  # fmt: skip
 
 
 def unfinished_work(command: _F) -> _F:
-    """Adds the options for how long unfinished work of the manifests runs."""
+    """Adds the options for the run time of unfinished work of the manifests."""
     for option in reversed(_OF_WORK):
         command = option(command)
     return command
@@ -78,5 +81,5 @@ def kept(command: _F) -> _F:
     """Adds the option for the folder that holds runs."""
     return click.option(
         "-o", "--output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
-        metavar="DIR", help="Runs are kept as DIR/TRACE/RUN.",
+        metavar="DIR", help="Store runs as DIR/TRACE/RUN.",
     )(command)  # fmt: skip

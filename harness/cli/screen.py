@@ -1,7 +1,7 @@
-"""Output to a terminal: harmless text, harness's own colours and redrawn lines, and the terminal's limits.
+"""Output to a terminal: safe text, harness's own colours and redrawn lines, and the terminal's size.
 
-All text for a terminal passes `Screen`, which removes whatever could control the terminal. Only `steer` and
-`show_table` send control characters, and only harness's own. Pipes and files get bytes unchanged.
+All text for a terminal passes `Screen`, which removes control characters. Only `steer` and `show_table` send
+control characters, and only harness's own. Pipes and files get bytes unchanged.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 _COLOURS = {"▲": "green", "△": "green", "▼": "red", "▽": "red"}
 _VERDICT = re.compile(f"(?<= )[{''.join(_COLOURS)}](?=  |$)", re.MULTILINE)
-"""A verdict is after a change, at the end of a column."""
+"""Matches a verdict, which follows a change at the end of a column."""
 
 _KEPT = re.compile(r"([\n\t]+)")
 """The only control characters that text may contain: line ends and tabs."""
 
 
 class Screen:
-    """A terminal's stream that only accepts text, and removes whatever could control the terminal.
+    """A terminal's stream that only accepts text, and removes control characters.
 
     Args:
         stream: the stream of the terminal.
@@ -49,13 +49,13 @@ class Screen:
             self.write(line)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "buffer":  # nobody gets around this by writing bytes
+        if name == "buffer":  # no code can bypass this class by writing bytes
             raise AttributeError(name)
         return getattr(self.stream, name)
 
 
 def harmless(text: str) -> str:
-    """Returns text with its line ends and tabs, and visible signs in place of other control characters."""
+    """Returns text with a visible sign in place of each control character except line ends and tabs."""
     return "".join(part if part.isprintable() else _cleared(part) for part in _KEPT.split(text))
 
 
@@ -64,7 +64,7 @@ def _cleared(part: str) -> str:
 
 
 def guard_terminals() -> None:
-    """Let all output to a terminal by stdout or stderr pass a `Screen`."""
+    """Pass all output of stdout and stderr to a terminal through a `Screen`."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream.isatty():
@@ -85,7 +85,7 @@ class _Decoded:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def write(self, data: bytes, /) -> object:
-        """Show some more."""
+        """Show the text of further bytes."""
         return sys.stdout.write(self._decoder.decode(data))
 
 
@@ -100,12 +100,12 @@ def put(text: str) -> None:
 
 
 def terminal_width() -> int | None:
-    """Returns the columns of stdout; None if it is no terminal, so that lines may have any length."""
+    """Returns the columns of stdout; None if it is not a terminal, so that lines may have any length."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def terminal_size() -> tuple[int, int]:
-    """Returns the columns and lines of the terminal of stderr; 80 and 24 if they are unknown."""
+    """Returns the columns and lines of stderr's terminal; 80 and 24 if they are unknown."""
     try:
         size = os.get_terminal_size(sys.stderr.fileno())
     except (OSError, ValueError):
@@ -114,22 +114,22 @@ def terminal_size() -> tuple[int, int]:
 
 
 def error_width() -> int | None:
-    """Returns the columns of stderr; None if it is no terminal."""
+    """Returns the columns of stderr; None if it is not a terminal."""
     return terminal_size()[0] if sys.stderr.isatty() else None
 
 
 def fold(text: str) -> str:
-    """Returns text for stdout; if it is a terminal, lines that are too wide are folded between words."""
+    """Returns text for stdout, with long lines folded between words if stdout is a terminal."""
     return "\n".join(folded(text.split("\n"), terminal_width()))
 
 
 def tell(text: str) -> None:
-    """Print a line on stderr, such as a note; on a terminal it folds between words."""
+    """Print a line on stderr, such as a note; fold it between words on a terminal."""
     click.echo("\n".join(folded([printable(text)], error_width())), err=True)
 
 
 def can_redraw() -> bool:
-    """Returns True if stderr is a terminal that can redraw a line, and not a log, as under CI."""
+    """Returns True if stderr is a terminal that can redraw a line; in CI a terminal is a log."""
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("CI")
 
 

@@ -1,4 +1,4 @@
-"""`harness simulate`: would a job start now, which jobs would it preempt, and what would help?"""
+"""`harness simulate`: shows whether a job would start now, what it would preempt, and what would help it."""
 
 from __future__ import annotations
 
@@ -35,34 +35,37 @@ Examples:
 @click.argument("jobs", nargs=-1, type=click.Path(path_type=Path), metavar="[JOB.yaml]...")
 @click.option(
     "--cluster", "path", type=click.Path(path_type=Path), metavar="PATH[,PATH...]",
-    help="What kubectl get prints of a live cluster, with its Workloads or Pods. With --trace the cluster of "
-    "the replay. [default then: TRACE's .cluster.yaml beside it]",
+    help="Output of kubectl get for a live cluster, with its Workloads or Pods. With --trace: the cluster of "
+    "the replay. [default with --trace: the .cluster.yaml beside TRACE]",
 )  # fmt: skip
 @click.option(
     "--trace", type=click.Path(path_type=Path), metavar="TRACE",
-    help="Ask about an instant of a replay instead of a dump.",
+    help="Simulate an instant of a replay of TRACE, instead of a dump.",
 )  # fmt: skip
-@click.option("--at", metavar="TIME", help="That instant: as the trace writes times, or a duration.")
+@click.option(
+    "--at", metavar="TIME", help="The instant of the replay: a time in the form of the trace, or a duration."
+)
 @click.option(
     "--patch", "patches", multiple=True, type=click.Path(path_type=Path), metavar="PATH",
-    help="Changes to the cluster beforehand, in the form of harness replay; may be repeated.",
+    help="Changes to apply to the cluster first, in the form of harness replay --patch; may be repeated.",
 )  # fmt: skip
-@one_plugin("Kueue's where there are ClusterQueues, else default-preemption")
+@one_plugin("Kueue's plugin if there are ClusterQueues, else default-preemption")
 @loss_model
-@click.option("--each", is_flag=True, help="Ask about each job alone, instead of adding one after the other.")
+@click.option("--each", is_flag=True, help="Simulate each job alone, instead of adding one after the other.")
 @click.option(
     "--changes/--no-changes", "changes", default=None,
-    help="Look for the smallest changes that let jobs start. [default: for jobs submitted to a dump]",
+    help="Search for the smallest changes that let jobs start. [default: for jobs submitted to a dump]",
 )  # fmt: skip
 @click.option(
     "--largest", metavar="RESOURCE=FROM..TO",
-    help="The largest gang that would start now, by queue and flavor, such as nvidia.com/gpu=1..512.",
+    help="Find the largest gang that would start now, by queue and flavor; search this range, such as "
+    "nvidia.com/gpu=1..512.",
 )  # fmt: skip
 @click.option(
     "--shape", metavar="RESOURCE=AMOUNT,...",
-    help="Request of each pod of that gang, such as nvidia.com/gpu=8,cpu=32,memory=200Gi.",
+    help="With --largest: the request of each pod of the gang, such as nvidia.com/gpu=8,cpu=32,memory=200Gi.",
 )  # fmt: skip
-@click.option("--queue", metavar="NAME", help="Only for this queue.")
+@click.option("--queue", metavar="NAME", help="With --largest: only for this queue.")
 @click.option("--all", "every", is_flag=True, help="Show all rows of all tables.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
 @click.pass_context
@@ -86,9 +89,9 @@ def simulate(
 ) -> None:
     """Show whether jobs would start now, which jobs they would preempt, and what would help waiting ones.
 
-    The scheduler's plugin simulates one instant, in which the jobs are submitted. Without a job, the answer
-    is about each waiting workload. The exit code is 0 if all submitted jobs start now, 3 if one does not, 4
-    if one can never start.
+    The scheduler's plugin simulates the instant at which the jobs are submitted. Without a job, the command
+    answers for each waiting workload. The exit code is 0 if all submitted jobs start now, 3 if a job does not
+    start now, and 4 if a job can never start.
     """
     from harness.studies.simulation.asking import Question
     from harness.studies.simulation.text import text
@@ -114,10 +117,10 @@ def simulate(
 def _check(
     jobs: Sequence[Path], *, each: bool, largest: str | None, shape: str | None, queue: str | None
 ) -> None:
-    """Check that options go together.
+    """Check that the options can be combined.
 
     Raises:
-        OptionError: they do not.
+        OptionError: two options exclude each other, or an option lacks its companion.
     """
     if each and not jobs:
         raise OptionError("--each needs jobs to submit", hint="name their files")
@@ -132,7 +135,7 @@ def _check(
 def _read(
     path: Path | None, trace: Path | None, patches: Sequence[Path], plugins: Plugins
 ) -> tuple[Cluster | None, str]:
-    """Returns the cluster, patched, and the default scheduler."""
+    """Returns the patched cluster and the name of the default scheduler."""
     from harness.cluster.load import load_cluster
     from harness.runs.inputs import cluster_for, default_plugin, read_trace
     from harness.studies.forecasting.from_files import scheduler_of

@@ -34,34 +34,38 @@ Examples:
 @click.argument("words", nargs=-1, required=True, metavar="[items|run] SPEC.yaml|TRACE...")
 @click.option(
     "-p", "--plugin", "names", multiple=True, metavar="NAME[@LABEL]",
-    help="A plugin, for traces without a specification; may be repeated.",
+    help="Scheduler plugin, if traces are given instead of a specification; may be repeated.",
 )  # fmt: skip
 @click.option(
     "--cluster",
     metavar="PATH",
-    help="Manifests, for traces without a specification. [default: as for harness replay]",
+    help="Manifests, if traces are given instead of a specification. [default: as for harness replay]",
 )
 @click.option(
     "--vary", multiple=True, metavar="NAME=VALUE,...",
-    help="What varies, besides a specification or instead of one: a setting of harness replay, an option of "
-    "a plugin, or a knob of the cluster; may be repeated.",
+    help="Vary a setting of harness replay, an option of a plugin, or a knob of the cluster, in addition to "
+    "a "
+    "specification or instead of one; may be repeated.",
 )  # fmt: skip
 @click.option(
-    "--seeds", metavar="N", type=click.IntRange(min=1), help="Number of draws of the trace's weeks."
+    "--seeds",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Replay each setting on N random draws of the trace's weeks.",
 )
-@click.option("--item", metavar="N", type=click.IntRange(min=0), help="With run: the number of the item.")
+@click.option("--item", metavar="N", type=click.IntRange(min=0), help="With `run`: the number of the item.")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
-    metavar="DIR", help="The experiment is kept as DIR/NAME.",
+    metavar="DIR", help="Store the experiment as DIR/NAME.",
 )  # fmt: skip
 @click.option(
     "--workers", type=click.IntRange(min=1), metavar="N",
-    help="Run N items at once, each in its own process. [default: the cores, or fewer if memory "
-    "is short]",
+    help="Run N items in parallel, each in its own process. [default: one per core, or fewer if memory is "
+    "short]",
 )  # fmt: skip
 @click.option("--dask", metavar="ADDRESS", help="Run items on the workers of this Dask scheduler.")
 @click.option("--dry-run", is_flag=True, help="List the items, and estimate their CPU time by a short pilot.")
-@click.option("-q", "--quiet", is_flag=True, help="Only results and errors.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only results and errors.")
 @click.pass_context
 def sweep(
     ctx: click.Context,
@@ -77,11 +81,11 @@ def sweep(
     dry_run: bool,
     quiet: bool,
 ) -> None:
-    """Replay many settings as one experiment, and put their results into one table.
+    """Replay many settings as one experiment, and collect the results in one table.
 
-    A file or --vary names the settings that vary; all combinations are replayed. Existing items are not made
-    again, so the same command continues a stopped sweep. `items` lists the items, one per line, and `run`
-    makes one of them, for the arrays of a batch system.
+    SPEC.yaml or --vary names the settings that vary, and the command replays all combinations. It skips
+    existing items, so the same command continues a stopped sweep. `items` lists the items, one per line, and
+    `run` replays a single item, for job arrays of a batch system.
     """
     from harness.studies.dask_executor import dask_executor
     from harness.studies.experiments.preparation import prepared
@@ -116,7 +120,7 @@ def _spec(
     vary: tuple[str, ...],
     seeds: int | None,
 ) -> Spec:
-    """Returns the experiment of a command line."""
+    """Returns the specification of the experiment that a command line describes."""
     from dataclasses import replace
 
     from harness.studies.experiments.names import label_of
@@ -147,7 +151,7 @@ def _run_one(made: Sweep, item: int) -> None:
     """Make one item, or report that it exists.
 
     Raises:
-        CheckError: it failed.
+        CheckError: the item failed.
     """
     found = made.make(item)
     if found.error:
@@ -158,7 +162,7 @@ def _run_one(made: Sweep, item: int) -> None:
 
 
 def _listed(made: Sweep) -> str:
-    """Returns the items, one a line."""
+    """Returns the items, one per line."""
     from harness.studies.experiments.store import value_text
 
     factors = [factor.name for factor in made.bench.spec.factors]
@@ -171,7 +175,7 @@ def _listed(made: Sweep) -> str:
 
 
 def _estimated(made: Sweep) -> str:
-    """Returns the number of missing items, and about how long they take."""
+    """Returns the number of missing items, and an estimate of their CPU time."""
     from harness.base.units import SECOND, format_duration
     from harness.studies.experiments.time_estimate import PILOT_JOBS, estimated
 

@@ -18,12 +18,12 @@ _ERASE = "\r\033[K"
 
 
 class SweepBar:
-    """Items that are done, running, failed, and the estimated end.
+    """The numbers of finished, running and failed items, and the estimated end.
 
-    The number of stored items, the result and the failures are printed anywhere.
+    The number of stored items, the result and the failures appear even without a terminal.
 
     Args:
-        shown: whether to show it at all.
+        shown: whether to show the bar at all.
     """
 
     def __init__(self, *, shown: bool) -> None:

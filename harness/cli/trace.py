@@ -52,7 +52,7 @@ Examples:
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
-    "--cluster", type=click.Path(path_type=Path), help="Check also whether it fits these manifests."
+    "--cluster", type=click.Path(path_type=Path), help="Also check whether the trace fits these manifests."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, faults included.")
 @from_file
@@ -67,8 +67,9 @@ def check(
 ) -> None:
     """Check a trace against every rule of the schema.
 
-    All faults are listed; with faults, the exit code is 2. For a trace without faults, one line says so.
-    --cluster also names jobs that could never start; they are faults if that is so with every plugin.
+    The command lists all faults; with faults, the exit code is 2. For a trace without faults, it prints one
+    line. --cluster also lists jobs that could never start; a job that cannot start with any plugin is a
+    fault.
     """
     from harness.cli.trace_check import checked
 
@@ -99,7 +100,9 @@ Examples:
   harness trace info traces/philly.parquet --json"""
 )
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document: all tenants, exact figures.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON document with all tenants and exact figures."
+)
 @from_file
 @calibrated(cluster=False)
 @click.pass_context
@@ -111,10 +114,10 @@ def info(
     settings: tuple[str, ...],
     calibration: Calibration,
 ) -> None:
-    """Describe a trace: span, tenants, sizes, durations, its load, and the data that it lacks.
+    """Describe a trace: its span, tenants, sizes, durations, load and missing data.
 
-    The mean load is resource-time divided by the time from the first to the last submission. The peak is the
-    amount that would run at once if every job started when it was submitted.
+    The mean load is resource-time divided by the time from the first to the last submission. The peak load
+    assumes that every job starts when it is submitted.
     """
     from harness.cli.trace_info import document, report
     from harness.trace.summary import summarize
@@ -147,10 +150,10 @@ def lint(
     settings: tuple[str, ...],
     calibration: Calibration,
 ) -> None:
-    """Find properties of a trace that mislead: each finding has its figure and a remedy.
+    """Find misleading properties of a trace; each finding has a figure and a remedy.
 
-    It finds a cluster far too big or too small, silences, bursts, durations that were cut, tenants of one
-    job, ids that are used twice, and units that look wrong. A finding is no fault: the exit code is 0.
+    Examples are a cluster that is far too big or too small, silences, bursts, truncated durations, tenants
+    with one job, reused ids, and units that look wrong. A finding is not a fault: the exit code is 0.
     """
     from harness.cluster.load import load_cluster
     from harness.runs.impossible import verdicts
@@ -179,10 +182,12 @@ Examples:
   harness trace calibrate traces/philly.parquet --target-load 0.9 --sample 0.5"""
 )
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--target-load", required=True, metavar="LOAD", help="1.2 asks for 120 % of the capacity.")
+@click.option(
+    "--target-load", required=True, metavar="LOAD", help="The wanted load; 1.2 is 120 % of the capacity."
+)
 @click.option(
     "--cluster", type=click.Path(path_type=Path), metavar="FILE",
-    help="Kubernetes manifests. [default: FILE's .cluster.yaml beside it, else made from the trace]",
+    help="Kubernetes manifests. [default: the .cluster.yaml beside FILE, else a cluster made from the trace]",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @from_file
@@ -198,17 +203,18 @@ def calibrate(
     settings: tuple[str, ...],
     calibration: Calibration,
 ) -> None:
-    """Compute the scale of arrivals or of the cluster that gives a wanted load.
+    """Compute the scale of arrivals, or of the cluster, that gives a wanted load.
 
     The load is the resource-time of all jobs, divided by the time from the first to the last submission and
-    by the capacity of the scarcest resource. Nothing is changed: give one of the options to `harness replay`.
+    by the capacity of the scarcest resource. The command changes nothing: pass one of the printed options to
+    `harness replay`.
     """
     from harness import api
     from harness.base.options import factor
     from harness.cli.trace_target import document, report
     from harness.trace.target import aim
 
-    load = factor("the load cannot be", target_load, hint="1.2 asks for 120 % of the capacity")
+    load = factor("the load cannot be", target_load, hint="1.2 means 120 % of the capacity")
     opened = calibration.of_trace(open_file(ctx, file, reader, settings))
     target = aim(opened, api.read_cluster(cluster, opened, calibration), load)
     click.echo(json.dumps(document(target)) if as_json else fold(report(target, terminal_width())))
@@ -223,13 +229,19 @@ Examples:
 @click.argument(
     "files", metavar="IN... OUT.parquet", nargs=-1, required=True, type=click.Path(path_type=Path)
 )
-@click.option("-o", "--output", metavar="OUT.parquet", type=click.Path(path_type=Path), help="The same.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="OUT.parquet",
+    type=click.Path(path_type=Path),
+    help="Instead of the last argument: the trace to write.",
+)
 @click.option(
     "--map",
     "mapping",
     metavar="MAPPING.yaml|NAME|suggest",
-    help="Read a job table (a file, a folder, or several files) as this mapping says. "
-    "suggest prints a mapping to start from.",
+    help="Read a job table (a file, a folder, or several files) by this mapping. With the word suggest, "
+    "print a mapping to start from.",
 )
 @from_file
 @calibrated(cluster=False)
@@ -245,8 +257,8 @@ def convert(
 ) -> None:
     """Convert a trace of any format that a reader knows to canonical Parquet.
 
-    The command prints the conventions that were applied, and by reason the rows that were left out; the file
-    keeps both. --map reads a job table with any columns: Parquet, JSON or text.
+    The command prints the conventions that it applied, and how many rows it left out for which reason; the
+    file stores both. --map reads a job table with any columns, in Parquet, JSON or text.
     """
     from harness.trace.write import write_trace
 
@@ -277,7 +289,7 @@ _TABLE = "table"
 
 
 def _suggested(ctx: click.Context, file: Path) -> str:
-    """Returns an initial mapping for a table; nothing applies it."""
+    """Returns a suggested mapping for a table, without applying it."""
     from harness.trace.choose import require_readable
 
     draft = loaded_plugins(ctx).reader(_TABLE).draft

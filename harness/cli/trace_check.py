@@ -21,12 +21,12 @@ class Checked:
     """The findings.
 
     Attributes:
-        faults: faults to repair, each with its place.
-        hint: what to do about them, if known.
+        faults: the faults to repair, each with its location.
+        hint: what to do about the faults, if known.
         remarks: further remarks.
         jobs, queues: their numbers; 0 if the trace cannot be read.
         left_out: reason -> number of rows.
-        impossible: verdicts of plugins about jobs that can never start; only those that name some.
+        impossible: the verdicts of plugins that find jobs that can never start.
     """
 
     faults: tuple[str, ...]
@@ -59,10 +59,10 @@ def checked(read: Callable[[Cluster | None], Trace], cluster: Cluster | None, pl
     """Read a trace and check it.
 
     Args:
-        read: reads it, and checks it against the schema and the cluster.
-        cluster: the cluster for its replay, or None.
-        plugins: the plugins that find jobs that can never start there. Jobs that cannot start with any plugin
-            that suits the cluster are faults.
+        read: reads the trace, and checks it against the schema and the cluster.
+        cluster: the cluster for the trace's replay, or None.
+        plugins: the plugins that look for jobs that can never start on the cluster. A job is a fault if it
+            cannot start with any plugin that suits the cluster.
     """
     from harness.runs.impossible import verdicts
     from harness.trace.homes import map_hint
@@ -103,9 +103,9 @@ def checked(read: Callable[[Cluster | None], Trace], cluster: Cluster | None, pl
 
 
 def _that_fit(trace: Trace, cluster: Cluster) -> Trace | None:
-    """Returns the jobs whose queues the cluster has and that fit all of it; None if there are none.
+    """Returns the jobs that fit the whole cluster and whose queues it has; None if no job does.
 
-    It ignores jobs with a priority class that the cluster lacks.
+    The result omits jobs with a priority class that the cluster lacks.
     """
     import polars as pl
 

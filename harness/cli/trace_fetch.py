@@ -1,4 +1,4 @@
-"""`harness trace fetch`: fetches Prometheus' samples, as a file of answers or as a trace."""
+"""`harness trace fetch`: fetches samples of Prometheus, as a file of answers or as a trace."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ Examples:
 @click.option(
     "--from", "begin", required=True, metavar="TIME", help="Start: a date, or a time; in UTC by default."
 )
-@click.option("--to", "end", required=True, metavar="TIME", help="End, likewise.")
-@click.option("--window", default="1h", show_default=True, metavar="SPAN", help="Span of one query.")
+@click.option("--to", "end", required=True, metavar="TIME", help="End, in the form of --from.")
+@click.option("--window", default="1h", show_default=True, metavar="SPAN", help="Time span of one query.")
 @click.option(
     "--selector", default='job="kube-state-metrics"', show_default=True, metavar="MATCHERS",
-    help="Selector of the series, as between braces.",
+    help="Label matchers for the series, without braces.",
 )  # fmt: skip
 @click.option(
     "--header-file", type=click.Path(path_type=Path), metavar="FILE",
@@ -60,10 +60,10 @@ def fetch(
     header_file: Path | None,
     settings: tuple[str, ...],
 ) -> None:
-    """Fetch samples of kube-state-metrics between two times from Prometheus, and keep them or make a trace.
+    """Fetch samples of kube-state-metrics from Prometheus, and store them or make a trace.
 
-    OUTPUT.json or .json.gz keeps the answers, for `harness trace convert`; OUTPUT.parquet is a trace. The
-    command only reads from the server.
+    An OUTPUT that ends with .json or .json.gz holds the server's answers, for `harness trace convert`. With
+    .parquet, OUTPUT is a trace. The command only reads from the server.
     """
     from harness.base.units import SECOND, parse_duration
     from harness.cli.trace_file import account, open_file
@@ -73,9 +73,11 @@ def fetch(
 
     as_trace = output.suffix == ".parquet"
     if not as_trace and not output.name.endswith((".json", ".json.gz")):
-        raise OptionError(f"{output} is no name for answers or a trace", hint="call it .json.gz or .parquet")
+        raise OptionError(
+            f"{output} is not the name of an answer file or a trace", hint="call it .json.gz or .parquet"
+        )
     if settings and not as_trace:
-        raise OptionError("--set is for the reader", hint="write OUT.parquet, or give it to trace convert")
+        raise OptionError("--set is for the reader", hint="write OUT.parquet, or give --set to trace convert")
     first, last = seconds_of("--from", begin), seconds_of("--to", end)
     span = parse_duration(window) // SECOND
     if last <= first:
@@ -122,7 +124,8 @@ def _write(output: Path, pages: Iterable[Page]) -> None:
             if not count:
                 raise InputError(
                     "the server has no series of kube-state-metrics then",
-                    hint="see what it scrapes: count by (job) (kube_pod_info), and give --selector",
+                    hint="query count by (job) (kube_pod_info) to find the job label, and give it with "
+                    "--selector",
                 )
     except OSError as error:
         raise InputError(f"{output} cannot be written: {error.strerror or error}") from error

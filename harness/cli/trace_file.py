@@ -1,4 +1,4 @@
-"""Trace files in commands: the options for reading them, and the reading."""
+"""Reads trace files for commands, and adds the options for reading them."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def from_file(command: _F) -> _F:
         "settings",
         multiple=True,
         metavar="KEY=VALUE",
-        help="An option of the reader; may be repeated.",
+        help="Set an option of the reader; may be repeated.",
     )(command)
     return click.option(
-        "--reader", metavar="NAME", help="The file's format; by default its suffix or first bytes decide."
+        "--reader", metavar="NAME", help="Format of the file. [default: by its suffix or first bytes]"
     )(command)
 
 
 def account(trace: Trace, target: Path) -> str:
-    """Returns text about the rows written, those left out, and the assumptions."""
+    """Returns text about the written rows, the skipped rows, and the assumptions."""
     from harness.trace.misnamed import sentences
 
     read, written = counted(trace.rows_read, "record"), counted(trace.frame.height, "row")
@@ -53,7 +53,7 @@ def open_file(
     *,
     hashed: bool = True,
 ) -> Trace:
-    """Returns the trace in a file, read with the options; `hashed` is as for `open_trace`.
+    """Returns the trace in a file, read with these options; `hashed` has the meaning it has in `open_trace`.
 
     Raises:
         OptionError: a setting has no value, or the reader does not have it.
@@ -65,7 +65,7 @@ def open_file(
     for setting in settings:
         key, equals, value = setting.partition("=")
         if not equals:
-            raise OptionError(f"--set {setting}: there is no =", hint="write --set KEY=VALUE")
+            raise OptionError(f"--set {setting}: the = is missing", hint="write --set KEY=VALUE")
         options[key.strip()] = value
     return open_trace(
         file, loaded_plugins(ctx), reader=reader, options=options, cluster=cluster, hashed=hashed

@@ -1,4 +1,4 @@
-"""`harness trace from-run`: makes the trace of a run, with the run's events as its record."""
+"""`harness trace from-run`: writes a run's trace, with the run's events as recorded ones."""
 
 from __future__ import annotations
 
@@ -20,10 +20,16 @@ Examples:
 )
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("target", metavar="[OUT.parquet]", required=False, type=click.Path(path_type=Path))
-@click.option("-o", "--output", metavar="OUT.parquet", type=click.Path(path_type=Path), help="The same.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="OUT.parquet",
+    type=click.Path(path_type=Path),
+    help="Instead of the last argument: the trace to write.",
+)
 @click.option(
     "--trace", "file", type=click.Path(path_type=Path), metavar="FILE",
-    help="The trace that was replayed, if it is not where the run found it.",
+    help="The trace that was replayed, if it has moved since the run.",
 )  # fmt: skip
 @click.pass_context
 def from_run(

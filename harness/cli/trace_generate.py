@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from harness.trace.calibration import Calibration
 
-_LEVEL = 3  # of compression: what is made in a minute need not be squeezed for one
+_LEVEL = 3  # of compression: a higher level would take as long as the generation
 
 
 @click.command(
@@ -30,20 +30,29 @@ Examples:
   harness trace generate --fit traces/philly.parquet -o like-philly.parquet --seed 7 --block 12h"""
 )
 @click.argument("spec", required=False, type=click.Path(path_type=Path))
-@click.option("--fit", type=click.Path(path_type=Path), metavar="TRACE", help="Draw from a recorded trace.")
+@click.option(
+    "--fit",
+    type=click.Path(path_type=Path),
+    metavar="TRACE",
+    help="Resample a recorded trace, instead of using SPEC.",
+)
 @click.option(
     "-o", "--output", required=True, type=click.Path(path_type=Path), metavar="OUT.parquet",
     help="The trace to write.",
 )  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Equal seeds give equal traces.")
-@click.option("--jobs", type=click.IntRange(min=1), help="Largest number of jobs. [default: SPEC's]")
-@click.option("--span", metavar="TIME", help="Span of the submissions. [default: SPEC's or TRACE's]")
+@click.option(
+    "--jobs", type=click.IntRange(min=1), help="Largest number of jobs. [default: the number in SPEC]"
+)
+@click.option(
+    "--span", metavar="TIME", help="Time span of the submissions. [default: the span of SPEC or TRACE]"
+)
 @click.option(
     "--block",
     default="7d",
     show_default=True,
     metavar="TIME",
-    help="With --fit: length of the blocks that are drawn.",
+    help="With --fit: length of the drawn blocks.",
 )
 @calibrated(cluster=False)
 @click.pass_context
@@ -60,10 +69,10 @@ def generate(
 ) -> None:
     """Write a synthetic trace: from a specification in YAML, or drawn from a recorded trace.
 
-    SPEC describes the jobs of each tenant and their rates. Files of Kueue's performance generator
-    (generator.yaml) are accepted too; their queues are written beside the trace. --fit draws every tenant's
-    weeks anew, with replacement. The same seed gives the same jobs. Calibration options apply to the recorded
-    trace.
+    SPEC describes the jobs of each tenant and their arrival rates. It may also be a file of Kueue's
+    performance generator (generator.yaml); the command then writes the queues beside the trace. --fit
+    resamples every tenant's weeks with replacement. The same seed gives the same jobs. Options that select or
+    change jobs apply to the recorded trace.
     """
     if (spec is None) == (fit is None):
         raise OptionError("give either a specification or --fit TRACE", hint="harness trace generate --help")
@@ -138,7 +147,7 @@ def _write(
     manifests: Sequence[Mapping[str, Any]],
     beside: Path,
 ) -> int:
-    """Write the trace, and just before it moves into place, the manifests that belong to it."""
+    """Write the trace, and just before the trace moves into place, its manifests."""
     from harness.cluster.manifests import dump_yaml
     from harness.trace.sums import Sums
     from harness.trace.write import TraceWriter
@@ -163,5 +172,5 @@ def _time(option: str, text: str) -> int:
     except InputError as error:
         raise OptionError(f"{option}: {error}") from error
     if time <= 0:
-        raise OptionError(f"{option}: {text} is no time to fill")
+        raise OptionError(f"{option}: {text} is not a time span longer than 0")
     return time

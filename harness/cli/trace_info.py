@@ -36,10 +36,7 @@ def document(opened: Trace, summary: Summary) -> dict[str, Any]:
 
 
 def report(opened: Trace, summary: Summary, width: int | None = None) -> str:
-    """Returns the summary as text: a few lines, then tables of at most `width` columns.
-
-    None for any number.
-    """
+    """Returns the summary as text, with tables of at most `width` characters; None is no limit."""
     head = ("jobs", "mean", "p50", "p90", "p99", "max")
     wait = summary.recorded_wait
     waits = [("recorded wait", *_spread(wait, format_duration))] if wait is not None else []
@@ -82,7 +79,7 @@ def _about(opened: Trace, summary: Summary) -> list[str]:
 
 
 def _missing(summary: Summary) -> list[str]:
-    """Returns the columns for which the default holds: absent ones, and how often others are null."""
+    """Returns the columns whose default applies: absent columns, and columns with nulls and their number."""
     absent = [name for name, count in summary.missing.items() if count == summary.rows]
     partly = [
         f"{name} in {counted(count, 'row')}"
@@ -96,7 +93,7 @@ def _missing(summary: Summary) -> list[str]:
 
 
 def _conventions(opened: Trace) -> list[str]:
-    before = json.loads(opened.metadata.get(LEFT_OUT_KEY, "{}"))  # when it was converted
+    before = json.loads(opened.metadata.get(LEFT_OUT_KEY, "{}"))  # rows that the conversion left out
     lines = [f"  left out: {count:,} {reason}" for reason, count in {**before, **opened.left_out}.items()]
     lines += [f"  {note}" for note in opened.notes]
     return ["how it was read", *lines] if lines else []
@@ -126,7 +123,7 @@ def _tenants(summary: Summary, width: int | None) -> str:
 
 
 def _resources(summary: Summary, spread: Sequence[str], width: int | None) -> str:
-    """Returns a table of the jobs' requests, and the load they offer."""
+    """Returns a table of the jobs' requests and their offered load."""
     recorded = any(use.recorded_peak is not None for use in summary.resources.values())
     stated = any(use.capacity is not None for use in summary.resources.values())
     rows: list[tuple[str, ...]] = []
@@ -143,7 +140,7 @@ def _resources(summary: Summary, spread: Sequence[str], width: int | None) -> st
 
 
 def _gangs(summary: Summary) -> list[tuple[str, str]]:
-    """Returns the sizes of gangs, the smallest first; the largest sizes of many share a row."""
+    """Returns the sizes of gangs, the smallest first; with many sizes, the largest share a row."""
     sizes = list(summary.gang_sizes.items())
     rows = [(f"{pods:,}", f"{jobs:,}") for pods, jobs in sizes[:_SHOWN]]
     more = sizes[_SHOWN:]

@@ -1,4 +1,4 @@
-"""`harness trace record`: records the jobs of a cluster."""
+"""`harness trace record`: records changes of the jobs of a cluster."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ Examples:
     "--kubeconfig", type=click.Path(path_type=Path), metavar="FILE",
     help="The kubeconfig to use. [default: KUBECONFIG, ~/.kube/config, or the pod's service account]",
 )  # fmt: skip
-@click.option("--context", metavar="NAME", help="Context of the kubeconfig. [default: its current one]")
+@click.option("--context", metavar="NAME", help="Context of the kubeconfig. [default: its current context]")
 @click.option(
     "--server", metavar="URL", help="Address of the API server or of kubectl proxy, instead of a kubeconfig."
 )
 @click.option(
     "--token-file", type=click.Path(path_type=Path), metavar="FILE",
-    help="With --server: a file with a bearer token.",
+    help="With --server: a file that holds a bearer token.",
 )  # fmt: skip
-@click.option("-n", "--namespace", metavar="NAME", help="Only this namespace. [default: all]")
+@click.option("-n", "--namespace", metavar="NAME", help="Record only this namespace. [default: all]")
 @click.option(
-    "--every", default="30s", show_default=True, metavar="SPAN", help="Interval between writes of a part."
+    "--every", default="30s", show_default=True, metavar="SPAN", help="Interval between writes to FOLDER."
 )
-@click.option("--for", "lasts", metavar="SPAN", help="End after this time. [default: with ctrl-C]")
+@click.option("--for", "lasts", metavar="SPAN", help="Stop after this time. [default: on ctrl-C]")
 def record(
     folder: Path,
     kubeconfig: Path | None,
@@ -48,11 +48,11 @@ def record(
     every: str,
     lasts: str | None,
 ) -> None:
-    """Record the changes of Workloads, Jobs and Pods of a cluster, so that nothing deleted is lost.
+    """Record the changes of Workloads, Jobs and Pods of a cluster, including objects that are later deleted.
 
-    Quotas and nodes are recorded too, if the cluster permits reading them: `harness cluster events` makes a
-    table of their changes. The command only reads from the cluster. After a restart, the recording continues
-    in the same folder. `harness trace convert FOLDER OUT.parquet` makes a trace of it at any time.
+    The command also records quotas and nodes, if the cluster permits reading them; `harness cluster events`
+    makes a table of their changes. It only reads from the cluster. After a restart, the recording continues
+    in the same folder. `harness trace convert FOLDER OUT.parquet` makes a trace from FOLDER at any time.
     """
     from harness.readers.live.cluster import connect, kinds_of
     from harness.readers.live.folder import recording_folder

@@ -32,7 +32,7 @@ def document(target: Target) -> dict[str, Any]:
 
 
 def report(target: Target, width: int | None = None) -> str:
-    """Returns the same for people, in tables of at most `width` columns."""
+    """Returns the scales as text, in tables of at most `width` characters."""
     rows = [("offered now", "mean", "capacity", "load")]
     for resource, offer in target.offers.items():
         amounts = [short_amount(resource, float(amount)) for amount in (offer.mean, offer.capacity)]

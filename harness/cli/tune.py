@@ -26,21 +26,21 @@ Examples:
 @click.argument("spec", metavar="SPEC.yaml", type=click.Path(path_type=Path))
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
-    metavar="DIR", help="All trials are kept as the experiment DIR/NAME.",
+    metavar="DIR", help="Store all trials as the experiment DIR/NAME.",
 )  # fmt: skip
 @click.option(
     "--workers", type=click.IntRange(min=1), metavar="N",
-    help="Number of processes; useful if the search asks for several points at once, or points have "
-        "seeds. [default: as many "
-    "as there is work for]",
+    help="Number of processes; useful if the search tries several points in parallel, or if points have "
+    "seeds. [default: as many as the search can use]",
 )  # fmt: skip
 @click.option("--dask", metavar="ADDRESS", help="Replay on the workers of this Dask scheduler.")
 @click.pass_context
 def tune(ctx: click.Context, spec: Path, output: Path, workers: int | None, dask: str | None) -> None:
     """Search for values of knobs, settings and options that are better than today's.
 
-    The search uses some weeks of the trace. Its result is compared with today's configuration on other weeks,
-    and its knobs are written as a patch of the manifests. The same command continues a stopped search.
+    The search uses some weeks of the trace. The command compares the result with today's configuration on
+    other weeks, and writes the knobs found as a patch of the manifests. The same command continues a stopped
+    search.
     """
     from harness.cluster.changes.knob_values import is_knob
     from harness.cluster.manifests import dump_yaml
@@ -55,7 +55,7 @@ def tune(ctx: click.Context, spec: Path, output: Path, workers: int | None, dask
         found = tuner.run(workers=workers, executor=executor)
     click.echo(fold(text(found, terminal_width())))
     path = tuner.root / "winner.patch.yaml"
-    remove_output(path)  # of an earlier search
+    remove_output(path)  # the patch of an earlier search
     if found.winner is not None and found.patch:
         write_output(path, dump_yaml(found.patch))
         click.echo()
@@ -70,7 +70,7 @@ def tune(ctx: click.Context, spec: Path, output: Path, workers: int | None, dask
 
 
 def _command(tuner: Tuner, patch: Path) -> str:
-    """Returns the command that replays the whole trace with and without the patch, as it was tuned."""
+    """Returns the command that replays the whole trace without and with the patch, as in the tuning."""
     from harness.base.options import durations, option_text
     from harness.studies.experiments.requests import TENANTS
 
@@ -82,6 +82,6 @@ def _command(tuner: Tuner, patch: Path) -> str:
     for name, value in arm.options.items():
         words += ["--set", f"{name}={option_text(value, duration=name in known)}"]
     for name, text in spec.settings.items():
-        # Files that it names are relative to the tuning's; those of the command to where it is given.
+        # Paths in the specification are relative to its folder; paths in the command, to the current folder.
         words += [f"--{name}", str(tuner.bench.inputs.tenants[text]) if name == TENANTS else text]
     return shlex.join(words)

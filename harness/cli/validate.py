@@ -1,4 +1,4 @@
-"""`harness validate`: judges a simulation by what was recorded."""
+"""`harness validate`: compares a simulation with recorded events."""
 
 from __future__ import annotations
 
@@ -30,23 +30,25 @@ Examples:
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.option(
     "--cluster", type=click.Path(path_type=Path), metavar="PATH",
-    help="Kubernetes manifests. [default: TRACE's .cluster.yaml beside it, else made from the trace]",
+    help="Kubernetes manifests. [default: the .cluster.yaml beside TRACE, else a cluster made from the "
+    "trace]",
 )  # fmt: skip
-@one_plugin("what the manifests select, else none")
+@one_plugin("the plugin that the manifests select, else the plugin none")
 @interrupted
 @click.option(
     "--calibrate", is_flag=True,
-    help="Fit start-up, eviction latency and capacity to the first half of the jobs, and judge by the rest.",
+    help="Fit start-up, eviction latency and capacity to the first half of the jobs, and judge the second "
+    "half.",
 )  # fmt: skip
 @click.option(
     "--write-events", type=click.Path(path_type=Path), metavar="FILE",
-    help="Write the outages and lower quotas that were found as a table of events, and say how "
-    "much of the error of waits a replay with them explains.",
+    help="Write the outages and lower quotas that the command found as a table of events, and print how "
+    "much of the error of waits these events explain.",
 )  # fmt: skip
-@click.option("--reader", metavar="NAME", help="The trace's format.")
+@click.option("--reader", metavar="NAME", help="Format of the trace. [default: by its suffix or first bytes]")
 @kept
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
-@click.option("-q", "--quiet", is_flag=True, help="Only results and errors.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only results and errors.")
 @click.pass_context
 def validate(
     ctx: click.Context,
@@ -66,8 +68,8 @@ def validate(
 ) -> None:
     """Compare the events recorded in a trace with a simulation of the same jobs, and explain the differences.
 
-    The trace needs recorded_start and recorded_end. The plugin `recorded` replays them; both runs are kept,
-    and `harness report` draws them.
+    The trace needs the columns recorded_start and recorded_end. The plugin `recorded` replays them. The
+    command stores both runs, and `harness report` draws them.
     """
     from harness import api
     from harness.analysis.validation import Validation

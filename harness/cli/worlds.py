@@ -1,4 +1,4 @@
-"""The clusters of one replay, each with the name that distinguishes its runs."""
+"""The clusters of one replay; the name of a cluster distinguishes its runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _LONGEST_NAME = 40
 _BASE = "base"
 _ENDINGS = (".cluster", ".patch", ".events")
-"""Parts of file names before the suffix that names do not need."""
+"""Parts of file names that cluster names omit, such as `.cluster` before the suffix."""
 
 
 class World(NamedTuple):
@@ -38,20 +38,20 @@ def read_worlds(
     read: Callable[[Path | None], Cluster],
     events: Sequence[Path] = (),
 ) -> list[World]:
-    """Returns the clusters to use: each without patches, then with each of the patches.
+    """Returns the clusters to use: each unpatched, then with each of the patches.
 
-    A single cluster with patches is named `base`, unless the user names it, and a patched one is named after
-    the patch. With several clusters, a patched one is named `CLUSTER+PATCH`.
+    A single unpatched cluster is named `base`, unless the user names it, and a patched cluster is named after
+    the patch. With several clusters, a patched cluster is named `CLUSTER+PATCH`.
 
     Args:
-        clusters: `[NAME=]PATH` for each, in the order of the command line; if there are none, there is one
-            cluster without a path.
-        patches: the same for patches.
+        clusters: `[NAME=]PATH` for each, in the order of the command line; if empty, one cluster without a
+            path is used.
+        patches: `[NAME=]PATH` for each patch.
         read: reads a cluster.
         events: tables of changes over time, applied to each cluster before patches.
 
     Raises:
-        OptionError: two of them have one name, or a file is no table.
+        OptionError: two clusters have the same name, or a file is not a table.
         InputError: a cluster or patch cannot be read, or a patch does not fit a cluster.
     """
     changes = named_files(patches, "--patch")
@@ -77,7 +77,7 @@ def _table(path: Path) -> Path:
 
     if not is_table(path):
         raise OptionError(
-            f"--events {path} is no table by its name",
+            f"--events {path} does not have the name of a table",
             hint="call it .csv, .csv.gz or .parquet; manifests with times are for --patch",
         )
     return path
@@ -88,21 +88,21 @@ def _given_name(clusters: Sequence[str]) -> str:
 
 
 def _require_names(worlds: Sequence[World]) -> None:
-    """Check that each of several clusters has its own name that can be part of a label."""
+    """Check that several clusters have distinct names that can be part of labels."""
     names = [world.name for world in worlds]
     for name in names:
         if names.count(name) > 1 or len(name) > _LONGEST_NAME:
             what = "two clusters would have this name" if names.count(name) > 1 else "it is too long"
             raise OptionError(
                 f"a cluster cannot be called {name!r}: {what}",
-                hint="name what it is made of: --cluster NAME=PATH, --patch NAME=PATH",
+                hint="choose names: --cluster NAME=PATH, --patch NAME=PATH",
             )
 
 
 def named_files(texts: Iterable[str], option: str) -> list[tuple[str, Path]]:
     """Returns files or folders with their names: `[NAME=]PATH`, else the file's name without its suffixes.
 
-    If these are equal, the parent folders distinguish them: `base-queues` for `base/queues.yaml`.
+    If file names are equal, the parent folders distinguish them: `base-queues` for `base/queues.yaml`.
 
     Raises:
         OptionError: a name is given twice, or no folder distinguishes two files.
@@ -121,14 +121,14 @@ def named_files(texts: Iterable[str], option: str) -> list[tuple[str, Path]]:
             name, path = given[alike[-1]]
             raise OptionError(
                 f"{option}: two would have the name {name or _name(path, 1)!r}",
-                hint=f"name them apart: {option} first=PATH {option} second={path}",
+                hint=f"give them different names: {option} first=PATH {option} second={path}",
             )
         for at in grown:
             levels[at] += 1
 
 
 def _split(text: str, option: str) -> tuple[str, Path]:
-    """Returns the name, "" if none is given, and the path.
+    """Returns the name and the path; the name is "" if none is given.
 
     `./a=b.yaml` is a path, because no name has a slash.
     """
@@ -152,7 +152,7 @@ def _name(path: Path, level: int) -> str:
 
 
 def _levels(path: Path) -> int:
-    """Returns how many folders a name can include."""
+    """Returns the largest number of path parts that a name can include."""
     return max(len(_parts(each)) for each in sources(path))
 
 

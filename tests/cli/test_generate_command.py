@@ -72,7 +72,7 @@ def test_queues_of_kueues_files_are_written_beside(harness: Callable, folder: Pa
         (("none.yaml",), "none.yaml: cannot be read: No such file"),
         (("bad.yaml",), "bad.yaml: 2 faults\n  jobs: must be a whole number, not 'x'\n  tenants: is missing"),
         (("spec.yaml", "--span", "1us"), "no job is submitted in that time"),
-        (("spec.yaml", "--span", "0"), "--span: 0 is no time to fill"),
+        (("spec.yaml", "--span", "0"), "--span: 0 is not a time span longer than 0"),
         (("spec.yaml", "--span", "soon"), "--span: 'soon' is not a duration"),
         (("--fit", "none.parquet"), "none.parquet: there is no such file"),
     ],

@@ -241,7 +241,7 @@ def test_events_change_every_cluster_and_its_patches(
     assert len(set(with_and_without)) == 3  # the base with the table, and the patch that is the table
     ended = harness("replay", trace, *cluster, "--events", "more.yaml")
     assert ended.code == 2
-    assert "--events more.yaml is no table by its name" in ended.err
+    assert "--events more.yaml does not have the name of a table" in ended.err
 
 
 @pytest.mark.parametrize(

@@ -193,6 +193,6 @@ def test_weights_come_from_a_file(
         weights.write_text(text)
         assert called(command) == code
     captured = capsys.readouterr()
-    assert "line 2: 'a' is no queue with its weight" in captured.err
+    assert "line 2: 'a' is not a queue with its weight" in captured.err
     cluster = cluster_from(yaml.safe_load_all(captured.out), "t")
     assert nominal(cluster, "cpu") == {"a": 4000, "b": 12_000, "c": 0}

@@ -409,13 +409,13 @@ def test_a_file_that_has_no_answers_is_refused_in_words(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["http://127.0.0.1:9"], "a server is asked about a time"),
+        (["http://127.0.0.1:9"], "a server needs a time span"),
         (["http://127.0.0.1:9", "--from", "2026-01-02", "--to", "2026-01-01"], "is not after --from"),
         (["http://127.0.0.1:9", *SPAN, "--step", "1s"], "has more than 11,000 steps of 1s"),
         (["http://127.0.0.1:9", *SPAN], "the server does not answer"),
-        (["rec", *SPAN], "rec is no address"),
-        (["rec", "-o", "rec.txt"], "rec.txt is no name of a table"),
-        ([".", "-o", "rec.csv"], ". is no recording"),
+        (["rec", *SPAN], "rec is not an address"),
+        (["rec", "-o", "rec.txt"], "rec.txt is not the name of a table"),
+        ([".", "-o", "rec.csv"], ". is not a recording"),
     ],
 )
 def test_what_cannot_be_asked_is_said(

@@ -228,7 +228,7 @@ def test_a_secret_is_sent_and_never_shown(
     ("words", "message"),
     [
         (["ftp://x", "o.json", *SPAN], "'ftp://x' is no address of a server"),
-        (["URL", "o.csv", *SPAN], "o.csv is no name for answers or a trace"),
+        (["URL", "o.csv", *SPAN], "o.csv is not the name of an answer file or a trace"),
         (["URL", "o.json", "--from", "x", "--to", "2026-11-23"], "--from x: is no date or time"),
         (["URL", "o.json", "--from", "2026-11-23", "--to", "2026-11-23"], "is not after --from"),
         (["URL", "o.json", *SPAN, "--window", "1ms"], "--window 1ms is less than a second"),

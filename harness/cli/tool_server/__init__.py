@@ -1,1 +1,1 @@
-"""A server of questions as tools of the Model Context Protocol (extra `mcp`), with a process for each."""
+"""A server of tools for the Model Context Protocol (extra `mcp`); each question gets its own process."""

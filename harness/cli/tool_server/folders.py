@@ -1,4 +1,4 @@
-"""The files that may be read: those below the folders named at the start, after following links."""
+"""The files that tools may read: files below the folders named at the start, after following links."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Folders:
     """Folders below which files may be read.
 
     Args:
-        roots: the folders; relative paths are relative to the first one.
+        roots: the folders; relative paths start from the first folder.
     """
 
     def __init__(self, roots: Sequence[Path]) -> None:
@@ -27,12 +27,12 @@ class Folders:
         """Returns the manifests of a cluster: a file, a folder, or several separated by commas.
 
         Raises:
-            InputError: one is not below the folders.
+            InputError: a path is not below the folders.
         """
         return ",".join(str(self.path(part)) for part in text.split(","))
 
     def trace(self, text: str) -> Path:
-        """Returns a trace, after also checking the cluster beside it, if there is one.
+        """Returns the path of a trace, after checking it and the cluster file beside it, if any.
 
         Raises:
             InputError: it is not below the folders, or a link leads elsewhere.
@@ -71,7 +71,7 @@ class Folders:
         return any(real.is_relative_to(root) for root in self._roots)
 
     def _require(self, path: Path, text: str) -> Path:
-        """Returns the real path of one that may be read; the error does not reveal whether others exist."""
+        """Returns the real path if it may be read; the error does not reveal whether another file exists."""
         if not self.holds(path):
             raise InputError(f"{shown(text)} is no file or folder below the folders that may be read")
         return path.resolve()
@@ -81,7 +81,7 @@ def _inside(folder: Path) -> Iterator[Path]:
     """Yields the files and folders in a folder; nothing for a file.
 
     Raises:
-        InputError: there are too many.
+        InputError: the folder holds too many.
     """
     count = 0
     for place, folders, names in os.walk(folder):

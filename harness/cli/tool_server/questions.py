@@ -1,4 +1,4 @@
-"""The answers of the tools: text for people, and plain values for programs."""
+"""The answers of the tools: text for people, and JSON values for programs."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def what_if(
     read = read_trace(folders.trace(trace), _library(metrics=True))
     base = cluster_for(None if cluster is None else folders.cluster(cluster), read)
     worlds = {"base": base, "patched": base.patched(list(patch))}
-    # A comparison reads the tables of its runs, so they are kept until it is made.
+    # A comparison reads the tables of its runs, so the folder must exist until the comparison is made.
     with TemporaryDirectory() as kept:
         runs = [
             api.replay(
@@ -178,4 +178,4 @@ TOOLS: Mapping[str, Callable[..., Reply]] = {
     "compare": compare,
     "list_runs": list_runs,
 }
-"""Name -> the function that answers."""
+"""Tool name -> the function that answers."""

@@ -1,4 +1,4 @@
-"""The server: typed tools over stdio, each call answered by a process that is killed at its time limit."""
+"""The server: typed tools over stdio. A process answers each call, and is killed at the time limit."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from harness.base.errors import InputError
 _INSTALL = "pip install 'harness-replay[mcp]'"
 _LARGEST_QUESTION = 2_000_000
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH", "SYSTEMROOT")
-"""The part of the environment that answering processes see: nothing that could be secret."""
+"""The environment variables that answering processes get: none that could be secret."""
 
 Manifest = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """The bounds of one question, and of concurrent ones.
+    """The limits of one question, and of concurrent questions.
 
     Attributes:
         folders: the folders below which files may be read.
-        seconds: the longest time for a question.
-        memory: the most bytes for its process.
-        at_once: how many are answered at once; others wait for their turn.
-        waiting: how many may wait; more are refused.
+        seconds: the time limit of a question.
+        memory: the memory limit of its process, in bytes.
+        at_once: how many questions are answered in parallel; more questions wait.
+        waiting: how many questions may wait; more are refused.
     """
 
     folders: Sequence[Path]
@@ -44,10 +44,10 @@ class Bounds:
 
 @dataclass
 class Asker:
-    """Lets processes answer questions.
+    """Starts a process to answer each question.
 
     Attributes:
-        bounds: the bounds of each question.
+        bounds: the limits of each question.
     """
 
     bounds: Bounds
@@ -55,7 +55,7 @@ class Asker:
     _asked: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        """Starts without questions."""
+        """Start without questions."""
         self._free = asyncio.Semaphore(self.bounds.at_once)
 
     async def ask(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def server_of(bounds: Bounds) -> Any:
         each: bool = False,
         changes: bool = True,
     ) -> Any:
-        """Say whether jobs would start now in a cluster's dump, whom they would preempt, and what would help.
+        """Say whether jobs would start now in a cluster's dump, what they would preempt, and what would help.
 
         Without jobs, it answers for each waiting workload. Jobs and patch documents are manifests.
         """
@@ -189,14 +189,14 @@ def server_of(bounds: Bounds) -> Any:
         return await answered("list_runs", folder=folder)
 
     for tool in (simulate, forecast, what_if, explain, compare, list_runs):
-        tool.__annotations__["return"] = result  # so that what is answered is passed on as it is
+        tool.__annotations__["return"] = result  # so that the SDK passes the answer on unchanged
         server.tool()(tool)
     return server
 
 
 _ABOUT = (
-    "Questions to harness, which plays models of cluster schedulers. Paths are of files below the folders "
-    "that were named when the server was started; relative ones count from the first."
+    "Questions to harness, which simulates cluster schedulers. Paths must be below the folders that were "
+    "named when the server was started; relative paths start from the first folder."
 )
 
 

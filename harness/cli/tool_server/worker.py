@@ -1,6 +1,6 @@
-"""Answers one question in a process of its own, with bounded memory, which can be killed at any time.
+"""Answers one question in its own process, with limited memory; the process can be killed at any time.
 
-The question is read from stdin, and the answer is written to stdout, both as JSON.
+It reads the question from stdin and writes the answer to stdout, both as JSON.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
         return {"error": f"{error.message}{hint}"}
     except (MemoryError, RecursionError):
         return {"error": "there is not enough memory for this question"}
-    except Exception as error:  # whoever asks is told of a defect, and of nothing that it may hold
+    except Exception as error:  # the client learns that a defect occurred, but no text that might be secret
         return {"error": f"a defect of harness ended the question: {type(error).__name__}"}
     if len(json.dumps(document)) > _LARGEST_DOCUMENT:
         return {"error": "the answer is too large; ask about fewer jobs, or a shorter time"}
