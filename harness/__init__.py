@@ -3,10 +3,10 @@
     import harness
 
     run = harness.replay("traces/philly.parquet", plugin="none")
-    run.jobs                                   # a polars frame, one row a job
+    run.jobs                                   # a polars frame, one row per job
     harness.compare([run, other_run])          # one table
 
-What plugin authors need is here too: the policy's calls and decisions, options, and the hook marker.
+Plugin authors find here the calls and decisions of a policy, options, and the hook marker.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ _LAZY = {
     "Plan": "harness.runs.plan",
     "Run": "harness.runs.run",
 }
-"""Names whose modules import polars; they are loaded when they are first used."""
+"""Public names -> their modules, which import polars; a name is loaded on first use."""
 
 __all__ = [
     "Admit",

@@ -1,4 +1,4 @@
-"""`python -m harness` is the command `harness`."""
+"""Runs the command `harness` for `python -m harness`."""
 
 from harness.cli import main
 

@@ -91,26 +91,27 @@ def replay(
         options: the policy's options.
         label: the name of the run, such as `pr` or `fairsharing@pr`; the policy's name by default.
         on_preemption: `restart`, `resume` or `checkpoint=<interval>[,restore=<cost>]`.
-        grace_period: for jobs that do not give their own; a duration such as `30s`, or microseconds.
-        startup: how long pods take to become ready, before a job's run time counts, if the trace has no
-            column for it; a duration or microseconds.
-        until: the last instant to play, a duration since the origin or microseconds.
+        grace_period: how long preempted pods keep their resources, for jobs that state no grace period; a
+            duration such as `30s`, or microseconds.
+        startup: the time that pods take to become ready; a job's run time counts from then. Used if the trace
+            has no column for it; a duration or microseconds.
+        until: the last simulated instant, as a duration since the origin or microseconds.
         scale_arrivals: the factor by which jobs arrive faster; 2 doubles the rate.
         calibration: changes to the trace and the cluster, see `harness.trace.calibration`.
-        output: the run becomes the folder `<output>/<trace>/<run>`.
-        force: replay even if the same run is there already.
-        keep: the parts of the run to keep: `all`; the `metrics`, with `run.json`; or `nothing`, so that only
-            the run in memory has its metrics.
-        at_start: `dump` begins with the Workloads and Pods of the manifests, `empty` without them. The
+        output: the run is stored in the folder `<output>/<trace>/<run>`.
+        force: replay even if the same run already exists.
+        keep: the parts of the run to store: `all`; the `metrics`, with `run.json`; or `nothing`, so that
+            metrics exist only in memory.
+        at_start: `dump` starts with the Workloads and Pods of the manifests, `empty` without them. The
             default is `empty` for a trace whose dates precede those in the manifests, else `dump`.
-        unfinished: how long unfinished work of the manifests runs, because they do not say it. `draw` draws
-            run times of jobs that ended, as forecasts do. `limit` takes the longest time allowed. `drop`
-            leaves it out. A duration such as `2h` is the run time of each.
+        unfinished: the run times of unfinished work of the manifests, which do not state them. `draw` draws
+            from run times of ended jobs, as forecasts do. `limit` takes the longest allowed run time. `drop`
+            leaves the work out. A duration such as `2h` is the run time of each workload or pod.
         seed: the seed of these draws; twins have their own draws.
-        twin: which twin of the trace to replay, such as `3` or `3@SEED`, see `harness.trace.shake`; by
-            default the trace itself.
-        ignore_events: replay a plugin that is not notified of cluster changes as if nothing changed;
-            otherwise this is an error.
+        twin: the twin of the trace to replay, such as `3` or `3@SEED`, see `harness.trace.shake`; the trace
+            itself by default.
+        ignore_events: replay a plugin that cannot follow cluster changes without them; by default this is an
+            error.
         plugins: the result of `harness.plugins.load()`; loaded if absent.
         watch: called now and then with the simulated time and the number of jobs that have arrived.
 
@@ -152,25 +153,25 @@ def replay_all(
     plugins: Plugins | None = None,
     watch: Callable[[int, int, int], None] | None = None,
 ) -> list[Run]:
-    """Carry out several requests, side by side in several processes.
+    """Carry out several requests, in parallel processes.
 
-    An error in one request does not stop the others. In a script, call this under `if __name__ ==
-    "__main__"`, as everything that starts processes.
+    An error in one request does not stop the other requests. The function starts processes, so call it under
+    `if __name__ == "__main__"` in a script.
 
     Args:
         requests: the requests.
-        workers: how many to carry out at once; 1 is this process. The default is what cores and memory allow,
-            and 1 if something cannot be pickled or the traces are short.
+        workers: how many requests to carry out in parallel; 1 uses this process. The default is as many as
+            cores and memory allow, and 1 if a request cannot be pickled or the traces are short.
         plugins: the result of `harness.plugins.load()`; loaded if absent.
-        watch: called now and then with the number of a request, its simulated time and the number of jobs
-            that have arrived.
+        watch: called now and then with the number of a request, its simulated time and its number of arrived
+            jobs.
 
     Returns:
-        The runs, in the order of the requests: the same as one process would make.
+        The runs, in the order of the requests; the number of processes does not change them.
 
     Raises:
-        ReplayError: some failed; names them, and has the runs of the others.
-        HarnessError: the error of the only request.
+        ReplayError: some requests failed; names them, and has the runs of the successful ones.
+        HarnessError: the only request failed, with this error.
         OptionError: an argument has a wrong type.
     """
     from contextlib import closing
@@ -194,29 +195,29 @@ def sweep(
     plugins: Plugins | None = None,
     watch: Callable[[State, Made | None], None] | None = None,
 ) -> Experiment:
-    """Carry out an experiment: replay every setting that it names, and put the results into one table.
+    """Carry out an experiment: replay all its settings, and collect the results in one table.
 
-    Items that exist already are not made again. An item that fails is recorded with its error
-    (`experiment.items`) and does not stop the others. In a script, call this under `if __name__ ==
-    "__main__"`, as everything that starts processes.
+    It skips existing items. A failed item is recorded with its error (`experiment.items`) and does not stop
+    other items. The function starts processes, so call it under `if __name__ == "__main__"` in a script.
 
     Args:
         spec: a file, or its fields as a mapping; docs/experiments.md describes them.
-        output: the experiment becomes the folder `<output>/<name>`.
-        workers: how many processes make items; 1 is this process. The default is what cores and memory allow.
-        executor: makes items instead: any object with a `submit` that returns Python's futures, such as
+        output: the experiment is stored in the folder `<output>/<name>`.
+        workers: how many processes replay items; 1 uses this process. The default is as many as cores and
+            memory allow.
+        executor: replays items instead: any object whose `submit` returns Python's futures, such as
             `dask.distributed.Client().get_executor()`. An executor that forks its processes is refused,
-            because they would wait for ever. `ProcessPoolExecutor(2,
+            because forked processes would hang. `ProcessPoolExecutor(2,
             mp_context=multiprocessing.get_context("spawn"))` does not fork.
         plugins: the result of `harness.plugins.load()`; loaded if absent.
-        watch: receives the progress of the experiment, at the beginning and with each item.
+        watch: receives the progress of the experiment, at the beginning and after each item.
 
     Raises:
         SpecError: the specification, or something that it names, cannot be used; lists all faults at once.
         OptionError: both workers and an executor are given, an argument has a wrong type, or the executor
             forks.
-        ReplayError: the executor is gone.
-        RunError: something cannot be written.
+        ReplayError: the executor has shut down.
+        RunError: a result cannot be written.
     """
     from harness.studies.experiments.parsing import load_spec, spec_of
     from harness.studies.experiments.preparation import prepared
@@ -247,16 +248,16 @@ def tune(
 ) -> Tuned:
     """Search for values of knobs, settings and options that are better than today's (extra `tune`).
 
-    The search uses some weeks of the trace. Its result is then compared with today's configuration on other
-    weeks. A search that was stopped continues from there. `print(tuned)` shows the result, `tuned.patch` is
-    the winner's patch of the manifests. In a script, call this under `if __name__ == "__main__"`, as
-    everything that starts processes.
+    The search uses some weeks of the trace. It then compares its result with today's configuration on other
+    weeks. A repeated call continues a stopped search. `print(tuned)` shows the result, and `tuned.patch` is
+    the winner's patch of the manifests. The function starts processes, so call it under `if __name__ ==
+    "__main__"` in a script.
 
     Args:
         spec: a file, or its fields as a mapping; docs/experiments.md describes them.
-        output: all trials are kept as the experiment `<output>/<name>`.
-        workers: how many processes replay; 1 is this process. By default as many as have work.
-        executor: replays instead; one that forks its processes is refused, see `sweep`.
+        output: all trials are stored as the experiment `<output>/<name>`.
+        workers: how many processes replay; 1 uses this process. By default as many as the search can use.
+        executor: replays instead; an executor that forks its processes is refused, see `sweep`.
         plugins: the result of `harness.plugins.load()`; loaded if absent.
 
     Raises:
@@ -264,7 +265,7 @@ def tune(
         InputError: Optuna is not installed.
         OptionError: an objective was not measured, both workers and an executor are given, an argument has a
             wrong type, or the executor forks.
-        ReplayError: the present configuration cannot be replayed, or the executor is gone.
+        ReplayError: the present configuration cannot be replayed, or the executor has shut down.
         RunError: something cannot be written.
     """
     from harness.studies.tuning.specification import load_tuning, tuning_of
@@ -300,39 +301,39 @@ def forecast(
 ) -> Forecast:
     """Forecast when waiting jobs of a live cluster start, and which jobs are likely to be preempted.
 
-    It also tells the effect of one more job. The same seed gives the same forecast, whatever processes play
-    its futures. In a script, call this under `if __name__ == "__main__"`, as everything that starts
-    processes.
+    With `submit`, it also forecasts the effect of one more job. The same seed gives the same forecast, with
+    any number of processes. The function starts processes, so call it under `if __name__ == "__main__"` in a
+    script.
 
     Args:
         cluster: the output of `kubectl get` for the cluster, with its Workloads or Pods, or a cluster.
-        history: jobs that ran, a trace in any format that a reader knows; by default the ended jobs of the
-            manifests. Run times and future arrivals are drawn from it.
+        history: a trace of past jobs, in any format that a reader knows; by default the ended jobs of the
+            manifests. Run times and future arrivals are drawn from these jobs.
         submit: the manifest of a Job, Pod or Workload that may be submitted now.
         plugin: the scheduler; by default Kueue if there are ClusterQueues, else kube-scheduler.
         options: the plugin's options.
         on_preemption: `restart`, `resume` or `checkpoint=<interval>[,restore=<cost>]`.
-        futures: how many futures to play.
+        futures: how many futures to simulate.
         seed: the seed of all draws.
-        horizon: the longest time to play; a duration such as `7d`, or microseconds.
-        now: the current time, microseconds since 1970; by default the latest time that the work mentions.
+        horizon: the longest simulated time of a future; a duration such as `7d`, or microseconds.
+        now: the current time, microseconds since 1970; by default the latest time in the cluster's work.
         reader: the format of the history.
-        others: names -> the cluster as it might be, such as `cluster.patched("more.yaml")`: what each of them
-            changes for each workload is in the forecast's `shifts`.
-        workloads: the names of those that are asked about, by default all that wait; a future ends when these
-            have started.
-        calibrate: at so many moments of a history with recorded starts, forecasts are made and compared with
-            what came. Intervals are as wide as these were off; 0 makes none.
-        workers: how many processes play futures; 1 is this process. By default as many as there are cores
-            and memory for.
-        executor: plays them instead; one that forks its processes is refused, see `sweep`.
+        others: name -> a variant of the cluster, such as `cluster.patched("more.yaml")`. The forecast's
+            `shifts` holds the effect of each variant on each workload.
+        workloads: the names of the workloads to forecast, by default all waiting ones; a future ends when
+            these workloads have started.
+        calibrate: the number of moments of the history at which forecasts are compared with the recorded
+            starts. Their errors set the width of intervals. 0 turns this off.
+        workers: how many processes simulate futures; 1 uses this process. By default as many as cores and
+            memory allow.
+        executor: simulates futures instead; an executor that forks its processes is refused, see `sweep`.
         plugins: the result of `harness.plugins.load()`; loaded if absent.
-        watch: receives the number of played futures and of all futures.
+        watch: receives the number of finished futures and the number of all futures.
 
     Raises:
-        InputError: something cannot be read, nothing waits, or the job to submit can never start.
+        InputError: an input cannot be read, no workload waits, or the job to submit can never start.
         OptionError: an argument has a wrong type, or the executor forks.
-        ReplayError: a future could not be played, or the executor is gone.
+        ReplayError: a future could not be simulated, or the executor has shut down.
     """
     from harness.studies.forecasting.from_files import Asked
 
@@ -378,7 +379,7 @@ def forecast(
 
 
 def _warn_of_metrics(runs: Iterable[Run]) -> None:
-    """Warn Python callers of metrics that failed."""
+    """Warn Python callers about metrics that failed."""
     for sentence in dict.fromkeys(sentence for run in runs for sentence in run.unmeasured.values()):
         warn(f"{sentence}; the run is kept without it", stacklevel=3)
 
@@ -396,29 +397,29 @@ def simulate(
     at: str | None = None,
     plugins: Plugins | None = None,
 ) -> Simulation:
-    """Tell whether jobs would start now, which jobs they would preempt, and what would help waiting ones.
+    """Find whether jobs would start now, which jobs they would preempt, and what would help waiting jobs.
 
-    The scheduler plays one instant, in which the jobs are submitted to the cluster with its present work. The
-    cluster stays as it is.
+    The scheduler simulates the instant at which the jobs are submitted to the cluster with its present work.
+    The given cluster does not change.
 
     Args:
         cluster: the output of `kubectl get` for the cluster, with its Workloads or Pods, or a cluster. With a
             trace, it is the cluster of the replay; None for the cluster beside the trace.
-        jobs: the jobs to submit, in this order: files with manifests, or manifests. Without any, the answer
-            is about each waiting workload.
+        jobs: the jobs to submit, in this order: files with manifests, or manifests. Without jobs, the answer
+            covers each waiting workload.
         plugin: the scheduler; by default Kueue if there are ClusterQueues, else kube-scheduler.
         options: the plugin's options.
         on_preemption: what a preempted job loses: `restart`, `resume` or
             `checkpoint=<interval>[,restore=<cost>]`.
-        each: ask about each job alone, instead of one after the other.
-        changes: look for the smallest changes that let jobs start; by default for jobs that are submitted to
-            a dump. With a trace, each change is a whole replay.
-        trace: ask about an instant in the replay of this trace, instead of a dump.
+        each: simulate each job alone, instead of adding one after the other.
+        changes: search for the smallest changes that let jobs start; by default for jobs that are submitted
+            to a dump. With a trace, each tried change takes a whole replay.
+        trace: simulate an instant in the replay of this trace, instead of a dump.
         at: the instant: a time as in the trace, or a duration since its beginning.
         plugins: the result of `harness.plugins.load()`; loaded if absent.
 
     Raises:
-        InputError: something cannot be read, or the scheduler does not schedule a job.
+        InputError: an input cannot be read, or the scheduler does not schedule a job.
         OptionError: an argument has a wrong type.
         PolicyError: the scheduler's plugin failed.
     """
@@ -452,25 +453,25 @@ def compare(
     workers: int | None = None,
     plugins: Plugins | None = None,
 ) -> Comparison:
-    """Compare runs of the same jobs, whatever their clusters, plugins or settings.
+    """Compare runs of the same jobs; clusters, plugins and settings may differ.
 
     Args:
         runs: runs or their folders.
-        baseline: label or folder of the run that the others are compared with; the first by default.
+        baseline: label or folder of the run to compare the other runs with; the first by default.
         shake: compare this many twins of each run, such as `10` or `10@SEED`, see `harness.trace.shake`.
-            Every difference then has an interval. Missing twins are replayed, and kept.
-        isolated: first measure the runs against each of their quotas alone, as `isolated` does. This includes
-            their twins, and takes as long again as the twins themselves.
-        idle_causes: first judge why jobs of the runs wait, as `idle_causes` does. This includes their twins,
-            and takes as long again as well.
-        workers: how many twins to replay at once, see `replay_all`.
+            Every difference then has an interval. Missing twins are replayed and stored.
+        isolated: first replay each quota of the runs and twins alone, as `isolated` does. This takes as long
+            as the replays of the twins.
+        idle_causes: first find why jobs of the runs and twins wait, as `idle_causes` does. This too takes as
+            long as the replays of the twins.
+        workers: how many twins to replay in parallel, see `replay_all`.
         plugins: the result of `harness.plugins.load()`; loaded if absent and needed for a replay.
 
     Raises:
-        RunError: a folder is no run, or the runs cannot be compared; says what differs. Or twins are missing
-            for a run whose record does not suffice for a replay.
+        RunError: a folder is not a run, or the runs cannot be compared; says what differs. Or twins are
+            missing for a run whose record does not suffice for a replay.
         OptionError: an argument has a wrong type.
-        ReplayError: some twins failed; the others are kept.
+        ReplayError: some twins failed; successful twins are stored.
     """
     from harness.analysis.comparison import Comparison
 
@@ -484,7 +485,7 @@ def compare(
             "plugins": plugins,
         }
     )
-    comparison = Comparison.of(runs, baseline=baseline)  # also: can they be compared at all?
+    comparison = Comparison.of(runs, baseline=baseline)  # raises if the runs cannot be compared
     chosen_by, shared = comparison.head.chosen, comparison.pairs.same_arrivals
     if shake is not None:
         comparison.pairs.require_whole()  # before anything is replayed
@@ -515,19 +516,19 @@ def isolated(
 ) -> list[Run]:
     """Returns the runs with `fairness.finish_time` and `fairness.sharing_violations` among their metrics.
 
-    For these, the jobs of each quota are replayed alone (`Request.alone`), with no more than its nominal
-    quota. These runs are kept, and not made again. If a replay is impossible, the metrics are null and
+    To measure them, harness replays the jobs of each quota alone (`Request.alone`), with only its nominal
+    quota. It stores these runs and reuses them. If a replay is impossible, the metrics are null and
     `run.remarks` says why.
 
     Args:
         runs: runs or their folders, with all their tables.
-        workers: how many replays to make at once, see `replay_all`.
+        workers: how many replays to run in parallel, see `replay_all`.
         plugins: the result of `harness.plugins.load()`; loaded if absent.
 
     Raises:
-        RunError: a folder is no run, or a run's record does not suffice for a replay.
+        RunError: a folder is not a run, or a run's record does not suffice for a replay.
         OptionError: an argument has a wrong type.
-        ReplayError: some replays failed; the others are kept.
+        ReplayError: some replays failed; successful replays are stored.
     """
     from harness.studies.isolated import Isolated
 
@@ -538,11 +539,11 @@ def isolated(
 def idle_causes(
     runs: Sequence[Run | str | Path], *, workers: int | None = None, plugins: Plugins | None = None
 ) -> list[Run]:
-    """Returns the same runs with `idle.*` among their metrics: idle resources, by why jobs waited meanwhile.
+    """Returns the runs with `idle.*` among their metrics: idle resources by the reason why jobs waited.
 
-    For these, each run is replayed once more, and judged minute by minute. The judgements are kept with it.
-    If a replay is impossible, the metrics are null and `run.remarks` says why. Arguments and errors are those
-    of `isolated`.
+    To measure them, harness replays each run once more, and finds the reasons minute by minute. It stores the
+    reasons with the run. If a replay is impossible, the metrics are null and `run.remarks` says why.
+    Arguments and errors are those of `isolated`.
     """
     check_arguments({"workers": workers, "plugins": plugins})
     return _judged(opened(runs), plugins or load(), workers)
@@ -568,16 +569,16 @@ def make_report(
 
     Args:
         runs: runs or their folders, or a comparison of them.
-        baseline: label or folder of the run that the others are compared with; the first by default.
+        baseline: label or folder of the run to compare the other runs with; the first by default.
         plugins: the plugins that register sections; loaded if absent.
         command: the command line that makes the report, to show in it.
-        gantt: the span in which to show jobs one by one, such as `1d..1d6h`: times as the run writes them, or
-            durations; either may be left out. By default all jobs, for runs of at most 60.
+        gantt: the span in which to draw each job, such as `1d..1d6h`: times in the form of the run, or
+            durations; either end may be left out. By default all jobs, for runs of at most 60 jobs.
 
     Raises:
-        InputError, OptionError: `gantt` is invalid, or contains nothing of the runs; or an argument has a
+        InputError, OptionError: `gantt` is invalid, or no job of the runs is within it; or an argument has a
             wrong type.
-        RunError: a folder is no run, or the runs cannot be compared; says what differs.
+        RunError: a folder is not a run, or the runs cannot be compared; says what differs.
         PluginError: a section failed.
     """
     from harness.analysis.comparison import Comparison
@@ -600,13 +601,13 @@ def labels(plugins: Iterable[str]) -> list[tuple[str, str]]:
         if not name or (at and not label):
             raise OptionError(
                 f"plugin {text!r} is not understood",
-                hint="write the name of a plugin, or NAME@LABEL to call it LABEL",
+                hint="write the name of a plugin, or NAME@LABEL to name its run LABEL",
             )
         label = label or name
         if any(label == other for _, other in found):
             raise OptionError(
                 f"two runs would have the label {label!r}",
-                hint=f"name them apart: --plugin {name}@first --plugin ...",
+                hint=f"give them different labels: --plugin {name}@first --plugin ...",
             )
         found.append((name, checked_label(label)))
     return found

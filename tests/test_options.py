@@ -89,7 +89,7 @@ def test_a_number_that_is_not_finite_is_refused(value: float) -> None:
     """Also from Python, and as a default: a run says its options in JSON, which has no such numbers."""
     with pytest.raises(OptionError, match=r"policy p, option factor: .* is not a finite number"):
         resolve(ALL, {"factor": value}, owner="policy p")
-    with pytest.raises(OptionError, match=r"option endless: run.json cannot keep its default"):
+    with pytest.raises(OptionError, match=r"option endless: run.json cannot store its default"):
         Option("endless", value, "a limit", type=float)
 
 
@@ -165,7 +165,7 @@ def test_a_factor_of_endless_digits_is_refused_with_the_reason() -> None:
 @pytest.mark.parametrize("default", [{1}, object(), float("nan"), [b"x"], {5: 1}, Path()])
 def test_a_default_can_be_kept_in_a_run(default: Any) -> None:
     """What JSON does not have is refused when the option is made, not when the replay is over."""
-    with pytest.raises(OptionError, match=r"option x: run\.json cannot keep its default, "):
+    with pytest.raises(OptionError, match=r"option x: run\.json cannot store its default, "):
         Option("x", default, "h")
 
 
@@ -173,7 +173,7 @@ def test_a_value_can_be_kept_in_a_run() -> None:
     """What a plugin's own parser makes is refused when it is chosen."""
     names = Option("names", None, "h", type=lambda text: set(text.split(",")))
     with pytest.raises(
-        OptionError, match=r"policy p, option names: run\.json cannot keep the value, of type set"
+        OptionError, match=r"policy p, option names: run\.json cannot store the value, of type set"
     ):
         resolve([names], {"names": "a,b"}, owner="policy p")
     assert Option("names", ("a",), "h", type=lambda text: text.split(",")).parse("a,b") == ["a", "b"]

@@ -133,10 +133,10 @@ def test_a_bad_registration_leaves_all_others_listed_and_suggested(monkeypatch: 
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        (Option("x", 1, "h", type=int), "options must be a tuple of Option, and is one Option"),
-        ({"a": 1}, "options must be a tuple of Option, and is of type dict"),
-        (("a",), "options must be a tuple of Option, and 'a' in it is none"),
-        (5, "options must be a tuple of Option, and is of type int"),
+        (Option("x", 1, "h", type=int), "options must be a tuple of Option, but is one Option"),
+        ({"a": 1}, "options must be a tuple of Option, but is of type dict"),
+        (("a",), "options must be a tuple of Option, but 'a' in it is not an Option"),
+        (5, "options must be a tuple of Option, but is of type int"),
         (TWICE, "two options are called 'x'"),
         (SEEDED, "an option is called 'seed'"),
     ],

@@ -1,1 +1,1 @@
-"""The base of all other rooms: errors, units, options, names, files and tables."""
+"""The base of all other packages: errors, units, options, names, files and tables."""

@@ -10,7 +10,7 @@ def wrong(name: str, wanted: str, value: object) -> OptionError:
 
     Args:
         name: the argument.
-        wanted: the accepted types, for people.
+        wanted: the accepted types, in words.
         value: the given value.
     """
     return OptionError(f"{name} is {wanted}; not {about(value)}")

@@ -1,7 +1,7 @@
 """Columns of numbers as arrays, and rows grouped by keys.
 
-A question to a frame costs the same for ten rows as for ten thousand, and metrics ask a run hundreds of them.
-An array answers at once.
+An operation on a polars frame has a fixed cost, whatever the number of rows, and metrics need hundreds of
+operations per run. Arrays avoid that cost.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Numbers = TypeVar("Numbers", Ints, Floats)
 Item = TypeVar("Item", bound=np.generic)
 
 NEVER = -INT64_MAX
-"""Stands in arrays for a missing time or number."""
+"""The value in arrays for a missing time or number."""
 
 _SHORT = 2  # bytes
 _WIDE = 8
@@ -43,7 +43,7 @@ def numbers(frame: pl.DataFrame, *names: str) -> Iterator[Ints]:
 
 
 def short(values: Ints) -> npt.NDArray[Any]:
-    """Returns the same whole numbers in as few bytes as they need."""
+    """Returns whole numbers as the smallest integer type that holds them."""
     least, most = int(values.min(initial=0)), int(values.max(initial=0))
     return values.astype(np.min_scalar_type(min(least, -1 - most)), copy=False)
 
@@ -55,7 +55,7 @@ def codes(column: pl.Series) -> Ints:
 
 
 def places(column: pl.Series, names: pl.Series) -> npt.NDArray[Any]:
-    """Returns the place of each text among some distinct ones, in as few bytes as the places need.
+    """Returns the index of each text among distinct texts, as the smallest integer type that holds it.
 
     Args:
         column: texts or categories, without nulls.
@@ -63,7 +63,7 @@ def places(column: pl.Series, names: pl.Series) -> npt.NDArray[Any]:
     """
     if column.dtype != pl.Categorical:
         column, names = (each.cast(pl.Enum(names)) for each in (column, names))
-    # By the numbers of categories: to look up their texts takes three times as long.
+    # Use the codes of categories: looking up their texts takes three times as long.
     number = names.cast(column.dtype).to_physical().to_numpy()
     place: npt.NDArray[Any] = np.zeros(int(number.max(initial=0)) + 1, np.min_scalar_type(len(number)))
     place[number] = np.arange(len(number))
@@ -72,7 +72,7 @@ def places(column: pl.Series, names: pl.Series) -> npt.NDArray[Any]:
 
 
 def joint(*columns: Ints) -> Ints:
-    """Returns a number for each row, less than the number of rows, and equal for equal rows."""
+    """Returns a number for each row, below the number of rows; equal rows have equal numbers."""
     found, *others = (ranked(column)[1] for column in columns)
     for column in others:
         _, found = ranked(found * (int(column.max(initial=0)) + 1) + column)
@@ -80,11 +80,11 @@ def joint(*columns: Ints) -> Ints:
 
 
 def ranked(values: Ints, among: Ints | None = None) -> tuple[Ints, Ints]:
-    """Returns the distinct values in order, and the place of each value among them.
+    """Returns the distinct values in order, and the index of each value among them.
 
     Args:
         values: the values.
-        among: the values to rank among, if they are more than these.
+        among: the values to rank among; by default `values` itself.
     """
     every = values if among is None else among
     least = int(every.min(initial=0))
@@ -92,7 +92,7 @@ def ranked(values: Ints, among: Ints | None = None) -> tuple[Ints, Ints]:
     if width > _WIDE * len(every):
         found = distinct(every)
         return found, found.searchsorted(values)
-    # Numbers of jobs and pods lie close together: to mark those that there are takes a third of sorting.
+    # Numbers of jobs and pods are dense: marking those that occur takes a third of the time of sorting.
     there = np.zeros(width, np.bool_)
     there[every - least] = True
     return np.flatnonzero(there) + least, (there.cumsum() - 1)[values - least]
@@ -108,7 +108,7 @@ def distinct(values: Ints) -> Ints:
 
 
 def is_text(column: pl.Series, *texts: str) -> Bools:
-    """Returns, for each value, True if it is one of some texts; nulls are not."""
+    """Returns, for each value, True if it is one of the given texts; False for nulls."""
     found: Bools = np.zeros(len(column), np.bool_)
     for text in texts:
         same = column == text
@@ -132,7 +132,7 @@ def next_of(values: npt.NDArray[Item], end: Any) -> npt.NDArray[Item]:
 
 
 def between(count: int, part: float) -> tuple[int, int]:
-    """The places, among so many values in order, of the two that the quantile of a part lies between."""
+    """Returns the indices of the two among `count` ordered values between which a quantile lies."""
     place = (count - 1) * part
     return int(place), ceil(place)
 
@@ -141,7 +141,7 @@ def quantile(values: Floats | Ints, part: float) -> float:
     """Returns the quantile of some values, with linear interpolation.
 
     Args:
-        values: at least one; those `between` which it lies are at the places that order gives them.
+        values: at least one value; the two `between` which the quantile lies must be at their sorted indices.
         part: from 0 to 1.
     """
     before, after = between(len(values), part)
@@ -150,7 +150,7 @@ def quantile(values: Floats | Ints, part: float) -> float:
 
 
 def quotients(values: Floats | Ints, by: Floats | Ints, *, otherwise: float = 0.0) -> Floats:
-    """Returns values divided by others if these are above 0, else `otherwise`."""
+    """Returns `values` divided by `by` if `by` is above 0, else `otherwise`."""
     found: Floats = np.full(np.shape(values), otherwise)
     np.divide(values, by, out=found, where=by > 0)
     return found
@@ -160,13 +160,13 @@ class Groups:
     """Rows grouped by keys; the rows of a group keep their order.
 
     Args:
-        keys: the key of each row, a number that is not negative.
+        keys: the key of each row, a non-negative number.
 
     Attributes:
         order: the numbers of the rows, group by group.
         keys: the keys of the rows in this order.
         first: whether a row, in this order, is the first of its group.
-        begins: the places at which groups begin.
+        begins: the indices at which groups begin.
     """
 
     def __init__(self, keys: Ints) -> None:
@@ -189,13 +189,13 @@ class Groups:
         return sums - np.repeat(before, next_of(self.begins, len(values)) - self.begins)
 
     def back(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Returns values given in this order in the order of the rows."""
+        """Returns values, given in group order, in the order of the rows."""
         found = np.empty_like(values)
         found[self.order] = values
         return found
 
     def __iter__(self) -> Iterator[tuple[int, slice]]:
-        """Yields the key of each group, ascending, and its slice of this order."""
+        """Yields the key of each group, ascending, and the group's slice of `order`."""
         ends: Iterable[int] = [*self.begins[1:].tolist(), len(self.keys)]
         begins = self.begins.tolist()
         for key, begin, end in zip(self.keys[self.begins].tolist(), begins, ends, strict=False):
@@ -203,7 +203,7 @@ class Groups:
 
 
 def as_series(column: array[int] | npt.NDArray[Any]) -> pl.Series:
-    """Returns machine integers or floats as a column without copying; they must not change any more.
+    """Returns machine integers or floats as a column without a copy; the caller must not change them later.
 
     Given a numpy array, polars would import numpy's masked arrays to check for these.
     """

@@ -1,7 +1,7 @@
-"""Identifies the build of harness: plain, compiled (models and policies), or a mix of two.
+"""Identifies the build of harness: plain, compiled (models and policies), or a mix of both.
 
-Both builds make the same decisions. The source files of compiled modules are beside them, and identify a
-run's code.
+Both builds make the same decisions. The source files are installed beside the compiled modules, and identify
+a run's code.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def is_compiled() -> bool:
 
 @cache
 def version() -> str:
-    """Returns the installed version, from its metadata; followed by `compiled` for a compiled build."""
+    """Returns the installed version from the metadata, followed by `compiled` for a compiled build."""
     from importlib import metadata  # takes longer to import than all of help
 
     return metadata.version("harness-replay") + (", compiled" if is_compiled() else "")
 
 
 def mixed() -> str | None:
-    """Returns a sentence if the built-in plugins are not those of this `harness`; else None.
+    """Returns a warning if the built-in plugins do not belong to this `harness`; else None.
 
     In a checkout, `python -m harness` imports the checkout's `harness`, but the installed plugins.
     """

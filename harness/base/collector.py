@@ -1,7 +1,7 @@
-"""Makes garbage collection rare while millions of objects are made, with hardly any reference cycles.
+"""Makes garbage collection rare while code creates millions of objects with hardly any reference cycles.
 
-With its defaults, the collector takes about a tenth of a long replay's time, and as much of the time for
-importing modules. It finds nothing.
+With its defaults, the collector takes about a tenth of a long replay's time, and a tenth of the time for
+importing modules. It finds no garbage.
 """
 
 from __future__ import annotations
@@ -10,16 +10,18 @@ import atexit
 import gc
 from threading import Lock
 
-_OBJECTS_BETWEEN_COLLECTIONS = 200_000  # about what the modules of a replay are made of, which all stay
+_OBJECTS_BETWEEN_COLLECTIONS = (
+    200_000  # about as many objects as the modules of a replay have, which all stay
+)
 
-_modules_come = False  # in a process of our own, and nothing has been replayed
+_modules_come = False  # True in a process of our own before its first replay
 
 
 def collect_seldom() -> None:
-    """Make collection rare from now on, in a process of our own.
+    """Make collection rare for the rest of a process of our own.
 
-    There is no way back, because that would examine all objects at once. They are not examined at exit
-    either. That would take a tenth of a short replay's time, for memory that the system reclaims anyway.
+    This cannot be undone, because the collector would then examine all objects. It does not examine them at
+    exit either, which would take a tenth of a short replay's time for memory that the system reclaims anyway.
     """
     global _modules_come
     _modules_come = True
@@ -39,9 +41,10 @@ def leave_modules_alone() -> None:
 
 
 class _Seldom:
-    """Makes collection rare while any block runs.
+    """Makes collection rare while a block of any thread runs.
 
-    With blocks in several threads, the first one makes the change, and the last one to end reverses it.
+    With blocks in several threads, the first block makes the change, and the end of the last block reverses
+    it.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
-"""Limits for a process that runs code of somebody else: memory, time, files, other processes, the network.
+"""Limits for a process that runs foreign code: memory, time, files, other processes, the network.
 
-Each function answers whether the system holds the limit. Nothing here needs privileges. Linux holds files by
-Landlock (kernel documentation, userspace-api/landlock), and processes and sockets by a filter of system calls
-(userspace-api/seccomp_filter). Other systems hold what `setrlimit` holds.
+Each function returns whether the system enforces the limit. No function needs privileges. Linux restricts
+files by Landlock (kernel documentation, userspace-api/landlock), and processes and sockets by a filter of
+system calls (userspace-api/seccomp_filter). Other systems enforce only the limits of `setrlimit`.
 """
 
 from __future__ import annotations
@@ -65,23 +65,23 @@ _CALLS = {
         (220, 435, 261),
     ),
 }
-"""Machine -> its number, calls that are refused, and those that are refused in part."""
+"""Machine -> its number, calls that are always refused, and calls that are refused for some arguments."""
 
 
 def limit_memory(memory: int) -> bool:
-    """Let this process have so many bytes at most."""
+    """Limit the memory of this process, in bytes."""
     return _limited("RLIMIT_DATA", memory)
 
 
 def limit_resources(seconds: int, size: int) -> bool:
-    """Let this process use so many CPU-seconds, and write files of so many bytes each; it leaves no core."""
+    """Limit the CPU-seconds of this process and the bytes of each file it writes; disable core dumps."""
     return all([_limited("RLIMIT_CPU", seconds), _limited("RLIMIT_FSIZE", size), _limited("RLIMIT_CORE", 0)])
 
 
 def limit_files(write: Path, read: Iterable[Path]) -> bool:
-    """Let this process write files and folders below one folder only, and read below that and some others.
+    """Let this process write only below one folder, and read only below this folder and given ones.
 
-    What is open stays open. Files without content, such as `/dev/null`, may be written too.
+    Open files stay open. The process may also write files without content, such as `/dev/null`.
     """
     kernel = _kernel()
     if kernel is None:
@@ -110,7 +110,7 @@ def limit_files(write: Path, read: Iterable[Path]) -> bool:
 
 
 def refuse_calls() -> bool:
-    """Refuse this process sockets, further processes, and signals to others; threads it may have."""
+    """Deny this process sockets, child processes, and signals to other processes; allow threads."""
     kernel, machine = _kernel(), _CALLS.get(platform.machine())
     if kernel is None or machine is None:
         return False
@@ -121,7 +121,7 @@ def refuse_calls() -> bool:
         _step(_RETURN, _EPERM),
         _step(_LOAD, 0),
         _step(_EQUAL, clone3, 0, 1),
-        _step(_RETURN, _ENOSYS),  # so that threads are made by clone, whose flags can be seen
+        _step(_RETURN, _ENOSYS),  # so that threads are made by clone, whose flags the filter can inspect
         _step(_EQUAL, clone, 0, 4),
         _step(_LOAD, 16),
         _step(_ANY_BIT, _THREAD, 1, 0),
@@ -143,12 +143,12 @@ def refuse_calls() -> bool:
 
 
 def _step(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:
-    """An instruction of a filter."""
+    """Returns an instruction of a filter."""
     return struct.pack("=HBBI", code, yes, no, value)
 
 
 def _kernel() -> ctypes.CDLL | None:
-    """The C library of Linux; None elsewhere."""
+    """Returns the C library of Linux; None on other systems."""
     return ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 

@@ -13,14 +13,14 @@ _T = TypeVar("_T")
 
 
 def in_a_copy(work: Callable[[], _T]) -> tuple[_T] | None:
-    """Returns the result of work that changes objects, while everything here stays unchanged.
+    """Returns the result of work that changes objects, without changing the objects of this process.
 
     Args:
-        work: runs in a copy of the process; its result must be picklable.
+        work: a function to run in a copy of the process; its result must be picklable.
 
     Returns:
-        The result. None if the system makes no copies, if other threads might hold a lock in a copy, or if
-        the work failed there.
+        The result. None if the system cannot copy processes, if other threads might hold a lock in a copy, or
+        if the work failed in the copy.
     """
     if not hasattr(os, "fork") or threading.active_count() > 1:
         return None
@@ -36,7 +36,7 @@ def in_a_copy(work: Callable[[], _T]) -> tuple[_T] | None:
             with os.fdopen(writes, "wb") as out:
                 pickle.dump((work(),), out, pickle.HIGHEST_PROTOCOL)
         finally:
-            os._exit(0)  # nothing that the process keeps for its end is done twice
+            os._exit(0)  # skip exit handlers, which must not run twice
     os.close(writes)
     try:
         with os.fdopen(reads, "rb") as answer:

@@ -31,7 +31,7 @@ FAULTS_SHOWN = 20
 
 
 class HarnessError(Exception):
-    """Base of all errors made by `harness`: what happened and where; `hint` says what to do about it."""
+    """Base of all errors of `harness`: the message says what happened and where, `hint` says what to do."""
 
     exit_code = 2
 
@@ -40,15 +40,17 @@ class HarnessError(Exception):
         self.message = message
         self.hint = hint
         if hint:
-            self.add_note(f"Hint: {hint}")  # of scripts that do not catch it, a traceback is all that is seen
+            self.add_note(
+                f"Hint: {hint}"
+            )  # for scripts that do not catch the error, the traceback shows the hint
 
     def within(self, where: str) -> None:
-        """Put the place of the error before its message; its type, its hint and its faults stay."""
+        """Put the place of the error before its message, without changing its type, hint or faults."""
         self.message = f"{where}: {text_of(self)}"
         self.args = (self.message,)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Makes errors picklable, whatever their own arguments are."""
+        """Make errors picklable, with any arguments of their own."""
         return _again, (type(self), self.args), self.__dict__
 
 
@@ -67,7 +69,7 @@ class OptionError(InputError):
 
 
 class PluginError(InputError):
-    """A plugin cannot be loaded, is unknown, or clashes with another."""
+    """A plugin cannot be loaded, is unknown, or clashes with another plugin."""
 
 
 class RegistrationError(PluginError):
@@ -75,7 +77,7 @@ class RegistrationError(PluginError):
 
 
 class RunError(InputError):
-    """A run folder is missing, damaged, or cannot be compared with another."""
+    """A run folder is missing, damaged, or cannot be compared with another run."""
 
 
 class PolicyError(HarnessError):
@@ -87,10 +89,10 @@ class DecisionError(PolicyError):
 
 
 class ReplayError(HarnessError):
-    """Some of several replays failed, or the process in which one was made.
+    """Some of several replays failed, or the process of a replay died.
 
     Attributes:
-        runs: the runs of the others, in the order of their requests; None for those that failed.
+        runs: the runs in the order of their requests; None for failed replays.
         errors: number of a request -> its error.
     """
 
@@ -114,35 +116,34 @@ class CheckError(HarnessError):
 
 
 class StoppedError(HarnessError):
-    """A replay was stopped early because it made no progress; the run is kept as far as it came."""
+    """A replay was stopped early because it made no progress; the run is kept up to that instant."""
 
     exit_code = 1
 
 
 INTERRUPTS: tuple[type[BaseException], ...] = (KeyboardInterrupt, GeneratorExit)
-"""Errors that stop a program without anything having failed."""
+"""Exceptions that stop a program although no code failed."""
 
 _NOT_THEIRS = (HarnessError, MemoryError, *INTERRUPTS)
 _PANIC = "PanicException"
-"""The name that each library written in Rust gives to errors of its own defects, or of too little memory."""
+"""The class name of panics, with which libraries in Rust report defects or too little memory."""
 
 
 def is_of_plugin(error: BaseException) -> bool:
     """Returns True if an error from a plugin's code should name that plugin; also for `sys.exit`.
 
-    Errors of harness, too little memory, interrupts and panics beneath Python do not count: they pass
-    unchanged.
+    Errors of harness, too little memory, interrupts and panics of Rust libraries pass unchanged.
     """
     return not isinstance(error, _NOT_THEIRS) and type(error).__name__ != _PANIC
 
 
 def told(error: BaseException) -> str:
-    """The type of an error with its text, such as `ValueError: no such queue`."""
+    """Returns the type of an error with its text, such as `ValueError: no such queue`."""
     return f"{type(error).__name__}: {text_of(error)}"
 
 
 def text_of(error: BaseException) -> str:
-    """Returns the text of an error that a plugin raised; making the text may fail."""
+    """Returns the text of an error that a plugin raised; copes with errors whose text cannot be made."""
     try:
         return str(error)
     except Exception as failure:
@@ -153,10 +154,10 @@ def text_of(error: BaseException) -> str:
 def blamed_on(
     what: str, *, kind: type[HarnessError] = PluginError, hint: str = "--debug shows where"
 ) -> Iterator[None]:
-    """Turn an error of a plugin's code in this block into one that names the plugin; see `is_of_plugin`.
+    """Turn an error of a plugin's code in this block into an error that names the plugin; see `is_of_plugin`.
 
     Args:
-        what: the plugin and the failed action: the beginning of the message.
+        what: the plugin and the failed action, as the beginning of the message.
         kind: the kind of the error.
         hint: what to do about it.
 
@@ -183,7 +184,7 @@ class Fault(Value):
 
 
 class FaultyInputError(InputError):
-    """An input with one or more faults, all of them found before anything is refused.
+    """An input with one or more faults; the error lists all of them.
 
     Args:
         source: the input, usually a path.

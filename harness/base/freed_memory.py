@@ -1,7 +1,7 @@
 """Lets polars keep freed memory for some seconds, in a process of our own.
 
-Tables are written chunk by chunk, and each chunk takes tens of megabytes. polars returns them to the system
-after half a second, before the next chunk comes. The system then clears them again for that chunk, which
+harness writes tables chunk by chunk, and each chunk takes tens of megabytes. polars returns this memory to
+the system after half a second, before the next chunk. The system then zeroes it again for that chunk, which
 takes a hundredth of a replay.
 """
 
@@ -14,7 +14,7 @@ _ASKED_FOR = "_RJEM_MALLOC_CONF"
 
 
 def keep_for_seconds() -> None:
-    """Request ten seconds, jemalloc's own default; a setting by the user stays.
+    """Let jemalloc keep memory for ten seconds, its own default, unless the user has set a time.
 
     Must be called before polars is imported.
     """

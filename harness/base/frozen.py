@@ -10,20 +10,20 @@ _V = TypeVar("_V")
 
 @final
 class Frozen(dict[_K, _V]):
-    """A dictionary that cannot be changed once it is made."""
+    """A dictionary that cannot be changed after construction."""
 
     __slots__ = ()
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise TypeError("this mapping cannot be changed; dict(...) makes one that can")
 
-    def __hash__(self) -> int:  # type: ignore[override] # a dictionary has none, for it may change
-        """The hash of all items."""
+    def __hash__(self) -> int:  # type: ignore[override] # a dictionary has no hash, because it may change
+        """Returns the hash of all items."""
         return hash(frozenset(self.items()))
 
     __setitem__ = __delitem__ = __ior__ = _refuse
     clear = pop = popitem = setdefault = update = _refuse
 
     def __reduce__(self) -> tuple[type[Frozen[Any, Any]], tuple[dict[_K, _V]]]:
-        """Pickles the mapping as a whole, because the usual way would fill an empty one."""
+        """Pickle the mapping as a whole, because the default way would fill an empty mapping."""
         return Frozen, (dict(self),)

@@ -1,4 +1,4 @@
-"""Reads JSON text as plain values, within bounds: no nesting and no numbers that later code cannot handle."""
+"""Reads JSON text as plain values, and refuses nesting and numbers that later code cannot handle."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def parse_json(
 
     Args:
         text: the text; bytes are UTF-8.
-        pairs: makes an object from names and values; by default, the last value of a repeated name counts.
+        pairs: makes an object from (name, value) pairs; by default, the last value of a repeated name counts.
         nan_is_null: whether `NaN`, which some programs write, is null instead of an error.
 
     Raises:
-        ValueError: the text is no JSON, is nested more than 100 levels deep, or has a number that is not
+        ValueError: the text is not JSON, is nested more than 100 levels deep, or has a number that is not
             finite or has more than 100 digits.
     """
     constant = _nan_as_null if nan_is_null else None
@@ -41,11 +41,11 @@ def parse_json(
 def leading_json(
     text: str, start: int, *, pairs: Callable[[list[tuple[str, Any]]], dict[str, Any]] | None = None
 ) -> tuple[Any, int]:
-    """Returns the value of JSON text that begins at a place, and its end; other text may follow.
+    """Returns the JSON value that begins at an index of a text, and the index of its end.
 
     Args:
         text: the text.
-        start: where the value begins, without space before it.
+        start: the index of the value's first character.
         pairs: see `parse_json`.
 
     Raises:
@@ -66,7 +66,7 @@ _LONG = f"holds a number of more than {_LONGEST_NUMBER} digits"
 
 
 def _bounded(read: Callable[[], _T]) -> _T:
-    """Returns the result of Python's decoder; its own limits become errors in harness's words."""
+    """Returns the result of Python's decoder; turns errors of the decoder's limits into harness's errors."""
     try:
         return read()
     except RecursionError as error:
@@ -89,7 +89,7 @@ def _require_plain(content: Any) -> None:
             elif isinstance(value, list):
                 inner.extend(value)
             elif isinstance(value, float) and not isfinite(value):
-                raise ValueError(f"holds {value}, which is no number of JSON")
+                raise ValueError(f"holds {value}, which is not a number in JSON")
             elif isinstance(value, int) and abs(value) >= 10**_LONGEST_NUMBER:
                 raise ValueError(_LONG)
         if not inner:

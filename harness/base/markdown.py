@@ -1,4 +1,4 @@
-"""Escapes text for Markdown: names become no markup, no HTML, no links and no mentions."""
+"""Escapes text for Markdown, so that names cause no markup, HTML, links or mentions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LINKED = re.compile(
 """Places in text that GitHub and GitLab link despite escapes: addresses, mentions, issues."""
 
 APART = "<!-- -->"
-"""A comment that shows as nothing; the texts on its two sides do not form a link."""
+"""An invisible comment; it keeps the texts on its two sides from forming a link."""
 
 
 def plain(text: str) -> str:
@@ -21,6 +21,6 @@ def plain(text: str) -> str:
 
     HTML passes through Markdown, so it is escaped too.
     """
-    from html import escape  # dear to import: it knows two thousand names
+    from html import escape  # slow to import, because it has two thousand names
 
     return _LINKED.sub(APART, _MARKUP.sub(r"\\\1", escape(printable(text), quote=False)))

@@ -1,4 +1,4 @@
-"""Keeps answers, so that they are computed once, without filling the memory."""
+"""Caches answers within bounded memory."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _keep = dict.__setitem__  # `super()` takes twice as long
 
 @final
 class Memo(dict[_K, _V]):
-    """Question -> answer; when it is full, it drops all answers and starts again.
+    """A cache, question -> answer; when it is full, it drops all answers and starts again.
 
-    It is for questions that usually recur. In a trace in which every job is different they do not, and the
+    It is for questions that usually recur. In a trace in which every job is different they do not recur, and
     memory must not grow with the trace.
 
     Args:
-        most: how many answers are kept.
+        most: the largest number of kept answers.
     """
 
     __slots__ = ("most",)

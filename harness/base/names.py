@@ -5,25 +5,25 @@ from __future__ import annotations
 import re
 
 LONGEST = 40
-_LONGEST_LABEL = 63  # the value of a label, which is how Kubernetes writes down the queue of a job
+_LONGEST_LABEL = 63  # limit of label values in Kubernetes, which names a job's queue in a label
 
 RULE = f"up to {LONGEST} letters, digits, and - _ . +; neither - nor . at the beginning"
 
 
 def is_name(value: object) -> bool:
-    """True if a value is a text that follows `RULE`, so that `-p NAME@LABEL` and a folder can use it."""
+    """Returns True if a value is a text that follows `RULE`, as labels and folder names must."""
     return isinstance(value, str) and is_word(value) and len(value) <= LONGEST
 
 
 def is_word(value: object) -> bool:
-    """Returns True if a value is a name by `is_name`, of any length."""
+    """Returns True if a value is a name as in `is_name`, but of any length."""
     if not isinstance(value, str) or value[:1] in ("", ".", "-"):
         return False
     return all(char.isalnum() or char in "-_.+" for char in value)
 
 
 def is_path(value: object) -> bool:
-    """Returns True if a value is a name, or several with `/` between them."""
+    """Returns True if a value is a name, or several names with `/` between them."""
     return isinstance(value, str) and all(map(is_name, value.split("/")))
 
 

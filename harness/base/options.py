@@ -1,7 +1,7 @@
-"""Options that a plugin declares: their names, types, defaults and meaning.
+"""Options that a plugin declares: name, type, default and meaning.
 
-Policies and readers declare their options with these. The command line, the API and `run.json` use the
-declarations, so that an option is written down once.
+Policies and readers declare options with `Option`. The command line, the API and `run.json` all use the
+declaration.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST_DECIMALS = 30
 
 
 def boolean(text: str) -> bool:
-    """Parse `true` or `false` as people write it."""
+    """Parse `true` or `false`, in the spellings that people use."""
     lowered = text.strip().lower()
     if lowered in _TRUE:
         return True
@@ -46,7 +46,7 @@ class Option(Value):
         choices: the only values allowed, if not empty.
 
     Raises:
-        OptionError: it cannot be written after `--set`, or its default cannot be stored in `run.json`.
+        OptionError: the option cannot be written after `--set`, or `run.json` cannot store its default.
     """
 
     name: str
@@ -81,8 +81,8 @@ class Option(Value):
         if not _in_json(value):
             shown = repr(value) if isinstance(value, float) else f"of type {type(value).__name__}"
             raise OptionError(
-                f"option {self.name}: run.json cannot keep {what}, {shown}",
-                hint="texts, finite numbers, true, false and None can be kept, and lists and dicts of these",
+                f"option {self.name}: run.json cannot store {what}, {shown}",
+                hint="it stores texts, finite numbers, true, false and None, and lists and dicts of these",
             )
 
     def _parsed(self, text: str) -> Any:
@@ -90,16 +90,14 @@ class Option(Value):
             value = self.type(text)
         except InputError as error:
             raise OptionError(f"option {self.name}: {error}", hint=error.hint) from error
-        except (
-            Exception
-        ) as error:  # whatever a plugin's own parser raises for a text that is none of its kind
+        except Exception as error:  # a plugin's own parser may raise any error for an invalid text
             kind = "a whole number" if self.type is int else "a number" if self.type is float else ""
             why = f"is not {kind}" if kind else f"is not understood: {text_of(error)}"
             raise OptionError(f"option {self.name}: {text!r} {why}") from error
         return value
 
     def _typed(self, value: Any) -> Any:
-        """Returns a value that is no text: of the default's type, or of `type` if the default is None."""
+        """Check the type of a value that is not a text, and return it: the default's type, else `type`."""
         if value is None and self.default is None:
             return None
         wanted = type(self.default) if self.default is not None else self.type
@@ -113,13 +111,13 @@ class Option(Value):
 
 
 def _fault(name: object, help: object, type: object, choices: object) -> str | None:
-    """Returns what is wrong with the fields of an option, whatever their types; None if nothing is."""
+    """Returns the fault in an option's fields, which may have any type; None if they are valid."""
     if not is_word(name):
         return "its name must be letters, digits, and - _ . +, with neither - nor . at the beginning"
     if not isinstance(help, str):
         return "its help must be a text"
     if not callable(type):
-        return "its type must be a function that makes a value of a text, such as int"
+        return "its type must be a function that converts a text to a value, such as int"
     if not isinstance(choices, (tuple, list)) or not all(isinstance(each, str) for each in choices):
         return "its choices must be a tuple of texts"
     return None
@@ -140,19 +138,19 @@ def declared_options(options: object) -> tuple[Option, ...]:
     """Returns declared options as a tuple.
 
     Raises:
-        OptionError: they are no tuple or list of `Option`, or two have the same name.
+        OptionError: `options` is not a tuple or list of `Option`, or two options have the same name.
     """
     if isinstance(options, Option):
         raise OptionError(
-            "options must be a tuple of Option, and is one Option",
+            "options must be a tuple of Option, but is one Option",
             hint="write a tuple of one element with a comma: (option,)",
         )
     if isinstance(options, (str, bytes, Mapping)) or not isinstance(options, Iterable):
-        raise OptionError(f"options must be a tuple of Option, and is of type {type(options).__name__}")
+        raise OptionError(f"options must be a tuple of Option, but is of type {type(options).__name__}")
     found = tuple(options)
     for each in found:
         if not isinstance(each, Option):
-            raise OptionError(f"options must be a tuple of Option, and {each!r} in it is none")
+            raise OptionError(f"options must be a tuple of Option, but {each!r} in it is not an Option")
     names = [each.name for each in found]
     for name in names:
         if names.count(name) > 1:
@@ -164,13 +162,13 @@ def policy_options(options: object) -> tuple[Option, ...]:
     """Returns the declared options of a policy as a tuple.
 
     Raises:
-        OptionError: see `declared_options`; or one is called `seed`, as the number of a sweep's twin.
+        OptionError: see `declared_options`; or an option is called `seed`, which a sweep sets for each twin.
     """
     found = declared_options(options)
     if any(each.name == "seed" for each in found):
         raise OptionError(
-            "an option is called 'seed', and sweeps would set it to the number of each twin",
-            hint="name the option after what it draws, such as deviceSeed",
+            "an option is called 'seed', a name that sweeps use for the number of each twin",
+            hint="choose a more specific name, such as deviceSeed",
         )
     return found
 
@@ -195,7 +193,7 @@ def resolve(declared: Iterable[Option], given: Mapping[str, Any], *, owner: str)
 
 
 def refuse_set(owner: str, meaningless: Iterable[Option], options: Mapping[str, Any], because: str) -> None:
-    """Refuse options that have no meaning for a cluster, and differ from their default.
+    """Refuse options that differ from their default but have no effect on a cluster.
 
     Raises:
         OptionError: one of them was set.
@@ -214,7 +212,8 @@ def factor(refusal: str, value: str | float | Fraction, *, hint: str) -> Fractio
         hint: examples of factors and their effect.
 
     Raises:
-        OptionError: it is no number from a millionth to a million, or has more digits than a float can have.
+        OptionError: the value is not a number from a millionth to a million, or has more digits than a float
+            can have.
     """
     try:
         found = value if isinstance(value, Fraction) else exact_number(str(value))
@@ -228,17 +227,17 @@ def factor(refusal: str, value: str | float | Fraction, *, hint: str) -> Fractio
 
 
 def factor_text(stored: str) -> str:
-    """Returns a factor as people write it; stored are fractions in lowest terms, `57/100` for `0.57`."""
+    """Returns a stored factor as people write it: `0.57` for the fraction in lowest terms, `57/100`."""
     try:
         number = exact_number(stored)
-    except ValueError:  # of a run that somebody edited
+    except ValueError:  # the run was edited by hand
         return stored
     decimal = f"{Decimal(repr(float(number))):f}"
     return decimal.removesuffix(".0") if Fraction(decimal) == number else stored
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Returns a hint that names what was probably meant, else what exists."""
+    """Returns a hint: the known name that was probably meant, else the list of known names."""
     known = sorted(known)
     close = nearest(name, known)
     return f"did you mean {close!r}?" if close is not None else there_is(known)
@@ -254,7 +253,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def there_is(known: Iterable[str]) -> str:
-    """Returns a text with the known names, or the first of very many."""
+    """Returns a text that lists the known names, or the first ones of many."""
     names = list(known)
     if not names:
         return "there is none"
@@ -267,8 +266,8 @@ def option_text(value: Any, *, duration: bool = False, nothing: str = "") -> str
 
     Args:
         value: the value that the policy gets.
-        duration: whether it is in microseconds.
-        nothing: the text for no value.
+        duration: whether the value is a duration in microseconds.
+        nothing: the text for None.
     """
     if value is None or value == "":
         return nothing

@@ -28,7 +28,7 @@ class TopologyRequest(Value):
     Attributes:
         required: the level at which one domain must hold all pods; "" for none.
         preferred: the level at which one domain should hold all pods; "" for none.
-        unconstrained: any domains will do.
+        unconstrained: pods may be in any domains.
         slices: layers of groups, from the outermost to the innermost.
         group: pod sets of one group are placed together; "" for none.
     """
@@ -41,7 +41,7 @@ class TopologyRequest(Value):
 
     @property
     def explicit(self) -> bool:
-        """True if it requests a placement; membership of a group alone does not."""
+        """True if it requests a placement; membership in a group alone is not a request."""
         return bool(self.required or self.preferred or self.unconstrained or self.slices)
 
 
@@ -53,13 +53,13 @@ class PodSet(Fixed):
     Attributes:
         name: unique within its job.
         count: how many pods.
-        min_count: the least that partial admission may give; `count` if the job does not allow it.
-        requests: resource -> amount of one pod (cpu in millicores, the rest in base units).
-        limits: the same for limits. They give the QoS class, and Kueue admits nothing that requests more.
+        min_count: the fewest pods that partial admission may admit; `count` if the job does not allow it.
+        requests: resource -> request of one pod (cpu in millicores, other resources in base units).
+        limits: resource -> limit of one pod. Limits set the QoS class, and Kueue refuses requests above them.
         labels, node_selector: as in a Pod.
         tolerations, affinity, pod_template: JSON text as in a Pod, or None.
-        reclaimed: pods that had ended before the job arrived and are not in `count`.
-        topology: the topology request of its pods; None for none.
+        reclaimed: the number of pods that ended before the job arrived; `count` excludes them.
+        topology: the topology request of its pods, or None.
     """
 
     name: str

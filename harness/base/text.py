@@ -27,7 +27,7 @@ _SINGULAR = {"are": "is", "were": "was", "have": "has", "do": "does"}
 
 
 def agreeing(count: int, what: str, does: str) -> str:
-    """Returns a count with its noun and a verb in the present, or `were`: `1 node is`, `15 nodes are`."""
+    """Returns a count with its noun and an agreeing verb: `1 node is`, `15 nodes are`."""
     return f"{counted(count, what)} {_SINGULAR.get(does, f'{does}s') if count == 1 else does}"
 
 
@@ -37,12 +37,12 @@ def times(count: int) -> str:
 
 
 def shortened(text: str, most: int, head: int | None = None) -> str:
-    """Returns a text of at most `most` characters; a longer one loses its middle.
+    """Returns a text of at most `most` characters; a longer text loses its middle.
 
     Args:
         text: the text.
-        most: the most characters.
-        head: how many of these are its first ones; half of them by default.
+        most: the largest number of characters.
+        head: how many characters to keep from the beginning; half of `most` by default.
     """
     if len(text) <= most:
         return text
@@ -51,10 +51,10 @@ def shortened(text: str, most: int, head: int | None = None) -> str:
 
 
 def told_apart(names: Iterable[str], most: int | None = None) -> list[str]:
-    """Returns names for people: no two equal, and none longer than the limit, if there is one.
+    """Returns distinct names to show, none longer than the limit, if any.
 
-    Longer ones are shortened if they remain different. Otherwise a number distinguishes them, as it does
-    names that differ only in control characters.
+    Longer names are shortened if they remain different. Otherwise a number distinguishes them. A number also
+    distinguishes names that differ only in control characters.
     """
     whole = list(map(printable, names))
     shown, kinds = whole, len(set(whole))
@@ -101,12 +101,12 @@ def aligned(
 
     Args:
         rows: rows with equal numbers of cells.
-        left: the columns aligned to the left, by default the first one; figures are aligned to the right.
-            If the table is too wide, the cells of such columns fold, except names.
-        names: columns with names -> all names that must not look alike, in the column and elsewhere. If the
-            table is too wide, names are shortened, those of the longest column first.
-        width: the columns of the terminal; None for any number. If shorter names are not enough, further
-            columns follow in tables below, each with the first column and the rows that have values.
+        left: the columns aligned to the left, by default the first one; figures are aligned to the right. If
+            the table is too wide, the cells of such columns fold, except names.
+        names: column with names -> all names that must remain distinct, in the column and elsewhere. If the
+            table is too wide, names are shortened, beginning with the widest column.
+        width: the width of the terminal; None is no limit. If shorter names do not suffice, further columns
+            follow in tables below, each with the first column and the rows that have values.
     """
     cells = [[printable(cell) for cell in row] for row in rows]
     widths = [max(columns(row[column]) for row in cells) for column in range(len(cells[0]))]
@@ -159,7 +159,7 @@ def aligned(
 def _parts(
     widths: Sequence[int], least: Sequence[int], names: Container[int], width: int | None
 ) -> list[list[int]]:
-    """Returns the columns of each table, of only one if all fit; each has the first column."""
+    """Returns the columns of each table, which all have the first column; one table if all columns fit."""
     if width is None or sum(least) + 2 * (len(least) - 1) <= width:
         return [list(range(len(widths)))]
     usual = [wide if column in names else least[column] for column, wide in enumerate(widths)]
@@ -174,11 +174,11 @@ def _parts(
 
 
 def _rooms(widths: Sequence[int], least: Mapping[int, int], excess: int) -> dict[int, int | None]:
-    """Returns the columns that the cells of each named column may take; None for any number.
+    """Returns the largest width of the cells of each named column; None is no limit.
 
     Args:
         widths: the width of each column of the table.
-        least: the columns that may be narrower -> how narrow.
+        least: column that may become narrower -> its smallest width.
         excess: by how much the table is too wide; the widest columns lose it.
     """
     rooms = {column: widths[column] for column in least}
@@ -192,7 +192,7 @@ def _rooms(widths: Sequence[int], least: Mapping[int, int], excess: int) -> dict
 
 
 def _within(cell: str, width: int) -> Iterator[str]:
-    """Yields the lines of a cell, broken between words; only a word that is too wide is broken itself."""
+    """Yields the lines of a cell, broken between words; breaks a word only if it is too wide for a line."""
     line = ""
     for word in cell.split(" ") if columns(cell) > width else [cell]:
         if line and columns(line) + 1 + columns(word) > width:
@@ -207,7 +207,7 @@ def _within(cell: str, width: int) -> Iterator[str]:
 
 
 def folded(sentences: Iterable[str], width: int | None) -> Iterator[str]:
-    """Yields sentences in lines of at most `width` columns; later ones have two more spaces in front."""
+    """Yields sentences in lines of at most `width` characters; continuation lines have two more spaces."""
     for sentence in sentences:
         indent = sentence[: len(sentence) - len(sentence.lstrip(" "))]
         line, *words = sentence[len(indent) :].split(" ")

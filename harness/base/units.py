@@ -1,4 +1,4 @@
-"""Quantities, durations and times as people write them, and as the integers that are computed with.
+"""Converts quantities, durations and times between text and the integers of computations.
 
 Amounts are `int`: cpu in millicores, every other resource in its base unit (bytes, devices, pods).
 Times are `int` microseconds.
@@ -23,7 +23,7 @@ DAY = 24 * HOUR
 INT64_MAX = 2**63 - 1
 
 LONGEST = 100 * 365 * DAY
-"""The longest time or duration. More is a mistaken unit, or would make sums of times exceed 64 bits."""
+"""The longest time or duration. A longer one has a mistaken unit, or sums of times would exceed 64 bits."""
 
 _SUFFIX = {
     "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000), "": Fraction(1),
@@ -52,7 +52,7 @@ class Unit(NamedTuple):
     Attributes:
         name: such as `cores`.
         hours: the unit of amounts over time, such as `core·h`.
-        size: its size in the integers that are computed with.
+        size: its size in the integers of computations.
     """
 
     name: str
@@ -74,10 +74,10 @@ def unit_of(resource: str) -> Unit:
 
 
 def parse_quantity(text: str | int | float) -> Fraction:
-    """The exact value of a Kubernetes quantity such as `100m`, `1.5Gi`, `12e6` or `4`.
+    """Returns the exact value of a Kubernetes quantity such as `100m`, `1.5Gi`, `12e6` or `4`.
 
     Raises:
-        InputError: the text is no quantity.
+        InputError: the text is not a quantity.
     """
     if isinstance(text, int) and abs(text) > 10**_MOST_DIGITS:  # Python refuses to write very long numbers
         raise InputError(f"a whole number of more than {_MOST_DIGITS} digits is not a quantity")
@@ -97,7 +97,7 @@ def exact_number(text: str) -> Fraction:
     """Returns the exact value of a number such as `2`, `-0.5`, `1e-3` or `1/8`.
 
     Raises:
-        ValueError: the text is no number, or has so many digits that computing with it would take for ever.
+        ValueError: the text is not a number, or has too many digits to compute with it in reasonable time.
     """
     match = _NUMBER.fullmatch(text.strip()) if len(text) <= _MOST_DIGITS else None
     if match is None or abs(int(match["exponent"] or 0)) > _MOST_DIGITS or not int(match["below"] or 1):
@@ -106,23 +106,23 @@ def exact_number(text: str) -> Fraction:
 
 
 def round_up(resource: str, value: Fraction) -> int:
-    """Returns an exact value as the integer to compute with: millicores for cpu, else whole units.
+    """Returns an exact value as an integer: millicores for cpu, else whole units.
 
-    Like Kubernetes it rounds away from zero.
+    It rounds away from zero, as Kubernetes does.
     """
     scaled = value * 1000 if resource == "cpu" else value
     return math.ceil(scaled) if scaled >= 0 else math.floor(scaled)
 
 
 def to_amount(resource: str, text: str | int | float) -> int:
-    """Returns a quantity as the integer to compute with, rounded by `round_up`.
+    """Returns a quantity as an integer, rounded by `round_up`.
 
     Args:
         resource: `cpu` gives millicores, any other resource its base unit.
         text: the quantity as written.
 
     Raises:
-        InputError: the text is no quantity, or one that does not fit 64 bits.
+        InputError: the text is not a quantity, or does not fit 64 bits.
     """
     amount = round_up(resource, parse_quantity(text))
     if abs(amount) > INT64_MAX:
@@ -151,7 +151,7 @@ def short_amount(resource: str, amount: float) -> str:
 
 
 def short_number(number: float) -> str:
-    """Returns a short form of a number: whole from a hundred on, else with three digits."""
+    """Returns a short form of a number: a whole number from 100 on, else three digits."""
     return f"{number:,.0f}" if number >= 100 or number == int(number) else plain_number(number, 3)
 
 
@@ -164,7 +164,7 @@ def parse_duration(text: str) -> int:
     """Returns the microseconds of a duration such as `30s`, `1h30m`, `7d`, `1.5h` or `0`.
 
     Raises:
-        InputError: the text is no duration, or one of more than 100 years.
+        InputError: the text is not a duration, or longer than 100 years.
     """
     text = text.strip()
     if text == "0":
@@ -197,7 +197,7 @@ def format_duration(microseconds: int | float) -> str:
 
 
 def exact_duration(microseconds: int) -> str:
-    """Returns an exact duration: as from `format_duration` if that is exact, else in microseconds."""
+    """Returns an exact duration: the text of `format_duration` if that is exact, else microseconds."""
     short = format_duration(microseconds)
     return short if microseconds < 0 or parse_duration(short) == microseconds else f"{microseconds}us"
 

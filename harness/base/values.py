@@ -1,7 +1,7 @@
-"""Bases for immutable values, which are compared, hashed and shown by their fields.
+"""Base classes of immutable values, which are compared, hashed and shown by their fields.
 
-Python compiles such methods again for each dataclass, five of them for a frozen one, and every command first
-makes some eighty such classes. Therefore values inherit all but `__init__`, which `fixed` makes.
+Python compiles five such methods for each frozen dataclass, and every command begins by creating some eighty
+of these classes. Therefore values inherit all methods but `__init__`, which `fixed` makes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _known: dict[type, Callable[[Any], Any]] = {}
 """Class -> the function that returns the compared fields of its values."""
 
 _LEFT_OUT = object()
-"""Stands for an argument that was not given, if each value gets a default of its own."""
+"""The value of an omitted argument whose default is made anew for each object."""
 
 _set = object.__setattr__
 
@@ -43,39 +43,39 @@ def fixed(*, slots: bool = True) -> Callable[[type[_T]], type[_T]]:
 
 
 class Fixed:
-    """Base of immutable dataclasses; objects are compared by identity, whatever their fields."""
+    """Base of immutable dataclasses whose objects are compared by identity, not by fields."""
 
     __slots__ = ()
 
     def __setattr__(self, name: str, to: object) -> None:
-        """Refused: users of the object expect no change."""
+        """Refuse to set an attribute, because users of the object expect no change."""
         raise FrozenInstanceError(f"cannot assign to field {name!r}")
 
     def __delattr__(self, name: str) -> None:
-        """Refused as well."""
+        """Refuse to delete an attribute."""
         raise FrozenInstanceError(f"cannot delete field {name!r}")
 
     def __repr__(self) -> str:
-        """The text of a call that makes an equal object."""
+        """Returns the text of a call that makes an equal object."""
         kind: Any = self.__class__
         shown = ", ".join(f"{each.name}={getattr(self, each.name)!r}" for each in fields(kind) if each.repr)
         return f"{kind.__qualname__}({shown})"
 
 
 class Value(Fixed):
-    """Base of immutable dataclasses whose objects of one class are equal if their fields are."""
+    """Base of immutable dataclasses; two objects of one class are equal if their fields are."""
 
     __slots__ = ()
 
     def __eq__(self, other: object) -> bool:
-        """Compares each compared field; values of different classes differ."""
+        """Compare all compared fields; values of different classes differ."""
         if other.__class__ is not self.__class__:
             return NotImplemented
         content = _known.get(self.__class__) or _content(self.__class__)
         return bool(content(self) == content(other))
 
     def __hash__(self) -> int:
-        """The hash of the compared fields."""
+        """Returns the hash of the compared fields."""
         content = _known.get(self.__class__) or _content(self.__class__)
         return hash(content(self))
 
@@ -87,11 +87,11 @@ def _content(kind: Any) -> Callable[[Any], Any]:
 
 
 def _nothing(_: Any) -> None:
-    """Stands for the compared fields of a class that has none."""
+    """Returns no fields, for a class without compared fields."""
 
 
 def _init_of(kind: Any) -> Any:
-    """Returns the `__init__` of a class, as that of a frozen dataclass and made in the same way."""
+    """Returns an `__init__` for a class, equivalent to that of a frozen dataclass."""
     known: dict[str, Any] = {"_set": _set, "_LEFT_OUT": _LEFT_OUT}
     given, named, lines = ["self"], list[str](), list[str]()
     for each in fields(kind):

@@ -1,1 +1,1 @@
-"""Files and folders that are whole or absent, however the writing process ends."""
+"""Files and folders that are complete or absent, however the writing process ends."""

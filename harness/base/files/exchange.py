@@ -16,7 +16,7 @@ _CANNOT = (EINVAL, ENOSYS, ENOTSUP, EPERM)
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Exchange the targets of two names on one file system; neither is ever absent.
+    """Exchange the targets of two names on one file system, so that both names always exist.
 
     Returns:
         True if done; False if the system has no such call.
@@ -38,5 +38,5 @@ def exchange(one: Path, other: Path) -> bool:
 
 @cache
 def _renameat2() -> Any:
-    """Returns the C library's function of that name; None if it has none (all but Linux)."""
+    """Returns the function `renameat2` of the C library; None if the library lacks it, as outside Linux."""
     return getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)

@@ -1,13 +1,13 @@
 """Hidden names that belong to one process, and the cleanup after its death.
 
-A file or folder is written under a hidden name, `.harness-<token>`, until it is whole. Beside it is a lock
-file, `.harness-<token>.lock`. Its process keeps it locked (`flock`) from before it uses the hidden name until
-the name is gone. The system releases the lock when the process ends, however it ends. So a process that gets
-the lock knows that no other process uses the hidden name. Lock files are created and removed only under their
-lock. Thus neither a process that is just starting nor one that is just ending counts as dead.
+A process writes a file or folder under a hidden name, `.harness-<token>`, until it is complete. Beside it is
+a lock file, `.harness-<token>.lock`. The process holds the lock (`flock`) from before it uses the hidden name
+until the name is gone. The system releases the lock whenever the process ends. So a process that gets the
+lock knows that no other process uses the hidden name. Lock files are created and removed only under their
+lock. Thus a process that is just starting or ending does not count as dead.
 
-Some shared file systems keep locks within each machine. Files of another machine (or of this one before its
-last boot) therefore count as dead only if, in addition, none of them was touched for a week.
+On some shared file systems, locks of one machine are invisible to others. Files of another machine, or of
+this machine before its last boot, therefore count as dead only if they were also untouched for a week.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Hold(NamedTuple):
 
     Attributes:
         path: the name to write under.
-        old: the name for what is in the final place now, if the system cannot exchange the two.
+        old: the name for the old content of the final place, if the system cannot exchange two names.
     """
 
     path: Path
@@ -45,10 +45,10 @@ class Hold(NamedTuple):
 
 @contextmanager
 def held(place: Path) -> Iterator[Hold]:
-    """Hold a hidden name beside a place during the block; whatever it names at the end is removed.
+    """Hold a hidden name beside a place during the block, and finally remove the file of that name.
 
     Raises:
-        OSError: nothing can be written there.
+        OSError: the place's folder cannot be written to.
     """
     lock, descriptor = _new_lock(place.parent)
     try:
@@ -69,7 +69,7 @@ def clear(folder: Path) -> None:
 
 
 def put_back(place: Path) -> None:
-    """Wait while a place is empty because another process is exchanging it; undo that if the process died."""
+    """Wait while another process is replacing a place; restore the place if that process died."""
     end = time.monotonic() + _PATIENCE
     with suppress(OSError):
         while not _there(place) and time.monotonic() < end:
@@ -83,7 +83,7 @@ def put_back(place: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, a link, or a folder with its content; does nothing if it does not exist.
+    """Remove a file, a link, or a folder with its content, if it exists.
 
     Raises:
         OSError: it cannot be removed, or only in part.
@@ -107,12 +107,12 @@ def _new_lock(folder: Path) -> tuple[Path, int]:
             if _take(descriptor) and os.fstat(descriptor).st_nlink:
                 return lock, descriptor
         except OSError:
-            return lock, descriptor  # no locks here, so that nobody gets this one and takes us for dead
+            return lock, descriptor  # without locks, no process can lock this file and take us for dead
         except BaseException:
             lock.unlink(missing_ok=True)
             os.close(descriptor)
             raise
-        os.close(descriptor)  # somebody who clears was quicker
+        os.close(descriptor)  # a clearing process was quicker
 
 
 def _clear(lock: Path) -> None:
@@ -129,11 +129,11 @@ def _clear(lock: Path) -> None:
 
 
 def _settle(lock: Path, place: Path | None) -> None:
-    """Restore what was moved from its place, and remove the rest, with the lock file last."""
+    """Restore the content that was moved from its place, and remove other files, the lock file last."""
     old = _hidden(lock, _OLD)
     if _there(old):
         if place is None:
-            return  # the lock file is spoilt: where this belongs is for its owner to say
+            return  # the lock file is damaged, so only the owner can know where the content belongs
         if not _there(place):
             old.rename(place)
     remove(old)
@@ -155,10 +155,10 @@ def _there(path: Path) -> bool:
 
 
 def _take(descriptor: int) -> bool:
-    """Try to lock a file; returns True if no other process has it.
+    """Try to lock a file; returns True if no other process holds the lock.
 
     Raises:
-        OSError: there are no locks on this file system.
+        OSError: the file system has no locks.
     """
     if sys.platform == "win32":
         raise OSError
@@ -178,7 +178,7 @@ def _lock_of(old: Path) -> Path:
 
 
 def _says(lock: Path, key: str) -> str | None:
-    """Returns a value in a lock file; None if the file is empty, such as one that was just created."""
+    """Returns a value in a lock file; None if the file is empty, for example just created."""
     with suppress(OSError, ValueError, AttributeError):
         found = json.loads(lock.read_text(encoding="utf-8")).get(key)
         return found if isinstance(found, str) else None
@@ -190,12 +190,12 @@ def _place(lock: Path) -> str | None:
 
 
 def _ours(lock: Path) -> bool:
-    """True if a lock file is of this machine since its last boot, so that a free lock proves enough."""
+    """Returns True if this machine wrote a lock file since its last boot; a free lock then proves death."""
     return _says(lock, "boot") in (None, _boot())
 
 
 def _touched(lock: Path) -> float:
-    """Returns when anything that belongs to a lock file was last changed, in seconds."""
+    """Returns when a lock file or a file that belongs to it last changed, in seconds."""
     hidden = _hidden(lock)
     times = [lock.stat().st_mtime]
     times += [each.lstat().st_mtime for each in (hidden, *hidden.rglob("*")) if _there(each)]

@@ -12,7 +12,7 @@ from harness.base.values import Value, fixed
 
 _EXPANDS = 64
 _FREELY = 64 << 20
-"""The most that a packed file may expand, as a factor, and the bytes always allowed; text packs no better."""
+"""The largest allowed expansion of a packed file, as a factor, and the size that is always allowed."""
 
 _BLOCK = 1 << 20
 _BROKEN = (EOFError, zlib.error, lzma.LZMAError, OSError)
@@ -61,7 +61,7 @@ def unpacked_bytes(data: bytes) -> bytes:
                 raise PackedError(
                     f"becomes larger than {most >> 20:,} MiB when it is unpacked, {_EXPANDS} times its size "
                     "or more: no text of jobs or manifests packs like that",
-                    f"if it is one all the same, unpack it first: {kind.tool}",
+                    f"if it is a valid file, unpack it first: {kind.tool}",
                 )
     except _BROKEN as error:
         raise PackedError(
@@ -103,7 +103,7 @@ def _members(new: Callable[[], Any]) -> Callable[[bytes], Iterator[bytes]]:
                 if not part and not member.eof:
                     raise EOFError("it ends before its end-of-stream marker was reached")
                 yield part
-            rest = member.unused_data.lstrip(b"\0")  # some tools fill the end up
+            rest = member.unused_data.lstrip(b"\0")  # some tools pad the end
 
     return parts
 

@@ -14,14 +14,14 @@ STANDARD_INPUT = Path("-")
 """The path that stands for standard input."""
 
 CALLED = "stdin"
-"""The name of standard input if a file's name is wanted."""
+"""The name of standard input in messages and labels."""
 
 
 def standard_input() -> bytes:
-    """Returns all of standard input; it is read once, and later calls return the same.
+    """Returns all bytes of standard input; later calls return the same bytes.
 
     Raises:
-        OSError: there is none, or it cannot be read.
+        OSError: standard input is closed, or cannot be read.
     """
     stream: BinaryIO | None = getattr(sys.stdin, "buffer", None)
     if stream is None or stream.closed:

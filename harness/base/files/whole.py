@@ -1,4 +1,4 @@
-"""Writes files and folders under hidden names, and moves them into place when they are whole."""
+"""Writes files and folders under hidden names, and moves them into place when they are complete."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from harness.base.files.hold import Hold, clear, held, remove
 
 _TRIES = 10
 _TAKEN = (EEXIST, EISDIR, ENOTDIR, ENOTEMPTY)
-"""Errors of renaming to a name that is taken."""
+"""Error numbers of renaming to a name that is taken."""
 
 
 @contextmanager
 def whole_folder(place: Path) -> Iterator[Path]:
-    """Provide a new hidden folder, which moves into place when the block ends without error.
+    """Provide a new hidden folder, and move it into place when the block ends without error.
 
-    Else it is removed.
+    After an error, the folder is removed.
 
     Readers see the old content or the whole new folder, even if the process is killed or the machine stops.
-    Missing parent folders are created. Remains of dead processes beside it are removed first.
+    Missing parent folders are created. Files of dead processes beside it are removed first.
 
     Raises:
         OSError: the folder cannot be written; the old content is still in place.
@@ -42,16 +42,16 @@ def whole_folder(place: Path) -> Iterator[Path]:
             _sync(each)
     except BaseException:
         for folder in reversed(made):
-            with suppress(OSError):  # no longer empty: others write there
+            with suppress(OSError):  # no longer empty: another process writes there
                 folder.rmdir()
         raise
 
 
 @contextmanager
 def whole_file(place: Path) -> Iterator[Path]:
-    """Provide a path for a file, which moves into place when the block ends without error.
+    """Provide a path for a file, and move the file into place when the block ends without error.
 
-    Else it is removed.
+    After an error, the file is removed.
 
     A link stays a link: its target is replaced. A terminal or a pipe is written directly.
 
@@ -80,7 +80,7 @@ def whole_file(place: Path) -> Iterator[Path]:
 
 
 def _held_in_new(place: Path, made: list[Path], stack: ExitStack) -> Hold:
-    """Hold a hidden name beside a place, in a folder that is created if necessary.
+    """Hold a hidden name beside a place, and create the place's folder if necessary.
 
     Another process may fail at this moment and remove the folder that it created. Then the folder is created
     again.
@@ -105,7 +105,7 @@ def _put_into_place(hold: Hold, place: Path) -> None:
             if exchange(hold.path, place):
                 return
             remove(hold.old)
-            place.rename(hold.old)  # absent for a moment; put back if that moment is our last
+            place.rename(hold.old)  # absent for a moment; another process restores it if we die now
         except FileNotFoundError:
             pass
         try:
@@ -128,8 +128,8 @@ def _mode(place: Path) -> int | None:
 def _make(folder: Path, made: list[Path]) -> None:
     """Create a folder and its parents, and record which ones did not exist.
 
-    A parent may be removed at this moment by another process that fails. There are also existing places that
-    accept no folder of any name (`/proc`), for which the system gives the same error.
+    A failing process may remove a parent at this moment. The system gives the same error for existing places
+    that accept no new folder, such as `/proc`.
     """
     for tries_left in reversed(range(_TRIES)):
         try:
@@ -151,7 +151,7 @@ def _sync(path: Path) -> None:
     """Make the system write a file, or the names in a folder, to the disk now.
 
     Raises:
-        OSError: it failed.
+        OSError: the system failed to write.
     """
     if sys.platform == "win32":
         return

@@ -20,25 +20,25 @@ from harness.base.tables import schemas
 from harness.base.values import Value, fixed
 
 TIMES = ("time", "start", "end", "submit_time", "admitted_time", "start_time", "finish_time")
-"""Columns that hold a time; in the files they have the trace's kind."""
+"""Columns that hold a time; files store them in the trace's kind of time."""
 
 DISTINCT = ("job_id", "pod")
-"""Columns of texts that hardly ever recur."""
+"""Columns with texts that hardly ever repeat."""
 
 FEW = 1 << 13
-"""The most rows of a table that stays in memory.
+"""The largest number of rows of a table that stays in memory.
 
-Reading a short one from a file would cost most of the time.
+For a short table, reading it back from a file would take most of the time.
 """
 
 _CODED = 16 << 20
-"""The most bytes of a column's distinct texts that get codes; usually enough for a chunk of details."""
+"""The largest size, in bytes, of a column's dictionary of texts; usually enough for a chunk of details."""
 
 _PLAIN = (
     pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64, pl.Float32, pl.Float64,
     pl.Boolean, pl.String, pl.Duration, pl.Datetime,
 )  # fmt: skip
-"""Types that a file returns as they were written."""
+"""Types that a file returns unchanged."""
 
 _TEXTS = (pl.String, pl.Categorical, pl.Enum)
 
@@ -66,7 +66,7 @@ class TimeKind(Value):
 class UnwritableError(RunError):
     """A table cannot be written, for example because the disk is full.
 
-    It is no `OSError`, which would look like a fault of the policy that just made a decision.
+    It is not an `OSError`, because that would look like a fault of the policy that made the last decision.
     """
 
 
@@ -86,7 +86,7 @@ class ShortTable:
 
     @cached_property
     def micros(self) -> pl.DataFrame:
-        """The rows, with times and durations as integers."""
+        """Returns the rows, with times and durations as integers."""
         if not self._pieces:
             nothing = pl.Series(dtype=pl.Int64)
             return _as_micros(dict.fromkeys(self._schema, nothing), self._schema)
@@ -98,7 +98,7 @@ class ShortTable:
 
     @property
     def frame(self) -> pl.DataFrame:
-        """The rows as they are read from a file."""
+        """Returns the rows as if read from a file."""
         return _typed(self.micros, self._schema, self._origin)
 
     def write(self, path: Path) -> None:
@@ -114,13 +114,13 @@ class ShortTable:
 
 
 class TableWriter:
-    """One table that grows by chunks: a Parquet file, and also a table in memory while it is short.
+    """One table that grows by chunks: a Parquet file, and a table in memory while it is short.
 
     Args:
         path: the file.
         schema: column -> type; columns of `TIMES` are given as microseconds since the origin.
         kind: how times are written.
-        files: whether to write a short table to a file, too.
+        files: whether to write a short table to a file as well.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class TableWriter:
         self._opened().append(piece)
 
     def close(self) -> ShortTable | None:
-        """Finish the table; returns all of it if it is short.
+        """Finish the table; returns its rows if it is short.
 
         Raises:
             UnwritableError: the file cannot be written.
@@ -161,12 +161,12 @@ class TableWriter:
         return short
 
     def abandon(self) -> None:
-        """Close the file of an unwanted table, if it has been started."""
+        """Close the file of an unwanted table, if the file exists."""
         if self._file is not None:
             self._file.close()
 
     def _spill(self) -> None:
-        """Write the rows that are only in memory so far, and drop them there."""
+        """Move the rows that are only in memory to the file."""
         held, self._held = self._held, None
         for piece in held or ():
             self._opened().append(piece)
@@ -190,10 +190,10 @@ class _File:
         self._schema, self._origin = schema, origin
         arrow = pl.DataFrame(schema=schema).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
         self._arrow = arrow.with_metadata({"harness.run_schema": schemas.VERSION})
-        # Texts that recur become codes; for numbers and names a dictionary costs time and only adds bytes.
-        # Of categories the oldest polars that is allowed reads nothing else.
+        # Repeated texts get a dictionary; for numbers and names a dictionary costs time and adds bytes.
+        # The oldest allowed polars reads categories in no other form.
         recurring = [name for name, dtype in schema.items() if dtype in _TEXTS and name not in DISTINCT]
-        # The least and the greatest of some texts help no reader, and to find them takes a fifth of writing.
+        # Minima and maxima of texts help no reader, and finding them takes a fifth of the writing time.
         ordered = [name for name, dtype in schema.items() if dtype not in _TEXTS]
         with _told():
             self._writer = pq.ParquetWriter(
@@ -258,7 +258,7 @@ def _typed(piece: pl.DataFrame, schema: Mapping[str, pl.DataType], origin: int) 
 
 
 def extend(column: array[int], values: Sequence[int]) -> None:
-    """Append integers all at once, in half the time that the array needs to parse each of them.
+    """Append integers in one step, twice as fast as the array's own method, which parses each integer.
 
     Raises:
         struct.error: an integer is too large for the column.
@@ -267,7 +267,7 @@ def extend(column: array[int], values: Sequence[int]) -> None:
 
 
 def integers(values: Sequence[int]) -> Ints:
-    """Returns an array of integers, packed in the same way.
+    """Returns an array of integers, packed as in `extend`.
 
     Raises:
         struct.error: an integer is too large for 64 bits.

@@ -1,7 +1,7 @@
-"""The pod sets of a job as a text, for jobs whose pods have different requests.
+"""Writes and parses the pod sets of a job as text, for jobs whose pods have different requests.
 
-It is JSON, a list in the order in which pods are numbered. Each pod set has its `name`, its number of `pods`,
-and the `requests` of each of them. Requests of 0 are left out.
+The text is a JSON list in the order of pod numbers. Each pod set has its `name`, its number of `pods`, and
+the `requests` of each pod, without requests of 0.
 """
 
 from __future__ import annotations

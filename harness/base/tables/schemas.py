@@ -1,8 +1,8 @@
 """The tables of a run folder: their columns and types, which are part of the public interface.
 
-Times have the trace's kind: timestamps, or durations since the trace's origin, in microseconds. A change to
-any of these tables raises `VERSION`, which every file carries in its metadata as `harness.run_schema`; runs
-of the versions in `READABLE` are still read.
+Times have the trace's kind: timestamps, or durations since the trace's origin, in microseconds. Every change
+to these tables increments `VERSION`, which every file holds in its metadata as `harness.run_schema`. harness
+can still read runs of the versions in `READABLE`.
 """
 
 from __future__ import annotations
@@ -12,44 +12,47 @@ from collections.abc import Iterable, Mapping, Sequence
 import polars as pl
 
 VERSION = "4"
-"""The version that is written."""
+"""The version that harness writes."""
 
 READABLE = ("2", "3", VERSION)
-"""The versions that can be read.
+"""The versions that harness can read.
 
-Version 3 does not record the progress of pods that run on their own, nor which metrics are at their lower
-bound. Version 2 lacks this, too. It also lacks requests, quota holders, the content of the cluster, and
-checksums. It has pods and preemptors by name only.
+Version 3 does not record the progress of pods that run on their own, or which metrics are at their lower
+bound. Version 2 lacks these too, and requests, quota holders, the content of the cluster, and checksums. It
+identifies pods and preemptors only by name.
 """
 
 TIME = pl.Int64
-"""Stands for a column of the trace's kind; microseconds since the origin while a run is being computed."""
+"""The type of a time column: the trace's kind in files, microseconds since the origin during a replay."""
 
 STRING = pl.String
 COUNT = pl.Int64
 ROW = pl.Int32
-"""The number of a row in `jobs.parquet`, from 0: the cheapest key for joins."""
+"""The number of a job's row in `jobs.parquet`, from 0: the fastest key for joins."""
 
 
 TIMELINE_QUEUE = "timeline_queue"
-"""A column that `jobs.parquet` has only if labels of pods name several quotas in one namespace and queue.
-It is the timeline's name for the queue of the job.
+"""A column with the timeline's name for a job's queue.
+
+`jobs.parquet` has it only if labels of pods name several quotas in one namespace and queue.
 """
 
 
 POD_SETS = "pod_sets"
-"""A column of `jobs.parquet` with the pod sets of jobs whose pods have different requests, in runs with such
-jobs; see `harness.base.tables.pod_set_texts`.
+"""A column of `jobs.parquet` with the pod sets of a job whose pods have different requests.
+
+Only runs with such jobs have it; see `harness.base.tables.pod_set_texts`.
 """
 
 
 RAN_BEFORE = "ran_before"
-"""A column of `jobs.parquet` in runs that began with jobs of the manifests: how long each had run by then.
-It is null for jobs that came later, and for pods without an end, such as those of a DaemonSet.
+"""A column of `jobs.parquet`: how long a job had run before the replay began.  Only runs that began with jobs
+of the manifests have it. It is null for jobs that arrived later, and for pods without an end, such as those
+of a DaemonSet.
 """
 
 LOST_BEFORE = "lost_before"
-"""A column of `stints.parquet` in such runs: the part of that earlier time that an eviction lost."""
+"""A column of `stints.parquet` in runs with `RAN_BEFORE`: the part of this time that an eviction lost."""
 
 
 def jobs(resources: Iterable[str], extra: Mapping[str, pl.DataType]) -> dict[str, pl.DataType]:
@@ -98,7 +101,7 @@ DECISIONS: dict[str, pl.DataType] = {
     "flavors": STRING(),
     "detail": STRING(),
 }
-"""`decisions.parquet`: one row per decision, in the order in which they took effect."""
+"""`decisions.parquet`: one row per decision, in the order in which decisions took effect."""
 
 
 def stints(resources: Iterable[str], *, before: bool = False) -> dict[str, pl.DataType]:
@@ -156,8 +159,11 @@ METRICS: dict[str, pl.DataType] = {
 
 
 CAUSES: dict[str, pl.DataType] = {"minute": COUNT(), "job": ROW(), "cause": pl.Int8()}
-"""`causes.parquet`: one row per job and per change of the reason why it waits, in runs that judged this.
-It has whole minutes from the first arrival, and a number of `harness.analysis.metrics.idle.CAUSES`.
+"""`causes.parquet`: one row per job and per change of the reason why the job waits.
+
+Only runs that were judged for this have it. Its columns are whole minutes from the first arrival, and an
+index into
+`harness.analysis.metrics.idle.CAUSES`.
 """
 
 _NEWER: Mapping[str, Mapping[str, Sequence[str]]] = {
@@ -169,11 +175,11 @@ _NEWER: Mapping[str, Mapping[str, Sequence[str]]] = {
     },
     "3": {"stints": ("pod_number",), "metrics": ("at_least",)},
 }
-"""Version -> table -> the columns that it lacks."""
+"""Version -> table -> the columns that the table lacks in this version."""
 
 
 def table(name: str, resources: Iterable[str], version: str) -> Mapping[str, pl.DataType]:
-    """Returns the columns that a table has at least in a version; `jobs` may have more from the trace."""
+    """Returns the columns that a table always has in a version; `jobs` may have more from the trace."""
     of_name: Mapping[str, Mapping[str, pl.DataType]] = {
         "jobs": jobs(() if version == "2" else resources, {}),
         "decisions": DECISIONS,
