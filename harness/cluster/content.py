@@ -1,8 +1,8 @@
-"""The modelled part of a cluster as plain values, which a run stores: small, and comparable.
+"""The modelled part of a cluster as JSON values, small and comparable, for storing in a run.
 
-It names objects by kind and name, with the fields that differ from their defaults, in the words of manifests.
-Equal nodes are counted. Objects without an upper number are counted and hashed: pods, workloads, and objects
-beyond the first thousand of a kind. So the size is bounded for any cluster.
+It lists objects by kind and name, with the fields that differ from their defaults, in the words of manifests.
+Equal nodes are counted. Pods, workloads, and objects beyond the first thousand of a kind are counted and
+hashed, so that the size is bounded for any cluster.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from harness.cluster.model import (
 from harness.cluster.node_kinds import amount_text, canonical, digest, node_kinds, taint_text
 
 MOST_OBJECTS = 1000
-"""The most objects of one kind that are listed. Further ones are counted and hashed."""
+"""The largest number of listed objects of one kind. Further objects are counted and hashed."""
 
 QUOTAS = ("nominalQuota", "borrowingLimit", "lendingLimit")
 """Fields that exist per resource and flavor: `nominalQuota FLAVOR/RESOURCE`."""
 
 FLAVORS = "flavors"
-"""The field with the order of the flavors; absent for a single flavor, which its quotas already name."""
+"""The field with the order of flavors; absent for a single flavor, because its quotas name it."""
 
 NOTHING = "none"
-"""The value of a field that is absent, if absence stands for no particular value."""
+"""The value that stands for an absent field without a default."""
 
 _KINDS: Mapping[str, type] = {
     "ClusterQueue": ClusterQueue,
@@ -65,9 +65,9 @@ _KINDS: Mapping[str, type] = {
     "Configuration of Kueue": KueueConfiguration,
     "controller of Kueue": KueueController,
 }
-"""The kinds that the content lists object by object, in the order of the output, namespaces apart."""
+"""The kinds whose objects the content lists one by one, in the order of output; except namespaces."""
 
-_LONGEST = 200  # characters of a field; of a longer one the beginning and a hash are kept
+_LONGEST = 200  # characters; a longer field is stored as its beginning and a hash
 _WORDS = {
     "apart": "ignore-default-tree",
     "by_usage": "admissionScope usage",
@@ -78,10 +78,10 @@ _WORDS = {
     "topology": "topologyName",
     "total": "total-resource",
 }
-"""Fields of the model -> their names in manifests, unless that is the same name in camel case."""
+"""Fields of the model -> their names in manifests, if these are not the same names in camel case."""
 
 _AMOUNTS = ("allocatable", "min", "max", "total", "weight")
-"""Fields that are tables of resource -> amount."""
+"""Fields that map resources to amounts."""
 
 Objects = dict[str, dict[str, str]]
 """Name -> field -> value, for one kind."""
@@ -91,8 +91,8 @@ def content(cluster: Cluster) -> dict[str, Any]:
     """Returns the part of a cluster that harness models.
 
     Returns:
-        `nodes` and `labels` as from `node_kinds`. `objects`: kind -> name -> field -> value. `counted`: kinds
-        with any number of objects -> `count`, `sha256`.
+        `nodes` and `labels` as from `node_kinds`. `objects`: kind -> name -> field -> value. `counted`: kind
+        of objects that are only counted -> `count`, `sha256`.
     """
     objects, counted = _bounded(_objects(cluster))
     for name, several in (("pods", cluster.pods), ("workloads", cluster.workloads)):
@@ -102,7 +102,7 @@ def content(cluster: Cluster) -> dict[str, Any]:
 
 
 def allocatable(cluster: Cluster, resources: Sequence[str]) -> list[dict[str, Any]]:
-    """Returns the amounts of some resources on nodes: `count` and `amounts` for each group of equal nodes.
+    """Returns allocatable amounts of some resources: `count` and `amounts` for each group of equal nodes.
 
     All groups but the largest also list their `nodes` by name, so that each node's amounts are known.
     """
@@ -117,7 +117,7 @@ def allocatable(cluster: Cluster, resources: Sequence[str]) -> list[dict[str, An
 
 
 def default_of(kind: str, field: str) -> str:
-    """Returns the value of an object's field that the content does not list."""
+    """Returns the value that a field has if the content does not list it."""
     value: Any = _KINDS.get(kind)
     *parts, last = field.split(".")
     for part in (*parts, last):
@@ -129,7 +129,7 @@ def default_of(kind: str, field: str) -> str:
 
 
 def _objects(cluster: Cluster) -> dict[str, Objects]:
-    """Returns kind -> name -> fields, for all objects that are listed one by one, sorted by name."""
+    """Returns kind -> name -> fields, for all objects that the content lists, sorted by name."""
     local = {"/".join(key): each for key, each in cluster.local_queues.items()}
     budgets = {f"{each.namespace}/{each.name}": each for each in cluster.disruption_budgets}
     several: tuple[Mapping[str, Any], ...] = (
@@ -162,12 +162,12 @@ def _objects(cluster: Cluster) -> dict[str, Objects]:
 
 
 def _labels(labels: Mapping[str, str]) -> dict[str, str]:
-    """Returns a namespace's labels without the one that all have: its name."""
+    """Returns a namespace's labels without the label that all namespaces have: the name."""
     return {f"label {key}": value for key, value in sorted(labels.items()) if key != NAMESPACE_NAME}
 
 
 def _bounded(objects: Mapping[str, Objects]) -> tuple[dict[str, Objects], dict[str, dict[str, Any]]]:
-    """Returns the first objects of each kind by name, and counts of the others."""
+    """Returns the first objects of each kind by name, and counts of the remaining objects."""
     kept, counted = {}, {}
     for kind, named in objects.items():
         items = list(named.items())
@@ -235,7 +235,7 @@ def _quotas(groups: Sequence[ResourceGroup]) -> Iterator[tuple[str, str]]:
 
 
 def _text(value: Any) -> str:
-    """Returns a value as manifests, or people, write it."""
+    """Returns a value as manifests write it, or in words."""
     if value is None:
         return NOTHING
     if isinstance(value, bool):
@@ -259,12 +259,12 @@ def _text(value: Any) -> str:
 
 
 def _is_text(value: Any) -> bool:
-    """Returns True if an object within another is written as one text, not field by field."""
+    """Returns True if a nested object is written as one text, not field by field."""
     return isinstance(value, (LabelSelector, Share))
 
 
 def _word(name: str) -> str:
-    """Returns the name in manifests of a field of the model."""
+    """Returns a model field's name in manifests."""
     return _WORDS.get(name) or re.sub(r"_([a-z])", lambda match: match[1].upper(), name)
 
 

@@ -1,4 +1,4 @@
-"""Times in manifests, including those that the model of a Pod drops, and the present time that follows."""
+"""Reads times from manifests, including times that the model of a Pod drops, and derives the present time."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 
 def created_of_pods(cluster: Cluster) -> dict[str, int]:
-    """Returns `namespace/name` of Pods -> time of creation, microseconds since 1970; without unknown ones."""
+    """Returns `namespace/name` of a Pod -> its time of creation, if known, in microseconds since 1970."""
     created = ((key, read_time(metadata, "creationTimestamp")) for key, metadata, _ in _pods(cluster))
     return {key: time for key, time in created if time is not None}
 
 
 def latest_of(cluster: Cluster) -> int | None:
-    """Returns the latest time that Workloads and Pods mention, microseconds since 1970; None for none.
+    """Returns the latest time in Workloads and Pods, microseconds since 1970; None if they have no time.
 
-    A waiting Pod has no start, but it has a time of creation and times of conditions.
+    A waiting Pod has no start time, but it has a time of creation and times of conditions.
     """
     times = [each.created for each in cluster.workloads]
     times += [each.since or None for one in cluster.workloads for each in one.conditions.values()]
@@ -39,7 +39,7 @@ def _pods(cluster: Cluster) -> Iterator[tuple[str, Fields, Fields]]:
     for manifest in cluster.manifests if there else ():
         if manifest.get("kind") != "Pod":
             continue
-        fields = Fields(manifest, "", [])  # what is faulty was said when they were read
+        fields = Fields(manifest, "", [])  # faults were reported when the cluster was read
         metadata = fields.child("metadata")
         key = f"{metadata.raw('namespace') or 'default'}/{metadata.raw('name')}"
         if key in there:

@@ -1,4 +1,4 @@
-"""Derives a cluster for a trace without manifests, and says what it assumed."""
+"""Derives a cluster for a trace without manifests, and states its assumptions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 
 
 class Demand(NamedTuple):
-    """A trace's demand for one resource, in amounts (cpu in millicores, the rest in base units).
+    """A trace's demand for one resource, in amounts (cpu in millicores, other resources in base units).
 
     Attributes:
         largest: the largest request of one job, over all its pods.
@@ -37,7 +37,7 @@ class Demand(NamedTuple):
 
 
 def plain_stem(file: Path) -> str:
-    """Returns a file's name without its suffix and that of its compression: `philly` for `philly.csv.gz`."""
+    """Returns a file's name without its suffix and compression suffix: `philly` for `philly.csv.gz`."""
     name = file.name
     for ending in _COMPRESSED:
         name = name.removesuffix(ending)
@@ -47,18 +47,18 @@ def plain_stem(file: Path) -> str:
 def find_cluster(trace: Path) -> Path | None:
     """Returns the manifests beside a trace, or None.
 
-    For `philly.parquet` or `philly.swf` they are `philly.cluster.yaml`.
+    For `philly.parquet` or `philly.swf`, the file is `philly.cluster.yaml`.
     """
     beside = trace.with_name(f"{plain_stem(trace)}.cluster.yaml")
     return beside if beside.is_file() else None
 
 
 def derive_cluster(queues: Iterable[str], demands: Mapping[str, Demand], *, source: str) -> Cluster:
-    """Returns a cluster that a trace would keep busy: one ClusterQueue per queue, one cohort, no nodes.
+    """Returns a cluster that a trace would keep busy: a ClusterQueue per queue, in one cohort, without nodes.
 
-    The capacity of a resource is that of the traced machine, if known. Otherwise it gives the mean demand a
-    utilization of 80 %, rounded up, and is at least the largest job's request. It is split equally. The
-    remainder goes to the first queues by name.
+    The capacity of a resource is that of the traced machine, if known. Otherwise the mean demand uses 80 % of
+    the capacity, which is rounded up and at least the largest job's request. Queues share the capacity
+    equally; the first queues by name get the remainder.
 
     Args:
         queues: names of the trace's queues.
@@ -87,9 +87,9 @@ def derive_cluster(queues: Iterable[str], demands: Mapping[str, Demand], *, sour
 
 
 def wanted_capacity(resource: str, demand: Demand, load: Fraction = _WANTED_UTILIZATION) -> int:
-    """Returns the size of the traced machine, else the capacity for a mean utilization of `load`, rounded up.
+    """Returns the size of the traced machine, else a capacity for a mean utilization of `load`, rounded up.
 
-    The latter is at least the largest job's request, so that every job can run.
+    Such a capacity is at least the largest job's request, so that every job can run.
     """
     if demand.capacity is not None:
         return demand.capacity
@@ -105,7 +105,7 @@ def _readable(amount: int, unit: int) -> int:
 
 
 def unit_of(resource: str, amount: int) -> int:
-    """Returns the unit in which people count a resource: cores, a binary unit of bytes, single devices."""
+    """Returns the size of a resource's usual unit: a core, a binary unit of bytes, a device."""
     if resource == "cpu":
         return 1000
     if resource in ("memory", "ephemeral-storage"):
@@ -138,7 +138,7 @@ def _about_capacity(resource: str, demand: Demand, capacity: int, queues: int) -
 
 
 def _rough(resource: str, amount: int) -> str:
-    """Returns an amount to one decimal of its unit."""
+    """Returns an amount as text, with one decimal of its unit."""
     unit = unit_of(resource, amount)
     suffix = {2**10: "Ki", 2**20: "Mi", 2**30: "Gi"}.get(unit, "")
     return f"{amount / unit:,.1f}{suffix}"

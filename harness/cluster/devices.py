@@ -1,4 +1,4 @@
-"""Which GPUs of nodes are devices that pods can share, and how much of a device requests mean."""
+"""Determines which GPUs of nodes pods can share, and how much of a device a request means."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from harness.cluster.model import Node, frozen
 
 GPU = "nvidia.com/gpu"
 MILLI_GPU = "nvidia.com/gpu-milli"
-"""Thousandths of a GPU, a resource of our own: amounts are whole numbers."""
+"""Our own resource: thousandths of a GPU, because amounts are whole numbers."""
 
 GPU_COUNT = "nvidia.com/gpu.count"
-"""The node label with the number of its GPUs, as NVIDIA's feature discovery names it."""
+"""The label with the number of a node's GPUs, as NVIDIA's feature discovery names it."""
 
 WHOLE = 1000
 """One whole device, in thousandths."""
@@ -30,7 +30,7 @@ SHARES: Mapping[str, int] = {
     ALIBABA_COUNT: 1,
     ALIBABA_MILLI: WHOLE,
 }
-"""Resource -> how much of it is one device.
+"""Resource -> the amount that is one device.
 
 Koordinator's: https://koordinator.sh/docs/user-manuals/fine-grained-device-scheduling/
 Alibaba's: https://github.com/hkust-adsl/kubernetes-scheduler-simulator (open-gpu-share/utils/const.go)
@@ -41,13 +41,13 @@ _MOST_DIGITS = 9
 
 
 def gpu_count(node: Node) -> int | None:
-    """The number of GPUs that a node has by its label; None without the label, or if it is no number."""
+    """Returns the number of GPUs in a node's label; None if the label is missing or not a number."""
     said = node.labels.get(GPU_COUNT, "")
     return int(said) if said.isdecimal() and len(said) <= _MOST_DIGITS else None
 
 
 def device_count(node: Node) -> int:
-    """How many devices of a node pods can share; 0 where its GPUs are only counted."""
+    """Returns how many devices of a node pods can share; 0 if its GPUs are only counted."""
     has = node.allocatable
     if KOORDINATOR_CORE in has:
         return has[KOORDINATOR_CORE] // SHARES[KOORDINATOR_CORE]
@@ -60,17 +60,17 @@ def device_count(node: Node) -> int:
 
 
 def shared_amounts(count: int) -> dict[str, int]:
-    """What a node offers that has so many GPUs which can be shared."""
+    """Returns the amounts that a node with this many shareable GPUs offers."""
     return {GPU: count, MILLI_GPU: WHOLE * count}
 
 
 def of_all_devices(allocatable: Mapping[str, int]) -> Mapping[str, int]:
-    """Returns what a node offers, with Alibaba's thousandths of all its GPUs if it names those of one GPU."""
+    """Returns a node's amounts; Alibaba's thousandths of one GPU become thousandths of all its GPUs."""
     if allocatable.get(ALIBABA_MILLI) != WHOLE or ALIBABA_COUNT not in allocatable:
         return allocatable
     return frozen({**allocatable, ALIBABA_MILLI: WHOLE * allocatable[ALIBABA_COUNT]})
 
 
 def thousandths(amounts: Mapping[str, int]) -> int:
-    """What amounts of resources mean of devices together; the most where several resources say it."""
+    """Returns the thousandths of devices that amounts stand for; of several resources, the largest value."""
     return max((amounts[name] * WHOLE // one for name, one in SHARES.items() if name in amounts), default=0)

@@ -1,4 +1,4 @@
-"""The digest of a cluster: a hash of everything that is modelled of its manifests, and nothing else."""
+"""Computes the digest of a cluster: a hash of exactly the modelled parts of its manifests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collects the objects of a cluster while its manifests are read, with every fault and warning."""
+"""Collects the objects, faults and warnings of a cluster while harness reads its manifests."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ NOT_READ = "not read"
 """The words of warnings about fields and objects that a replay leaves out."""
 
 INDEX = re.compile(r"\[[0-9]+\]")
-"""The number of an item of a list in the path of a field."""
+"""Matches the index of a list item in the path of a field."""
 
 _NAMED = 3
 
 
 def unmodelled(found: Finding) -> str:
-    """Returns a warning's text about a field: the assumption made instead, or the probably meant field."""
+    """Returns a warning about an unmodelled field, with the assumption made or the probably meant field."""
     if found.row is not None:
         return f"{found.path} {NOT_MODELLED}: {found.row.why}"
     close = _meant(found.path.rpartition(".")[2], found.known)
@@ -57,7 +57,7 @@ def unmodelled(found: Finding) -> str:
     return f"{found.path} {NOT_MODELLED}: no such field is known{meant}"
 
 
-@lru_cache(maxsize=1000)  # thousands of objects may have the same one
+@lru_cache(maxsize=1000)  # thousands of objects may have the same path
 def _meant(name: str, known: tuple[str, ...]) -> str | None:
     return nearest(name, known)
 
@@ -81,14 +81,14 @@ def read_metadata(fields: Fields) -> Metadata:
 
 
 class Objects(dict[K, T], Generic[K, T]):
-    """Objects of one kind by key, in the order of the manifests, each with the fields it was read from."""
+    """Objects of one kind by key, in the order of the manifests, each with its source fields."""
 
     def __init__(self) -> None:
         super().__init__()
         self._fields: dict[K, Fields] = {}
 
     def add(self, key: K, value: T, fields: Fields) -> None:
-        """Add an object; a second one with the same key is a fault, and the first one stays."""
+        """Add an object; a second object with the same key is a fault and is dropped."""
         if key in self:
             fields.fault("", f"is given twice; the first is in {self._fields[key].where}")
         else:
@@ -113,7 +113,7 @@ class Warnings:
             names.append(name)
 
     def sentences(self) -> tuple[str, ...]:
-        """All warnings in the order of their first object."""
+        """Returns all warnings in the order of their first object."""
         return tuple(
             f"{kind} {_listed(names)}".rstrip() + f": {what}" for (kind, what), names in self._names.items()
         )
@@ -126,7 +126,7 @@ def _listed(names: list[str]) -> str:
 
 @fixed()
 class Draft(Value):
-    """Everything read so far; each reader adds its objects here."""
+    """All objects read so far; each reader adds its objects here."""
 
     faults: list[Fault] = field(default_factory=list)
     warnings: Warnings = field(default_factory=Warnings)
@@ -156,13 +156,13 @@ class Draft(Value):
 
     @property
     def quotas(self) -> Objects[str, ElasticQuota]:
-        """The elastic quotas that count: those of the tree if there is one, parents before their children."""
+        """The elastic quotas that count: those of the tree, if any, with parents before their children."""
         return self.quota_nodes if self.quota_trees else self.elastic_quotas
 
     def custom_resources(self, kind: str) -> Objects[str, Any]:
         """Returns the objects of a kind that a plugin adds, named `Kind.group`; the cluster will hold them.
 
-        Each is a frozen dataclass, keyed by name or by `namespace/name`. If it has a method `scaled(scale)`,
-        it is scaled with the cluster.
+        Each object is a frozen dataclass, keyed by name or by `namespace/name`. If it has a method
+        `scaled(scale)`, harness scales it with the cluster.
         """
         return self.brought.setdefault(kind, Objects())

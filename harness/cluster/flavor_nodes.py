@@ -1,9 +1,9 @@
 """Compares the nominal quotas of flavors with the capacity of the flavors' nodes.
 
 A node belongs to a flavor if it has the flavor's labels and the flavor's pods tolerate its taints. They
-tolerate `nodeTaints`, which Kueue requires pods to tolerate, and whatever the flavor's `tolerations` cover,
-which Kueue adds to pods. Kubernetes' own taints on cordoned or unhealthy nodes do not matter here: such nodes
-count, and a note gives their number.
+tolerate the flavor's `nodeTaints`, because Kueue requires this, and all taints that the flavor's
+`tolerations` cover, because Kueue adds these to pods. Kubernetes' own taints on cordoned or unhealthy nodes
+do not matter here: such nodes count, and a note gives their number.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class Room:
     """One resource of a flavor, or of several flavors that share nodes.
 
     Attributes:
-        flavors: one flavor, or those that share nodes, in the order of the manifests.
+        flavors: one flavor, or several that share nodes, in the order of the manifests.
         resource: the resource.
         nominal: the sum of nominal quotas of ClusterQueues and Cohorts; `UNLIMITED` if one is unlimited.
-        allocatable: the allocatable amount on the flavors' nodes, counting each node once.
+        allocatable: the allocatable amount on the flavors' nodes; each node counts once.
         nodes: the number of these nodes.
         idle: how many of them take no pods, because they are cordoned or not ready.
     """
@@ -39,7 +39,7 @@ class Room:
 
     @property
     def over(self) -> int:
-        """By how much quotas exceed nodes; 0 if they do not."""
+        """The amount by which quotas exceed nodes, at least 0."""
         return max(0, self.nominal - self.allocatable)
 
     def to_json(self) -> dict[str, Any]:
@@ -48,7 +48,9 @@ class Room:
 
 
 def rooms(cluster: Cluster) -> list[Room]:
-    """Returns each resource of each flavor with quota, then of flavors that share nodes; empty without nodes.
+    """Returns a row per resource and flavor with quota, then per group of flavors that share nodes.
+
+    Without nodes the result is empty.
 
     A flavor without a ResourceFlavor object has no entry: Kueue keeps its queues inactive.
     """
@@ -88,7 +90,7 @@ def _is_of(node: Node, flavor: ResourceFlavor) -> bool:
 
 
 def _shared(own: Mapping[str, Sequence[Node]]) -> Iterator[tuple[tuple[str, ...], list[Node]]]:
-    """Yields flavors that share nodes, directly or through a third one, with all of their nodes."""
+    """Yields groups of flavors that share nodes, directly or through a third flavor, with all their nodes."""
     groups: list[tuple[set[str], dict[str, Node]]] = []
     for name, nodes in own.items():
         flavors, together = {name}, {node.name: node for node in nodes}

@@ -1,4 +1,4 @@
-"""Turns manifests, from a file or parsed, into a `Cluster`, or reports all of their faults at once."""
+"""Makes a `Cluster` from manifests, in files or parsed, or reports all of their faults together."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def load_cluster(path: str | Path) -> Cluster:
     """Load the cluster that manifests describe, as printed by `kubectl get -o yaml` or `-o json`.
 
     Args:
-        path: a file, plain or gzipped; a folder; or `-`, standard input. Several of these, separated by
-            commas, make one cluster together. A folder means all of its .yaml, .yml and .json files (also
-            .gz), and those of its subfolders, in the order of their paths, without hidden ones.
+        path: a file, plain or gzipped; a folder; or `-`, standard input. Several paths, separated by commas,
+            make one cluster. A folder stands for all .yaml, .yml and .json files (also .gz) in it and its
+            subfolders, in the order of their paths, without hidden files.
 
     Raises:
         ClusterError: a file cannot be read or its manifests are faulty; every fault names document, object
-            and field, and of several files the file.
+            and field, and the file if there are several.
     """
     path, faults = Path(path), list[Fault]()
     documents, complete = read_manifests(path, faults)
@@ -50,7 +50,7 @@ def load_cluster(path: str | Path) -> Cluster:
 
 
 def read_manifests(path: Path, faults: list[Fault]) -> tuple[list[Document], bool]:
-    """Returns the documents of files and folders as written, and whether all could be read.
+    """Returns the documents of files and folders unchanged, and whether all could be read.
 
     Raises:
         ClusterError: a file cannot be read at all.
@@ -85,11 +85,11 @@ def cluster_from(
     """Make the cluster that parsed manifests describe.
 
     Args:
-        documents: manifests as JSON values; they are kept, so do not change them afterwards.
+        documents: manifests as JSON values; the cluster keeps them, so do not change them later.
         source: their origin, for messages.
-        webhooks: False accepts what a cluster's admission webhooks would reject, as a component does that
-            runs without an API server.
-        kinds: the kinds to read; by default harness's own and those of installed plugins.
+        webhooks: False accepts objects that a cluster's admission webhooks would reject, like a component
+            without an API server.
+        kinds: the kinds to read; by default the built-in kinds and those of installed plugins.
 
     Raises:
         ClusterError: the manifests are faulty.
@@ -110,10 +110,10 @@ def cluster_of(
     """Make the cluster that documents describe; see `cluster_from`.
 
     Args:
-        documents: the documents as they were read; `where` names them in faults, "" for no name.
+        documents: the documents; `where` is their name in faults, or "".
         source: their origin, for messages.
         faults: the faults found so far.
-        complete: False if a document could not be read, so that references to missing objects are no faults.
+        complete: False if a document could not be read; references to missing objects are then not faults.
         webhooks: see `cluster_from`.
         kinds: see `cluster_from`.
 
@@ -135,7 +135,7 @@ def cluster_of(
         known = read_object(item, draft, not_read, kinds)
         if known is not None and known.check is not None:
             brought[known.check] = None
-    if complete:  # else what a broken document holds would seem to be missing
+    if complete:  # else objects of a broken document would seem to be missing
         for check in (*CHECKS, *brought):
             check(draft)
     if not webhooks:
@@ -179,16 +179,16 @@ def cluster_of(
 
 
 def _said_of(kind: str, version: str, count: int) -> str:
-    """Returns a sentence: objects of a kind are not read, and the assumption made instead, if known."""
+    """Returns a sentence that harness does not read objects of a kind, and the assumption made instead."""
     instead = KINDS_NOT_READ.get((version.rpartition("/")[0], kind))
     objects = "object is" if count == 1 else "objects are"
     return f"{kind} ({version}): {count:,} {objects} {NOT_READ}" + (f": {instead}" if instead else "")
 
 
 def unpacked(document: Document, faults: list[Fault]) -> Iterator[Document]:
-    """Yields the objects of a document: its own, or the items of a list as `kubectl get` prints it.
+    """Yields the objects of a document: the document's object, or the items of a `kubectl get` list.
 
-    Kueue's ConfigMap stands for the Configuration that is its text.
+    Kueue's ConfigMap stands for the Configuration in its text.
     """
     content = document.content
     if not isinstance(content, Mapping):
@@ -204,7 +204,7 @@ def unpacked(document: Document, faults: list[Fault]) -> Iterator[Document]:
     if not isinstance(items, list):
         faults.append(Fault(f"{document.where}: items", f"must be a list, not {shown(items)}"))
         return
-    # The items of a typed list, as the API server sends it, leave out what the list's own kind says.
+    # Items of a typed list from the API server lack kind and apiVersion, which follow from the list's kind.
     implied = (
         {} if kind == "List" else {"apiVersion": content.get("apiVersion"), "kind": kind[: -len("List")]}
     )
@@ -216,10 +216,10 @@ def unpacked(document: Document, faults: list[Fault]) -> Iterator[Document]:
 
 
 def _configuration_in(config_map: Document, faults: list[Fault]) -> Iterator[Document]:
-    """Yields Kueue's Configuration from the ConfigMap that its controller reads; else the ConfigMap."""
+    """Yields Kueue's Configuration if its controller's ConfigMap holds it; else the ConfigMap."""
     data = config_map.content.get("data")
     text = data.get(_CONFIGURATION) if isinstance(data, Mapping) else None
-    if not isinstance(text, str) or KUEUE_CONFIGURATION not in text:  # other controllers have such a key too
+    if not isinstance(text, str) or KUEUE_CONFIGURATION not in text:  # other controllers also use this key
         yield config_map
         return
     where = f"{config_map.where}, ConfigMap {_name(config_map.content)}".rstrip() + f", {_CONFIGURATION}"
@@ -232,10 +232,10 @@ def _configuration_in(config_map: Document, faults: list[Fault]) -> Iterator[Doc
 def read_object(
     document: Document, draft: Draft, not_read: Counter[tuple[str, str]], kinds: Kinds = KINDS
 ) -> Kind | None:
-    """Read one object into the draft, with warnings about fields not modelled; an unknown kind is counted.
+    """Read one object into the draft, and warn about unmodelled fields; count an object of unknown kind.
 
     Returns:
-        Its kind; None if it is not read.
+        The object's kind; None if harness does not read it.
     """
     content: Mapping[str, Any] = document.content
     kind, version, name = content.get("kind"), content.get("apiVersion"), _name(content)
@@ -263,11 +263,11 @@ def read_object(
         path = found.path
         if found.wanted:
             faulty = {INDEX.sub("[]", fault.where) for fault in draft.faults[before:]}
-            if f"{fields.where}: {path}" not in faulty:  # no reader asked for it
+            if f"{fields.where}: {path}" not in faulty:  # no reader read the field
                 fields.fault(path, f"must be {found.wanted}")
         elif known.coverage.strict and found.row is None:
             hint = did_you_mean(path.rpartition(".")[2], found.known)
-            fields.fault(path, f"is no field of a {kind} of {version}, which refuses it; {hint}")
+            fields.fault(path, f"is not a field of {kind} in {version}, which refuses it; {hint}")
         else:
             draft.warnings.add(kind, name, unmodelled(found))
     return known

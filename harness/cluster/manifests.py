@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 KUEUE = "kueue.x-k8s.io/v1beta2"
 
 _NEEDS_ESCAPES = r"[^\x20-\x7e\xa0-\ud7ff\ue000-\ufefe]"
-"""Compiled only when a text is first written: compiling takes longer than all other imports here."""
+"""Compiled when a text is first written, because compiling takes longer than all imports of this module."""
 
 
 def flavor_manifest(
     name: str, node_labels: Mapping[str, str] | None = None, topology: str = ""
 ) -> dict[str, Any]:
-    """A ResourceFlavor; without node labels it stands for every node."""
+    """Returns a ResourceFlavor; without node labels it stands for every node."""
     flavor: dict[str, Any] = {"apiVersion": KUEUE, "kind": "ResourceFlavor", "metadata": {"name": name}}
     spec: dict[str, Any] = {"nodeLabels": dict(node_labels)} if node_labels else {}
     if topology:
@@ -33,7 +33,7 @@ def flavor_manifest(
 
 
 def topology_manifest(name: str, levels: Iterable[str]) -> dict[str, Any]:
-    """A Topology with these levels, from the coarsest to the finest."""
+    """Returns a Topology with these levels, from the coarsest to the finest."""
     spec = {"levels": [{"nodeLabel": level} for level in levels]}
     return {"apiVersion": KUEUE, "kind": "Topology", "metadata": {"name": name}, "spec": spec}
 
@@ -51,7 +51,7 @@ def cluster_queue_manifest(
     Args:
         name: the queue.
         flavor: the flavor of all its quotas.
-        quotas: resource -> quota, or its nominal amount if nothing is limited.
+        quotas: resource -> quota, or the nominal amount of a quota without limits.
         cohort: the cohort in which it lends and borrows; "" for none.
         preemption: the fields of `spec.preemption`.
     """
@@ -66,7 +66,7 @@ def cluster_queue_manifest(
 def cohort_manifest(
     name: str, parent: str, flavor: str, quotas: Mapping[str, int | ResourceQuota]
 ) -> dict[str, Any]:
-    """A Cohort with quotas of its own in one flavor; `parent` is "" for none."""
+    """Returns a Cohort with its own quotas in one flavor; `parent` may be ""."""
     spec: dict[str, Any] = {"parentName": parent} if parent else {}
     if quotas:
         spec["resourceGroups"] = [_resource_group(flavor, quotas)]
@@ -116,7 +116,7 @@ def quota_node(
 
 
 def elastic_quota_tree_manifest(root: Mapping[str, Any]) -> dict[str, Any]:
-    """The ElasticQuotaTree of a cluster; `root` is a `quota_node`."""
+    """Returns the ElasticQuotaTree of a cluster; `root` is a `quota_node`."""
     return {
         "apiVersion": "scheduling.sigs.k8s.io/v1beta1",
         "kind": "ElasticQuotaTree",
@@ -128,7 +128,7 @@ def elastic_quota_tree_manifest(root: Mapping[str, Any]) -> dict[str, Any]:
 def node_pool_manifest(
     name: str, count: int, allocatable: Mapping[str, int], labels: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """A NodePool of equal nodes; `allocatable` is resource -> amount of one of them."""
+    """Returns a NodePool of equal nodes; `allocatable` is resource -> amount of one node."""
     template: dict[str, Any] = {"metadata": {"labels": dict(labels)}} if labels else {}
     template["allocatable"] = {
         resource: format_amount(resource, amount) for resource, amount in allocatable.items()
@@ -144,7 +144,7 @@ def node_pool_manifest(
 def node_manifest(
     name: str, allocatable: Mapping[str, int], labels: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """A Node as an API server accepts it; all of its capacity can be used."""
+    """Returns a Node that an API server accepts; all of its capacity is allocatable."""
     amounts = {resource: format_amount(resource, amount) for resource, amount in allocatable.items()}
     return {
         "apiVersion": "v1",
@@ -155,12 +155,12 @@ def node_manifest(
 
 
 def namespace_manifest(name: str) -> dict[str, Any]:
-    """A Namespace without labels."""
+    """Returns a Namespace without labels."""
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
 def to_manifests(cluster: Cluster) -> list[dict[str, Any]]:
-    """Returns the documents that a cluster was made from, read or assumed."""
+    """Returns the documents from which a cluster was made, read or assumed."""
     return [dict(manifest) for manifest in cluster.manifests]
 
 
@@ -180,10 +180,10 @@ def dump_yaml(manifests: Iterable[Mapping[str, Any]]) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes every text that YAML 1.1 or 1.2 would otherwise read as another value."""
+    """A dumper that quotes every text that YAML 1.1 or 1.2 would read as another value."""
 
     def ignore_aliases(self, data: Any) -> bool:
-        """Write shared values out each time; anchors are hard to edit."""
+        """Write shared values in full each time, because anchors are hard to edit."""
         return True
 
 
@@ -193,8 +193,8 @@ def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
 
 
 def _represent_word(dumper: _Dumper, word: Word) -> yaml.ScalarNode:
-    """Writes a word as it was, so that it is read as text or boolean as before."""
-    kind = "str" if len(word) == 1 else "bool"  # what PyYAML takes it for, so that it stands without a tag
+    """Write a word unchanged, so that it is read as text or boolean again."""
+    kind = "str" if len(word) == 1 else "bool"  # the type that PyYAML infers, so that it writes no tag
     return dumper.represent_scalar(f"tag:yaml.org,2002:{kind}", str(word))
 
 

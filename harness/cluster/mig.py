@@ -1,8 +1,8 @@
-"""MIG: GPUs that are cut into slices of fixed sizes, which nodes offer as resources named after profiles.
+"""MIG: GPUs that are divided into slices of fixed sizes, which nodes offer as resources named by profile.
 
 NVIDIA's device plugin calls a slice `nvidia.com/mig-<n>g.<m>gb`: n compute slices and m GB of memory. `.me`
-has the media extensions, once a GPU. A slice is given as a whole, so kube-scheduler's counting of the
-resource decides alone. This module says how large a slice is, and whether GPUs can hold the slices of a node.
+has the media extensions, once per GPU. Pods get whole slices, so kube-scheduler only counts the resource.
+This module computes how large a slice is, and whether GPUs can hold the slices of a node.
 
 Profiles and their places: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/supported-mig-profiles.html
 """
@@ -17,20 +17,20 @@ from harness.cluster.devices import GPU_COUNT, WHOLE, gpu_count, thousandths
 from harness.cluster.model import Node
 
 SLICES = "nvidia.com/mig"
-"""Stands for all slices together in metrics, in compute slices; no node offers it."""
+"""The resource for all slices together in metrics, in compute slices; no node offers it."""
 
 PREFIX = "nvidia.com/mig-"
-"""The beginning of the resources; the name of the profile follows."""
+"""The prefix of the resources' names; the name of the profile follows."""
 
 PRODUCT = "nvidia.com/gpu.product"
-"""The node label with the model of its GPUs, as NVIDIA's feature discovery names it."""
+"""The label with the model of a node's GPUs, as NVIDIA's feature discovery names it."""
 
 _NAME = re.compile(r"([1-9])g\.([1-9][0-9]{0,2})gb([.+]me)?")
 _SIZES: tuple[tuple[int, int], ...] = ((1, 1), (1, 2), (2, 2), (3, 4), (4, 4), (7, 8))
 _SIZES_OF_A30: tuple[tuple[int, int], ...] = ((1, 1), (2, 2), (4, 4))
 """The compute slices and units of memory of profiles, ascending."""
 _A30 = 4
-"""The compute slices of an A30, the one model with less than seven."""
+"""The compute slices of an A30, the only model with fewer than seven."""
 _SINGLE = re.compile(r"-MIG-(.+)$")
 _REPLICAS = re.compile(r"nvidia\.com/(gpu|mig-.+)\.replicas")
 
@@ -39,9 +39,9 @@ class Profile(NamedTuple):
     """The size of a slice.
 
     Attributes:
-        compute: its compute slices.
-        memory: GB.
-        media: true if it has the media extensions of its GPU.
+        compute: the number of compute slices.
+        memory: the memory in GB.
+        media: whether it has the media extensions of its GPU.
     """
 
     compute: int
@@ -56,7 +56,7 @@ class Model(NamedTuple):
     """A model of GPUs.
 
     Attributes:
-        name: as NVIDIA's guide calls it.
+        name: the name in NVIDIA's guide.
         compute: the compute slices of one GPU.
         unit: GB of memory of the smallest slice.
     """
@@ -67,7 +67,7 @@ class Model(NamedTuple):
 
     @property
     def profiles(self) -> tuple[Profile, ...]:
-        """The profiles that a GPU can be cut into, without those with media extensions."""
+        """The profiles of a GPU's possible slices, without those with media extensions."""
         sizes = _SIZES_OF_A30 if self.compute == _A30 else _SIZES
         return tuple(Profile(compute, units * self.unit) for compute, units in sizes)
 
@@ -80,13 +80,14 @@ class Model(NamedTuple):
         )
 
     def holds(self, slices: Mapping[Profile, int], gpus: int) -> bool:
-        """Returns True if so many GPUs can be cut into such slices.
+        """Returns True if this number of GPUs can be divided into these slices.
 
-        A slice begins only at some eighths of the memory. Slices of two eighths begin at 0, 2 and 4, and at 6
-        with one compute slice. Slices of four begin at 0, and at 4 with three compute slices. The last eighth
-        takes no small slice. So a GPU has a first half of two pairs, and a second half of a pair and a rest,
-        which takes one slice of one or two eighths. It is best to place large slices first, and those of
-        three compute slices in second halves. An A30 has one half of two pairs.
+        A slice can begin only at certain eighths of the memory. Slices of two eighths begin at 0, 2 and 4,
+        and at 6 if they have one compute slice. Slices of four eighths begin at 0, and at 4 if they have
+        three compute slices. The last eighth takes no small slice. So the first half of a GPU has two pairs
+        of eighths. The second half has a pair and a remainder, which takes one slice of one or two eighths.
+        The best order is large slices first, with slices of three compute slices in second halves. An A30 has
+        one half with two pairs.
         """
         unit, tails = self.unit, self.compute != _A30
         count = dict.fromkeys(_SIZES, 0)
@@ -105,7 +106,7 @@ class Model(NamedTuple):
         return fits and media <= min(gpus, lefts + rights)
 
     def fewest(self, slices: Mapping[Profile, int]) -> int:
-        """The smallest number of GPUs that can be cut into such slices."""
+        """Returns the smallest number of GPUs that can be divided into these slices."""
         enough = sum(slices.values())
         least = 0
         while least < enough:
@@ -131,10 +132,10 @@ class Partition(NamedTuple):
     """The slices of a node.
 
     Attributes:
-        slices: resource -> how many it offers.
-        model: the model of its GPUs; None if it is not known.
-        gpus: how many GPUs are cut into slices; None if it is not known.
-        unknown: why the GPUs are not known; empty if they are.
+        slices: resource -> the number of offered slices.
+        model: the model of the node's GPUs; None if unknown.
+        gpus: how many GPUs are divided into slices; None if unknown.
+        unknown: why the GPUs are unknown; "" if they are known.
     """
 
     slices: Mapping[str, int]
@@ -144,7 +145,7 @@ class Partition(NamedTuple):
 
     @property
     def needs(self) -> int:
-        """The smallest number of GPUs that can have these slices; 0 if their model is not known."""
+        """The smallest number of GPUs that can have these slices; 0 if their model is unknown."""
         if self.model is None:
             return 0
         sizes = {profile: number for name, number in self.slices.items() if (profile := profile_of(name))}
@@ -152,7 +153,7 @@ class Partition(NamedTuple):
 
     @property
     def fault(self) -> str:
-        """A sentence if the GPUs of the node cannot have these slices; else empty."""
+        """A sentence if the GPUs of the node cannot have these slices; else ""."""
         if self.model is None or self.gpus is None or self.needs <= self.gpus:
             return ""
         slices = ", ".join(f"{number} of {name}" for name, number in sorted(self.slices.items()))
@@ -164,7 +165,7 @@ class Partition(NamedTuple):
 
 
 def profile_of(resource: str) -> Profile | None:
-    """Returns the profile that a resource is named after; None for other resources and forms of names."""
+    """Returns the profile in a resource's name; None for other resources and forms of names."""
     return _profile(resource.removeprefix(PREFIX)) if resource.startswith(PREFIX) else None
 
 
@@ -174,13 +175,13 @@ def _profile(name: str) -> Profile | None:
 
 
 def single_profile(node: Node) -> Profile | None:
-    """Returns the profile of what a node offers as `nvidia.com/gpu`, if slices are (strategy `single`)."""
+    """Returns the profile of slices that a node offers as `nvidia.com/gpu` (strategy `single`), or None."""
     found = _SINGLE.search(node.labels.get(PRODUCT, ""))
     return _profile(found[1]) if found else None
 
 
 def partition_of(node: Node) -> Partition | None:
-    """Returns the slices of a node with what is known of its GPUs; None if it offers no slices."""
+    """Returns the slices of a node, with all that is known of its GPUs; None if it offers no slices."""
     slices = {name: number for name, number in node.allocatable.items() if number and name.startswith(PREFIX)}
     if not slices:
         return None

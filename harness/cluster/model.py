@@ -1,4 +1,4 @@
-"""The cluster of a replay: nodes, queues, quotas and priority classes, immutable while it runs."""
+"""The immutable model of a replay's cluster: nodes, queues, quotas and priority classes."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ UNLIMITED = INT64_MAX
 """A quota of this amount or more is unlimited, as in Kueue."""
 
 MOST_NODES = 100_000
-"""The most nodes of a cluster. A higher number is probably a mistake, and would fill the memory."""
+"""The largest number of nodes. A higher number is probably a mistake, and would fill memory."""
 
 NEWER = Frozen({"newer": True})
-"""Metadata of a field that was added later: a cluster that does not use the field keeps its old digest."""
+"""Metadata of a field that was added later; a cluster that does not use the field keeps its old digest."""
 
 NAMESPACE_NAME = "kubernetes.io/metadata.name"
-"""The label that Kubernetes gives every namespace: its name."""
+"""The label with a namespace's name, which Kubernetes adds to every namespace."""
 
 
 def frozen(mapping: Mapping[str, _T] | None = None) -> Mapping[str, _T]:
-    """A read-only copy of a mapping."""
+    """Returns a read-only copy of a mapping."""
     return Frozen(mapping or {})
 
 
@@ -54,8 +54,9 @@ def frozen(mapping: Mapping[str, _T] | None = None) -> Mapping[str, _T]:
 class Node(Value):
     """A machine; `allocatable` is resource -> amount (cpu in millicores).
 
-    `ready` is False if its condition Ready has a status other than True. Topologies leave such a node out.
-    `drain` is the time-out of a `kubectl drain` that runs, in microseconds: 0 for none, None without a drain.
+    `ready` is False if its condition Ready has a status other than True. Topologies exclude such a node.
+    `drain` is the time-out of a running `kubectl drain`, in microseconds: 0 for no time-out, None without a
+    drain.
     """
 
     name: str
@@ -88,7 +89,7 @@ SYSTEM_PRIORITY_CLASSES: Mapping[str, PriorityClass] = Frozen(
 
 @fixed()
 class ResourceFlavor(Value):
-    """A kind of nodes for which quota can be given; `topology` is their Topology, "" for none."""
+    """A group of nodes that quota can refer to; `topology` is the Topology of its nodes, or ""."""
 
     name: str
     node_labels: Mapping[str, str] = field(default_factory=frozen)
@@ -119,7 +120,7 @@ class FlavorQuotas(Value):
 
 @fixed()
 class ResourceGroup(Value):
-    """Resources that are always taken from one flavor together; flavors in the order they are tried."""
+    """Resources that a job always takes from one flavor together; flavors are in the order of trial."""
 
     covered_resources: tuple[str, ...]
     flavors: tuple[FlavorQuotas, ...]
@@ -127,13 +128,13 @@ class ResourceGroup(Value):
 
 @fixed()
 class Preemption(Value):
-    """A ClusterQueue's preemption policies, in Kueue's own words.
+    """A ClusterQueue's preemption policies, in Kueue's terms.
 
     Attributes:
         within_cluster_queue: Never, LowerPriority or LowerOrNewerEqualPriority.
         reclaim_within_cohort: Never, LowerPriority or Any.
         borrow_within_cohort: Never or LowerPriority.
-        max_priority_threshold: with `borrow_within_cohort`, the highest priority that may be preempted.
+        max_priority_threshold: with `borrow_within_cohort`, the highest priority that can be preempted.
     """
 
     within_cluster_queue: str = "Never"
@@ -144,7 +145,7 @@ class Preemption(Value):
 
 @fixed()
 class FlavorFungibility(Value):
-    """The conditions under which a ClusterQueue tries its next flavor, in v1beta2's words.
+    """The conditions under which a ClusterQueue tries its next flavor, in the terms of v1beta2.
 
     Attributes:
         when_can_borrow, when_can_preempt: MayStopSearch or TryNextFlavor.
@@ -158,7 +159,7 @@ class FlavorFungibility(Value):
 
 @fixed()
 class AdmissionCheck(Value):
-    """A check that jobs of a ClusterQueue must pass: all jobs, or those that use one of some flavors."""
+    """A check that jobs of a ClusterQueue must pass: all jobs, or only jobs in certain flavors."""
 
     name: str
     on_flavors: tuple[str, ...] = ()
@@ -169,7 +170,7 @@ class ClusterQueue(Value):
     """A Kueue ClusterQueue: quotas, and the cohort in which it shares them ("" for none).
 
     Attributes:
-        namespace_selector: selects the namespaces that may use it; None selects none.
+        namespace_selector: selects the namespaces that may use the queue; None selects none.
         stop_policy: None, Hold or HoldAndDrain, as text.
         by_usage: whether its jobs are ordered by the past usage of their LocalQueues.
         checks: the admission checks that must be ready before a job that holds quota starts.
@@ -190,7 +191,7 @@ class ClusterQueue(Value):
 
 @fixed()
 class Cohort(Value):
-    """A Kueue Cohort: queues and cohorts that lend to each other; its own quotas are optional."""
+    """A Kueue Cohort: queues and cohorts that lend to each other; it may have its own quotas."""
 
     name: str
     parent: str = ""
@@ -223,32 +224,33 @@ class Cluster(Value):
     Attributes:
         nodes, namespaces, priority_classes, workload_priority_classes, topologies, flavors, cluster_queues,
             cohorts, local_queues: by name (local queues by namespace and name), in the order of the
-            manifests. A namespace is its labels. Cohorts that are only referred to come last, without quota
-            or parent.
+            manifests. A namespace is represented by its labels. Cohorts that other objects only name come
+            last, without quota or parent.
         workloads: Kueue's Workloads, in the order of the manifests.
-        pods: pods that already run, or wait; in the order of the manifests.
+        pods: running and waiting pods, in the order of the manifests.
         disruption_budgets: PodDisruptionBudgets, in the order of the manifests.
         pod_groups: PodGroups of scheduler-plugins, by namespace and name.
         claim_templates: ResourceClaimTemplates, by namespace and name.
-        scheduling_groups: pod groups of kube-scheduler itself, by namespace, Workload and name.
+        scheduling_groups: pod groups of kube-scheduler's own kinds, by namespace, Workload and name.
         elastic_quotas: the nodes of the ElasticQuotaTree, else the ElasticQuotas, by name.
-        scheduler: the KubeSchedulerConfiguration; None if none is given.
-        kueue: Kueue's own Configuration; None if none is given.
-        kueue_controller: Kueue's controller, whose image tells the running release; None if none is given.
-        warnings: sentences about parts of the manifests that affect decisions in reality but not here.
-        assumed: sentences about assumptions made because no manifest decides.
+        scheduler: the KubeSchedulerConfiguration, or None.
+        kueue: Kueue's own Configuration, or None.
+        kueue_controller: Kueue's controller, whose image names the running release; or None.
+        warnings: sentences about parts of the manifests that affect real decisions but not a replay.
+        assumed: sentences about assumptions that fill gaps of the manifests.
         source: its origin, for messages; not part of a run's identity.
-        files: the files that it was read from, so that it can be read again: its manifests, and then each
-            patch over them. The file is "" if manifests were derived from a trace. There is none if the
-            cluster was made or changed in memory. Not part of a run's identity.
-        manifests: the documents it was made from; their parts that are not modelled are not part of a run's
+        files: the files from which it can be read again: its manifests, then each patch. The file is "" if
+            manifests were derived from a trace. The list is empty if the cluster was made or changed in
+            memory. Not part of a run's identity.
+        manifests: the documents from which it was made; their unmodelled parts are not part of a run's
             identity.
         scale: its size, as a multiple of the manifests' (`harness.cluster.changes.scale`).
-        timed: the documents among `manifests` that hold from some time on, or until some time; see
-            `harness.cluster.changes.timed`. Everything else is the cluster as it is at the beginning.
-        changes: its changes in a replay, in order of time; see `harness.cluster.changes.over_time`.
+        timed: the documents among `manifests` with a time; see `harness.cluster.changes.timed`. All other
+            fields describe the cluster at the beginning.
+        changes: its changes during a replay, in order of time; see `harness.cluster.changes.over_time`.
         as_of: the present time if a replay begins with its Workloads and Pods, microseconds since 1970; else
-            None. It follows from these and from the trace, so it is not part of a run's identity.
+            None. It follows from the Workloads, the Pods and the trace, so it is not part of a run's
+            identity.
     """
 
     nodes: Mapping[str, Node] = field(default_factory=frozen)
@@ -283,7 +285,7 @@ class Cluster(Value):
 
     @cached_property
     def nodes_change(self) -> bool:
-        """True if a node comes, goes or changes during the replay."""
+        """True if a node appears, disappears or changes during the replay."""
         return any(edit.kind == "Node" for instant in self.changes for edit in instant.edits)
 
     @cached_property
@@ -318,7 +320,7 @@ class Cluster(Value):
 
     @cached_property
     def standings(self) -> dict[int, tuple[Workload, Standing]]:
-        """The answers of `harness.cluster.standing` about Workloads, by their identity."""
+        """Results of `harness.cluster.standing` for Workloads, by the identity of the object."""
         return {}
 
     @cached_property
@@ -332,9 +334,9 @@ class Cluster(Value):
     def digest(self) -> str:
         """SHA-256 of the modelled part of the manifests, as JSON with sorted keys.
 
-        It is the same for YAML and JSON of one content. Fields that nothing reads do not matter, such as
-        `status.nodeInfo`, `resourceVersion` or most annotations. Warnings, assumptions, the manifests
-        themselves and their origin do not count.
+        YAML and JSON with the same content have the same digest. Fields that harness does not read do not
+        matter, such as `status.nodeInfo`, `resourceVersion` or most annotations. Warnings, assumptions, the
+        manifests themselves and their origin do not count.
         """
         from harness.cluster.digest import digest_of
 
@@ -342,17 +344,17 @@ class Cluster(Value):
 
     @cached_property
     def follows_manifests(self) -> bool:
-        """True if the cluster follows from its manifests and scale, so that changing them changes it."""
+        """True if the cluster follows from its manifests and scale, so that changed manifests change it."""
         from harness.cluster.changes.remake import follows_manifests
 
         return follows_manifests(self)
 
     def patched(self, patch: Patch) -> Cluster:
-        """Returns this cluster with a patch over its manifests, merged as kustomize's strategic merge does.
+        """Returns this cluster with a patch of its manifests, merged like kustomize's strategic merge.
 
         Args:
-            patch: documents with kind, name and only the fields that change: one mapping, several, or the
-                path of a file or a folder of them. It may be a table of events, as a path or as rows.
+            patch: documents with kind, name and only the changed fields: a mapping, several mappings, or the
+                path of a file or folder. It may also be a table of events, as a path or as rows.
 
         Raises:
             ClusterError: the patch cannot be read, names something that is missing, or makes manifests
@@ -372,7 +374,7 @@ class Cluster(Value):
                 `harness.cluster.changes.knobs`.
 
         Raises:
-            InputError: there is no such object or knob, or a value has a wrong type.
+            InputError: an object or knob does not exist, or a value has a wrong type.
             ClusterError: the manifests with these values are faulty.
         """
         from harness.cluster.changes.knobs import with_values
@@ -394,7 +396,7 @@ class Cluster(Value):
 
     @cached_property
     def default_class(self) -> PriorityClass:
-        """The class of a job that names none: the global default, else an unnamed class of value 0."""
+        """The class of a job without a class: the global default, else an unnamed class with value 0."""
         for priority_class in self.priority_classes.values():
             if priority_class.global_default:
                 return priority_class
@@ -402,15 +404,15 @@ class Cluster(Value):
 
     @property
     def default_priority(self) -> int:
-        """The priority of a job that names no class."""
+        """The priority of a job without a class."""
         return self.default_class.value
 
     def schedules(self, pod: Pod) -> bool:
-        """True if the replayed scheduler places a pod; pods of other schedulers only hold resources."""
+        """Returns True if the replayed scheduler places a pod; other pods only hold resources."""
         return pod.scheduler == (self.scheduler.scheduler_name if self.scheduler else "")
 
     def priority_of(self, name: str) -> PriorityClass | None:
-        """Returns the class that a trace's `priority_class` names, of Kueue or of Kubernetes; None for none.
+        """Returns the class of Kueue or Kubernetes that a trace's `priority_class` names, or None.
 
         If both exist, the WorkloadPriorityClass counts, as in Kueue.
         """
@@ -421,11 +423,11 @@ class Cluster(Value):
         )
 
     def namespace_labels(self, namespace: str) -> Mapping[str, str]:
-        """Returns the labels that a namespace selector sees, with the one that Kubernetes adds."""
+        """Returns the labels that a namespace selector sees, with the label that Kubernetes adds."""
         return self.namespaces.get(namespace) or frozen({NAMESPACE_NAME: namespace})
 
     def cluster_queue_of(self, namespace: str, queue: str) -> ClusterQueue | None:
-        """Returns the ClusterQueue of a trace's queue, by a LocalQueue of its namespace or by its name."""
+        """Returns the ClusterQueue of a trace's queue, by a LocalQueue of the job's namespace or by name."""
         local = self.local_queues.get((namespace, queue))
         return self.cluster_queues.get(local.cluster_queue if local else queue)
 

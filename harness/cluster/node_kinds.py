@@ -1,4 +1,4 @@
-"""Nodes as a run stores them: equal nodes are counted, in a limited number of kinds."""
+"""The form in which a run stores nodes: a limited number of kinds of equal nodes, with counts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.cluster.kinds.selectors import Taint
 from harness.cluster.model import UNLIMITED, Node
 
 MOST_KINDS = 64
-"""The most kinds. Beyond it, labels with many values are left out, then small kinds are joined."""
+"""The largest number of kinds. Beyond it, labels with many values are dropped, then small kinds joined."""
 
 
 def node_kinds(nodes: Sequence[Node]) -> dict[str, Any]:
@@ -23,10 +23,9 @@ def node_kinds(nodes: Sequence[Node]) -> dict[str, Any]:
 
     Returns:
         `nodes`: the kinds in order of first appearance. Each has `count`, the `first` and `last` name, a hash
-            of
-        all `names`, and `allocatable`; and `labels`, `taints`, `unschedulable` and `ready` if there are any.
-        An entry with `kinds` joins that many kinds, with the sum of what is allocatable. `labels`: the labels
-        left out above because they have too many values: label -> `count` of its values, `sha256`.
+        of all `names`, and `allocatable`; and `labels`, `taints`, `unschedulable` and `ready` if present. An
+        entry with `kinds` joins that number of kinds, with the sum of their allocatable amounts. `labels`:
+        the labels dropped because they have too many values: label -> `count` of its values, `sha256`.
     """
     values: dict[str, dict[str, str]] = {}
     for node in nodes:
@@ -54,7 +53,7 @@ def node_kinds(nodes: Sequence[Node]) -> dict[str, Any]:
 
 
 def _shapes(nodes: Iterable[Node], labels: Sequence[str]) -> list[list[Node]]:
-    """Returns groups of nodes that are equal except for their names, considering only some labels."""
+    """Returns groups of nodes that are equal except for their names, comparing only some labels."""
     alike: dict[Any, list[Node]] = {}
     for node in nodes:
         own = tuple(None if _is_own(node, key) else node.labels.get(key) for key in labels)
@@ -99,22 +98,22 @@ def _total(nodes: Iterable[Node]) -> dict[str, str]:
 
 
 def taint_text(taint: Taint) -> str:
-    """A taint as kubectl writes it."""
+    """Returns a taint as kubectl writes it."""
     return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
 
 
 def amount_text(resource: str, amount: int) -> str:
-    """An amount as manifests write it."""
+    """Returns an amount as manifests write it."""
     return "unlimited" if amount >= UNLIMITED else format_amount(resource, amount)
 
 
 def digest(value: Any) -> str:
-    """A short hash of a value of the model."""
+    """Returns a short hash of a value of the model."""
     return hashlib.sha256(canonical(value).encode()).hexdigest()[:16]
 
 
 def canonical(value: Any) -> str:
-    """A value of the model as JSON, with sorted keys."""
+    """Returns a value of the model as JSON, with sorted keys."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), default=_plain)
 
 

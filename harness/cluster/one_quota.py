@@ -1,4 +1,4 @@
-"""A cluster for one quota alone: it has its own quota, and no other to borrow from."""
+"""Makes a cluster with one quota alone, which has no other quota to borrow from."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 
 def alone_on(cluster: Cluster, quota: str, elastic: Collection[str]) -> Cluster:
-    """Returns the cluster with the quotas of some jobs only, each bounded by its own nominal quota.
+    """Returns the cluster with only the quotas of some jobs, each bounded by its own nominal quota.
 
     A ClusterQueue leaves its cohort. An ElasticQuota gets its `min` as `max`, for the resources that it
-    names, and its semantics stay those of the whole cluster. Plugins use one of the two. Nodes stay as they
-    are, because no node belongs to the quota alone, and the quota is the bound. Changes of these quotas and
-    of nodes happen at the same times.
+    names, and keeps the semantics of the whole cluster. Plugins use one of both kinds. Nodes do not change,
+    because no node belongs to the quota alone, and the quota is the bound. Changes of these quotas and of
+    nodes happen at the same times.
 
     Args:
-        cluster: with all quotas.
+        cluster: the cluster with all quotas.
         quota: the ClusterQueue or ElasticQuota that the jobs count against.
-        elastic: the ElasticQuotas that they count against with plugins that use ElasticQuotas.
+        elastic: the ElasticQuotas that the jobs count against, for plugins that use ElasticQuotas.
     """
     semantics = semantics_of(ever(cluster).elastic_quotas)
     alone = before = _state(cluster, quota, elastic, semantics)
@@ -45,7 +45,7 @@ def alone_on(cluster: Cluster, quota: str, elastic: Collection[str]) -> Cluster:
 
 
 def _state(cluster: Cluster, quota: str, elastic: Collection[str], semantics: str) -> Cluster:
-    """Returns the same cluster for a time without changes."""
+    """Returns the cluster with these quotas between two changes."""
     queue = cluster.cluster_queues.get(quota)
     doors = {key: local for key, local in cluster.local_queues.items() if local.cluster_queue == quota}
     return replace(
@@ -64,7 +64,7 @@ def _state(cluster: Cluster, quota: str, elastic: Collection[str], semantics: st
 
 
 def _without_cohort(queue: ClusterQueue) -> ClusterQueue:
-    """Returns the queue outside its cohort, without its limits of borrowing and lending."""
+    """Returns the queue without its cohort and without its borrowing and lending limits."""
     groups = tuple(
         ResourceGroup(
             group.covered_resources,

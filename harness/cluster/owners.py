@@ -1,8 +1,8 @@
-"""The Workloads that own the Pods of a dump, by the owner references of Kueue and the operators.
+"""Finds the Workloads that own the Pods of a dump, by owner references of Kueue and operators.
 
-A Pod leads to its Workload by an annotation of Kueue's, by its pod group, or through its owners. An owner is
-a Job, or an operator's object, as far as the dump has them. If an owner is not in the dump, the labels that
-controllers put onto pods say what it was made for.
+An annotation of Kueue, the pod group, or the owners of a Pod lead to its Workload. Owners are Jobs, or
+objects of operators, if the dump has them. If an owner is not in the dump, labels that controllers set on
+pods name it.
 
 https://kueue.sigs.k8s.io/docs/reference/labels-and-annotations/
 https://kubernetes.io/docs/reference/labels-annotations-taints/
@@ -36,13 +36,13 @@ _OWNER_LABELS = (
 """Labels of pods that name their owner: its kind ("" for any), its name, and its uid."""
 
 _MADE = re.compile(r"(.+)-[0-9a-z]{5}")
-"""The pattern of names that Kueue gives to Workloads: kind and name of the owner, and a hash."""
+"""The pattern of Kueue's names of Workloads: kind and name of the owner, and a hash."""
 
 _Key = tuple[str, str]
 
 
 class Owner(NamedTuple):
-    """The owner of an object; each part is "" if unknown."""
+    """The owner of an object; an unknown part is ""."""
 
     kind: str
     name: str
@@ -55,16 +55,15 @@ def matched(
     succeeded: Iterable[Pod],
     manifests: Iterable[Mapping[str, Any]],
 ) -> tuple[tuple[Workload, ...], tuple[Pod, ...]]:
-    """Returns Workloads with the start of their jobs, and Pods with the keys of their Workloads.
+    """Returns the Workloads with the starts of their jobs, and the Pods with the keys of their Workloads.
 
     A Pod also records whether a Workload has its name.
 
     Args:
-        workloads: the Workloads as they were read.
-        pods: the Pods that have not ended, as they were read.
-        succeeded: the Pods that have succeeded, as they were read. Workloads that hold quota get their
-            number.
-        manifests: all objects of the dump, including kinds that are not read.
+        workloads: the Workloads as read.
+        pods: the Pods that have not ended, as read.
+        succeeded: the Pods that have succeeded, as read. Workloads that hold quota get their number.
+        manifests: all objects of the dump, including kinds that harness does not read.
     """
     several = tuple(pods)
     if not workloads:
@@ -103,7 +102,7 @@ def _metadata(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _texts(metadata: Mapping[str, Any], name: str) -> Mapping[str, str]:
-    """Returns those labels or annotations that are texts."""
+    """Returns the labels or annotations whose values are texts."""
     found = metadata.get(name)
     if not isinstance(found, Mapping):
         return {}
@@ -140,7 +139,7 @@ class _Objects:
     def line(self, manifest: Mapping[str, Any]) -> Iterator[Owner]:
         """Yields the owners of an object, direct and indirect, nearest first.
 
-        Then the owners that its labels name.
+        The owners that its labels name follow.
         """
         space, seen, next_ones = _namespace(manifest), set[Owner](), [manifest]
         while next_ones:
@@ -160,7 +159,7 @@ class _Objects:
                 yield Owner(kind, labels[name], labels.get(uid, ""))
 
     def named(self, space: str, owner: Owner) -> Mapping[str, Any] | None:
-        """Returns the object that an owner reference means; None if the dump lacks it."""
+        """Returns the object of an owner reference; None if the dump lacks it."""
         if owner.uid in self._by_uid:
             return self._by_uid[owner.uid]
         found = self._by_name.get((space, owner.kind, owner.name))
@@ -170,7 +169,7 @@ class _Objects:
 
 
 def _owners(metadata: Mapping[str, Any]) -> Iterator[Owner]:
-    """The owner references of an object."""
+    """Yields the owner references of an object."""
     found = metadata.get("ownerReferences")
     for each in found if isinstance(found, list) else ():
         if isinstance(each, Mapping):
@@ -180,8 +179,8 @@ def _owners(metadata: Mapping[str, Any]) -> Iterator[Owner]:
 class _Owners:
     """The Workloads of a dump by their owners.
 
-    If several Workloads have the same owner, the one that holds quota counts, and among these the youngest.
-    Finished ones have no pods. A Workload without an owner is found by its name.
+    If several Workloads have the same owner, the youngest Workload that holds quota counts. Finished
+    Workloads have no pods. A Workload without an owner is found by its name.
     """
 
     def __init__(self, objects: _Objects, workloads: Iterable[Workload]) -> None:
@@ -210,7 +209,7 @@ class _Owners:
                     self._made[each.namespace, made[1]] = each
 
     def with_workload(self, pod: Pod) -> Pod:
-        """A Pod with the key of its Workload, if it has one."""
+        """Returns a Pod with the key of its Workload, if it has a Workload."""
         found = self._of_pod(pod)
         return pod if found is None else replace(pod, workload=found.key)
 
@@ -227,16 +226,16 @@ class _Owners:
         found, place = self._of((own, *self._objects.line(manifest)), pod.namespace)
         if found is None or place or not pod.node or found.holds_quota:
             return found
-        # What has no quota has no pods that run: one that runs only happens to have its name.
+        # A Workload without quota has no running pods, so that a running pod only happens to have its name.
         return None if found is self._of_nobody.get((pod.namespace, pod.name)) else found
 
     def _of(self, line: Sequence[Owner], space: str) -> tuple[Workload | None, int]:
-        """The Workload of the nearest owner that has one, and that owner's place in the line."""
+        """Returns the Workload of the nearest owner that has one, and the owner's index in the line."""
         for place, owner in enumerate(line):
             found = self._by_uid.get(owner.uid) if owner.uid else None
             if found is None:
                 found, uid = self._by_owner.get((space, owner.kind, owner.name), (None, ""))
-                if uid and owner.uid:  # another object of that name, which is gone
+                if uid and owner.uid:  # an earlier object of that name, which was deleted
                     found = None
             if found is not None:
                 return found, place
@@ -250,7 +249,7 @@ class _Owners:
     def began(self) -> dict[str, int]:
         """Returns Workload -> the start of its job, by the status of the object that owns the Workload.
 
-        If that status gives no start, the objects below it give it, such as the Jobs of a JobSet.
+        If that status has no start, the objects below it give the start, such as the Jobs of a JobSet.
         """
         found: dict[str, tuple[int, int]] = {}
         for manifest in self._objects.others:

@@ -10,11 +10,11 @@ from math import floor
 def largest_remainder(total: int, weights: Mapping[str, int | Fraction]) -> dict[str, int]:
     """Returns whole shares of a total in proportion to weights.
 
-    What is left after rounding down goes to the largest remainders, among equal ones by name.
+    The units that remain after rounding down go to the largest remainders; equal remainders rank by name.
 
     Args:
         total: the amount to divide.
-        weights: 0 or more each, and not all of them 0.
+        weights: name -> weight, 0 or more; at least one is above 0.
     """
     whole = sum(weights.values())
     exact = {name: Fraction(total) * weight / whole for name, weight in weights.items()}
@@ -26,7 +26,7 @@ def largest_remainder(total: int, weights: Mapping[str, int | Fraction]) -> dict
 
 
 def split_in_units(total: int, weights: Mapping[str, int | Fraction], unit: int) -> dict[str, int]:
-    """Returns shares in whole units by `largest_remainder`; the first by name also gets the rest."""
+    """Returns shares in whole units by `largest_remainder`; the first by name also gets the remainder."""
     units, rest = divmod(total, unit)
     shares = {name: share * unit for name, share in largest_remainder(units, weights).items()}
     if rest:

@@ -148,4 +148,4 @@ def test_a_release_of_kueue_that_is_not_known_is_refused(harness: Callable) -> N
     """With those that are."""
     refused = harness("plugins", "--kueue-version", "v0.12")
     assert refused.code == 2
-    assert "'v0.12' is no release that is known" in refused.err
+    assert "'v0.12' is not a known release" in refused.err

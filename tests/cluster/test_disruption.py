@@ -253,5 +253,5 @@ def test_what_is_beyond_the_model_is_warned_of() -> None:
 
 def test_a_second_profile_is_refused() -> None:
     """One scheduler is modelled."""
-    with pytest.raises(ClusterError, match="profiles: one scheduler is modelled: give one profile"):
+    with pytest.raises(ClusterError, match="profiles: harness models one scheduler: give one profile"):
         configuration(profiles=[{}, {}])

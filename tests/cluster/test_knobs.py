@@ -242,7 +242,7 @@ def test_none_takes_a_value_away() -> None:
         ({"ClusterQueue/team-b.weight": float("nan")}, "'nan' is not a number", "a number"),
         ({"NodePool/gpu.count": 2.5}, "2.5 is not a whole number from 1 to 100,000", None),
         ({"NodePool/gpu.count": 0}, "0 is not a whole number from 1", None),
-        ({}, "{} gives no value of a knob", "weight"),
+        ({}, "{} sets no knob", "weight"),
     ],
 )
 def test_what_cannot_be_turned_is_said_with_what_was_meant(

@@ -264,7 +264,7 @@ def test_a_namespace_and_an_api_version_tell_objects_apart() -> None:
     text = "{kind: LocalQueue, metadata: {name: main, namespace: two}, spec: {stopPolicy: Hold}}"
     assert changes(text) == {"LocalQueue": {"two/main": {"clusterQueue": "team-a", "stopPolicy": "Hold"}}}
     assert told("{kind: LocalQueue, metadata: {name: main}, spec: {stopPolicy: Hold}}") == [
-        "document 1, LocalQueue main: metadata.namespace or apiVersion must say which: "
+        "document 1, LocalQueue main: metadata.namespace or apiVersion must select one of these: "
         + ", ".join(f"kueue.x-k8s.io/v1beta1 LocalQueue {namespace}/main" for namespace in ("one", "two"))
     ]
     groups = [

@@ -46,9 +46,10 @@ Only runs with such jobs have it; see `harness.base.tables.pod_set_texts`.
 
 
 RAN_BEFORE = "ran_before"
-"""A column of `jobs.parquet`: how long a job had run before the replay began.  Only runs that began with jobs
-of the manifests have it. It is null for jobs that arrived later, and for pods without an end, such as those
-of a DaemonSet.
+"""A column of `jobs.parquet`: how long a job had run before the replay began.
+
+Only runs that began with jobs of the manifests have it. It is null for jobs that arrived later, and for pods
+without an end, such as those of a DaemonSet.
 """
 
 LOST_BEFORE = "lost_before"

@@ -1,4 +1,4 @@
-"""Makes a patch of the differences between two clusters of the same manifests."""
+"""Makes a patch from the differences between two clusters of the same manifests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.base.errors import InputError
 from harness.cluster.model import Cluster
 
 _NAMES = ("name", "key", "schedulerName")
-"""The fields by which a patch is matched to items of lists."""
+"""The fields by which a patch finds items of lists."""
 
 
 def difference_patch(cluster: Cluster, other: Cluster) -> list[dict[str, Any]]:
@@ -20,7 +20,8 @@ def difference_patch(cluster: Cluster, other: Cluster) -> list[dict[str, Any]]:
         other: the same objects with other values of some fields, such as knobs.
 
     Raises:
-        InputError: no patch of values leads from one to the other, because objects or items came or went.
+        InputError: the clusters differ in more than values of fields: an object or an item of a list appeared
+            or disappeared.
     """
     pairs = zip(cluster.manifests, other.manifests, strict=False)
     found = []
@@ -38,14 +39,14 @@ def difference_patch(cluster: Cluster, other: Cluster) -> list[dict[str, Any]]:
     patched = cluster.patched(found) if found else cluster
     if patched.digest != other.digest:
         raise InputError(
-            f"{other.source} is not {cluster.source} with other values",
-            hint="patch what both have, and compare again",
+            f"{other.source} differs from {cluster.source} in more than values",
+            hint="give both clusters the same objects, and compare again",
         )
     return found
 
 
 def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the fields that differ, with their new values; None for those that are gone."""
+    """Returns the fields that differ, with their new values; None for removed fields."""
     found: dict[str, Any] = {name: None for name in before if name not in after}
     for name, value in after.items():
         was = before.get(name)

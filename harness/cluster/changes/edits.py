@@ -1,4 +1,4 @@
-"""Edits of a cluster over time: one object changes, appears or goes."""
+"""Edits of a cluster over time: an object changes, appears or disappears."""
 
 from __future__ import annotations
 
@@ -28,21 +28,22 @@ PLACES: Mapping[str, str] = MappingProxyType(
         "WorkloadPriorityClass": "workload_priority_classes",
     }
 )
-"""Kind of an object that may change -> the field of `Cluster` that holds such objects."""
+"""Kind of a changeable object -> the field of `Cluster` that holds objects of this kind."""
 
 AT_ARRIVAL = frozenset(("PriorityClass", "WorkloadPriorityClass"))
-"""Kinds whose objects matter only when a job arrives, so that policies are not notified of their changes."""
+"""Kinds whose objects matter only when a job arrives; policies are not notified of their changes."""
 
 
 class Edit(NamedTuple):
     """The change of one object.
 
     Attributes:
-        kind: its kind, one of `PLACES`; nodes of an ElasticQuotaTree are `ElasticQuota`.
-        name: its name; `namespace/name` of a LocalQueue.
+        kind: the object's kind, one of `PLACES`; quotas of an ElasticQuotaTree are `ElasticQuota`.
+        name: the object's name; `namespace/name` of a LocalQueue.
         before: the object before the change; None if it is new.
-        after: the object from now on; None if it is gone.
-        announced: whether a planning policy knows the change from the beginning; failures are not announced.
+        after: the object after the change; None if it is removed.
+        announced: whether a planning policy knows the change from the beginning of the replay; failures are
+            not announced.
     """
 
     kind: str
@@ -56,18 +57,18 @@ class Edit(NamedTuple):
 
     @property
     def key(self) -> Any:
-        """The key of the object in a `Cluster`."""
+        """The object's key in a field of `Cluster`."""
         return tuple(self.name.split("/", 1)) if self.kind == "LocalQueue" else self.name
 
     def between(self, before: Cluster, after: Cluster) -> Edit | None:
-        """Returns the object's change from one cluster to another; None if it is the same in both."""
+        """Returns the object's change from one cluster to another; None if the object is equal in both."""
         was, becomes = (getattr(each, PLACES[self.kind]).get(self.key) for each in (before, after))
         return None if was == becomes else Edit(self.kind, self.name, was, becomes)
 
     def on(self, cluster: Cluster) -> Cluster:
-        """Returns the cluster with the object as it is from now on.
+        """Returns the cluster with the changed object.
 
-        Cohorts that are only named exist, too.
+        Cohorts that other objects only name exist too.
         """
         place = PLACES[self.kind]
         objects = dict(getattr(cluster, place))
@@ -78,7 +79,7 @@ class Edit(NamedTuple):
         placed: dict[str, Any] = {place: Frozen(objects)}
         changed = replace(cluster, **placed)
         if self.kind == "Node" and (capacity := _capacity(self, cluster)):
-            changed.__dict__["capacity"] = capacity  # as it would be added up of all nodes
+            changed.__dict__["capacity"] = capacity  # equals the sum over all nodes
         if self.kind not in ("ClusterQueue", "Cohort"):
             return changed
         missing = {name for name in _named(changed) if name and name not in changed.cohorts}
@@ -104,11 +105,11 @@ def _named(cluster: Cluster) -> Iterable[str]:
 
 
 class Instant(NamedTuple):
-    """All changes at one time; none if the cluster already is as a patch says.
+    """All changes at one time; empty if a patch changes nothing.
 
     Attributes:
-        at: microseconds since the trace's origin.
-        edits: the objects that change, in order.
+        at: the time, microseconds since the trace's origin.
+        edits: the changes of objects, in order.
     """
 
     at: int
@@ -120,12 +121,12 @@ _QUOTAS = ("nominalQuota", "borrowingLimit", "lendingLimit")
 
 
 class State(NamedTuple):
-    """A cluster while nothing changes.
+    """A cluster between two changes.
 
     Attributes:
         cluster: the cluster.
-        specs: the objects with a manifest -> the details that distinguish two specs which the model treats
-            alike.
+        specs: (kind, name) of an object with a manifest -> details of its spec that the model drops. They
+            distinguish specs that the model treats as equal.
     """
 
     cluster: Cluster
@@ -138,14 +139,14 @@ def specs(contents: Iterable[Mapping[str, Any]]) -> Mapping[tuple[str, str], obj
 
 
 def name_of(content: Mapping[str, Any]) -> str:
-    """Returns the name of an object among those of its kind."""
+    """Returns the name that identifies an object within its kind."""
     metadata = content.get("metadata") or {}
     name = str(metadata.get("name"))
     return f"{metadata.get('namespace') or 'default'}/{name}" if content.get("kind") == "LocalQueue" else name
 
 
 def _exact(content: Mapping[str, Any]) -> object:
-    """Returns details of a Kueue spec that the model drops: whether it has a weight, exact amounts."""
+    """Returns details of a Kueue spec that the model drops: whether it states a weight, and exact amounts."""
     spec = content.get("spec")
     if content.get("kind") not in _KUEUE or not isinstance(spec, Mapping):
         return None
@@ -163,9 +164,9 @@ def _quantity(value: Any) -> Fraction | None:
 
 
 def ever(cluster: Cluster) -> Cluster:
-    """Returns the cluster with all objects that exist at any time, each in its first form."""
+    """Returns the cluster with all objects that ever exist, each in its first form."""
     for edit in (edit for instant in cluster.changes for edit in instant.edits):
-        # What was there before may come back; only a cohort that is there may name others.
+        # A removed object may come back; only an existing cohort may name other cohorts.
         known = edit.kind != "Cohort" and edit.key in getattr(cluster, PLACES[edit.kind])
         if edit.before is None and not known:
             with_it = edit.on(cluster)
@@ -176,9 +177,9 @@ def ever(cluster: Cluster) -> Cluster:
 
 
 def by_arrival(cluster: Cluster) -> list[tuple[int, Cluster]]:
-    """Returns the clusters whose classes count for arriving jobs, each with the time from which it counts.
+    """Returns the clusters whose priority classes apply to arriving jobs, each with the time it applies from.
 
-    Times are microseconds since the trace's origin. The first one precedes all others.
+    Times are microseconds since the trace's origin. The first time precedes all events.
     """
     found = [(_BEFORE_ALL, cluster)]
     for at, edits in cluster.changes:
@@ -191,18 +192,18 @@ def by_arrival(cluster: Cluster) -> list[tuple[int, Cluster]]:
 
 
 def at_arrival(states: Sequence[tuple[int, Cluster]], submit: int) -> Cluster:
-    """Returns the cluster of `by_arrival` that counts for a job that arrives at `submit`."""
+    """Returns the cluster of `by_arrival` that applies to a job that arrives at `submit`."""
     return states[bisect_right(states, submit, key=itemgetter(0)) - 1][1]
 
 
 @final
 @fixed()
 class Change(Value):
-    """A change as a policy is notified of it: the object, and the cluster from now on.
+    """The notification of a change for a policy: the object, and the changed cluster.
 
     Attributes:
         edit: the change of the object.
-        cluster: the cluster with this change, and without those that follow at the same instant.
+        cluster: the cluster with this change, but without later changes at the same instant.
     """
 
     edit: Edit

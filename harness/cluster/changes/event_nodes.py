@@ -1,4 +1,4 @@
-"""Rows of a table of events that concern nodes: the nodes, and what happens to them."""
+"""Interprets the rows of a table of events that concern nodes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.cluster.kinds.selectors import EFFECTS, LabelSelector, Requirement
 from harness.cluster.yaml.fields import shown
 
 ACTIONS = ("remove", "cordon", "drain", "partition", "taint", "resize")
-"""The things that can happen to a node."""
+"""The actions on nodes."""
 
 CORDONED = "node.kubernetes.io/unschedulable"
 """The taint of a cordoned node. Kubernetes' node controller sets and removes it after the change of
@@ -27,7 +27,7 @@ CONTROLLER = 1 * SECOND
 """The delay with which the controller sets its taint after a cordon, and removes it after an uncordon."""
 
 UNREACHABLE = "node.kubernetes.io/unreachable"
-"""The taint of a node that no longer answers, which the node controller sets."""
+"""The taint that the node controller sets on a node that no longer answers."""
 
 GRACE = 50 * SECOND
 """The time without an answer after which a node is unreachable: `--node-monitor-grace-period` of
@@ -44,11 +44,11 @@ class Part(NamedTuple):
 
     Attributes:
         target: `kind`, and if needed `apiVersion` and `metadata`.
-        fields: the fields that change, as in a patch.
+        fields: the changed fields, as in a patch.
         delay: the delay after the row's time.
         until_delay: the delay after the row's end.
         annotations: further annotations of the document.
-        said: keys of the fields to which it gives a value.
+        said: keys of the fields that it sets.
     """
 
     target: Mapping[str, Any]
@@ -61,7 +61,7 @@ class Part(NamedTuple):
 
 @final
 class Nodes:
-    """The nodes of a cluster, for rows that name some.
+    """The nodes of a cluster, for rows that name nodes.
 
     Args:
         manifests: the manifests of the cluster.
@@ -104,7 +104,7 @@ class Nodes:
                 yield _part(name, {"status": {field: amounts}}, *said)
 
     def _named(self, row: Row, faults: list[Fault]) -> Sequence[str]:
-        """Returns the nodes of a row: one, those with some labels, or the last ones of a pool."""
+        """Returns the nodes of a row: one node, all nodes with some labels, or the last nodes of a pool."""
         text = row.cells["name"]
         if ":" in text:
             return self._of_pool(row, faults)
@@ -127,7 +127,7 @@ class Nodes:
     def _of_pool(self, row: Row, faults: list[Fault]) -> Sequence[str]:
         """Returns the last nodes of a pool, as many as `pool:count` says.
 
-        These are the nodes that a smaller pool would lack.
+        A smaller pool would lack these nodes.
         """
         pool, _, number = row.cells["name"].partition(":")
         names = self._pools.get(pool)
@@ -135,7 +135,7 @@ class Nodes:
             what = f"there is no NodePool {shown(pool)}; {did_you_mean(pool, self._pools)}"
             faults.append(Fault(row.where("name"), what))
         elif not re.fullmatch(r"[1-9][0-9]{0,5}", number) or int(number) > len(names):
-            what = f"{shown(number)} is no number of nodes of {pool}, which has {len(names):,}"
+            what = f"{shown(number)} is not a number of nodes of {pool}, which has {len(names):,}"
             faults.append(Fault(row.where("name"), what))
         else:
             return names[-int(number) :]
@@ -145,7 +145,7 @@ class Nodes:
         """Returns a taint, written as for `kubectl taint`."""
         match = _TAINT.fullmatch(row.cells["value"])
         if match is None:
-            what = f"{shown(row.cells['value'])} is no taint; write key=value:Effect or key:Effect"
+            what = f"{shown(row.cells['value'])} is not a taint; write key=value:Effect or key:Effect"
             faults.append(Fault(row.where("value"), what))
             return {}
         if match["effect"] not in EFFECTS:
@@ -156,7 +156,7 @@ class Nodes:
         return {"key": match["key"], **value, "effect": match["effect"]}
 
     def _span(self, row: Row, name: str, usual: int, faults: list[Fault]) -> int:
-        """Returns the time that a row gives as `name=SPAN`, microseconds; `usual` if it gives none."""
+        """Returns the time that a row states as `name=SPAN`, in microseconds; `usual` without one."""
         text = row.cells["value"]
         if not text:
             return usual
@@ -170,13 +170,13 @@ class Nodes:
         return max(0, found)
 
     def _amounts(self, row: Row, faults: list[Fault]) -> dict[str, str]:
-        """Returns the new amounts of some resources on nodes: `cpu=30;nvidia.com/gpu=7`."""
+        """Returns new allocatable amounts of nodes, written as `cpu=30;nvidia.com/gpu=7`."""
         found = {}
         where = row.where("value")
         for text in re.split("[;,]", row.cells["value"]):
             resource, equals, amount = (part.strip() for part in text.partition("="))
             if not equals or not resource:
-                faults.append(Fault(where, f"{shown(text)} is no amount; write nvidia.com/gpu=7"))
+                faults.append(Fault(where, f"{shown(text)} is not an amount; write nvidia.com/gpu=7"))
                 continue
             if resource not in self._resources:
                 what = f"no node has {shown(resource)}; {did_you_mean(resource, self._resources)}"
@@ -191,7 +191,7 @@ class Nodes:
 
     @property
     def _resources(self) -> dict[str, None]:
-        """The resources of any node."""
+        """All resources that any node has."""
         return {
             str(resource): None
             for content in self._nodes.values()

@@ -1,7 +1,7 @@
-"""Decides when rows of a table of events hold, and refuses rows that contradict each other.
+"""Determines when rows of a table of events apply, and refuses rows that contradict each other.
 
-A row without an end holds until the next row about its field, so a table is a log. A row with an end is an
-exception, after which the earlier value holds again.
+A row without an end applies until the next row about its field, so a table is a log. A row with an end is an
+exception, after which the earlier value applies again.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _LAST = 221_845_392_000 * SECOND
 
 
 class Period(NamedTuple):
-    """The time during which a row holds.
+    """The time during which a row applies.
 
     Attributes:
         starts: the beginning.
-        ends: the end; None if the row holds until another row about its field begins.
+        ends: the end; None if the row applies until another row about its field begins.
     """
 
     starts: Moment
@@ -31,11 +31,11 @@ class Period(NamedTuple):
 
 
 def period_of(row: Row, first: Period | None, faults: list[Fault]) -> Period | None:
-    """Returns when a row holds; None if its time is missing or invalid.
+    """Returns when a row applies; None if its time is missing or invalid.
 
     Args:
         row: the row.
-        first: when the first row of the table holds; all rows must write their times in the same way.
+        first: when the first row of the table applies; all rows must write their times in the same form.
         faults: faults are added here.
     """
     starts, ends = (moment_of(row.cells[name] or None, row.where(name), faults) for name in ("time", "until"))
@@ -48,8 +48,8 @@ def period_of(row: Row, first: Period | None, faults: list[Fault]) -> Period | N
             return None
         if moment is not None and moment.dated != dated:
             forms = ("counts from the trace's origin", "is a date")
-            what = f"{forms[moment.dated]}, and the first row {forms[dated]}"
-            faults.append(Fault(row.where(name), f"{what}; write all times of a table in one way"))
+            what = f"{forms[moment.dated]}, but the first row {forms[dated]}"
+            faults.append(Fault(row.where(name), f"{what}; write all times of a table in the same form"))
     if ends is not None and ends.dated == starts.dated and ends <= starts:
         faults.append(Fault(row.where("until"), "must be later than the row's time"))
     return Period(starts, ends)
@@ -61,11 +61,11 @@ def ends_of(
     rows: Mapping[int, Row],
     faults: list[Fault],
 ) -> dict[int, Moment | None]:
-    """Returns number of a row -> the latest time until which it holds; rows that overlap are faults.
+    """Returns number of a row -> the latest time until which it applies; overlapping rows are faults.
 
     Args:
-        said: number of a row -> the fields to which it gives a value.
-        when: number of a row -> when it holds.
+        said: number of a row -> the fields that it sets.
+        when: number of a row -> when it applies.
         rows: the rows by number.
         faults: faults are added here.
     """
@@ -77,7 +77,7 @@ def ends_of(
     clashes: dict[int, int] = {}
     for numbers in of_field.values():
         numbers.sort(key=lambda number: _order(when[number]))
-        last: dict[bool, int] = {}  # with an end, or without -> the row before
+        last: dict[bool, int] = {}  # whether a row has an end -> the previous such row
         for number in numbers:
             period = when[number]
             exception = last.get(True)
@@ -103,7 +103,7 @@ def ends_of(
 
 
 def _order(period: Period) -> tuple[Moment, bool]:
-    """Returns a sort key that puts an exception after the row that it is an exception from."""
+    """Returns a sort key that puts an exception after the row that it overrides."""
     return period.starts, period.ends is not None
 
 

@@ -28,7 +28,7 @@ _WORD = re.compile(r"[A-Za-z]\w*(?:\.[A-Za-z]\w*)*")
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _CONSTANTS: Mapping[str, object] = {"": None, "true": True, "false": False}
 _NAMES = ("name", "key")
-"""The fields that identify items of a list when a patch is merged."""
+"""The fields by which a merge identifies items of a list."""
 
 
 def event_documents(cluster: Cluster, table: Iterable[Row], faults: list[Fault]) -> list[Document]:
@@ -53,7 +53,7 @@ def event_documents(cluster: Cluster, table: Iterable[Row], faults: list[Fault])
         return []
     said = {number: [field for part in found for field in part.said] for number, found in parts.items()}
     ends = ends_of(said, when, rows, faults)
-    if faults:  # what rows say as documents would be found fault with once more
+    if faults:  # converting faulty rows would report the same faults again
         return []
     return [
         _document(rows[number], part, when[number].starts, ends[number])
@@ -82,7 +82,7 @@ def _document(row: Row, part: Part, starts: Moment, ends: Moment | None) -> Docu
 
 @final
 class _Rules:
-    """Interprets rows for the objects of a cluster.
+    """Converts rows to parts of documents, for the objects of a cluster.
 
     Args:
         cluster: a cluster made from manifests.
@@ -92,7 +92,7 @@ class _Rules:
     def __init__(self, cluster: Cluster, faults: list[Fault]) -> None:
         self._cluster, self._faults = cluster, faults
         self._nodes = Nodes(cluster.manifests)
-        self._turned: dict[tuple[str, str], Sequence[Part]] = {}  # of a knob's path, and its value
+        self._turned: dict[tuple[str, str], Sequence[Part]] = {}  # (path of a knob, value) -> parts
 
     def parts(self, row: Row) -> Iterator[Part]:
         """Yields the parts of a row, one for each object."""
@@ -120,7 +120,7 @@ class _Rules:
         return found
 
     def _named(self, row: Row, names: Iterable[str]) -> list[str]:
-        """Returns the names that a row's pattern matches; none is a fault."""
+        """Returns the names that a row's pattern matches; it is a fault if no name matches."""
         text = row.cells["name"]
         found = [name for name in names if like(text, name)]
         if not found:
@@ -129,7 +129,7 @@ class _Rules:
         return found
 
     def _of_knob(self, row: Row, path: str) -> Sequence[Part]:
-        """Returns the parts of a row that turns a knob of one or more objects."""
+        """Returns the parts of a row that sets a knob of one or more objects."""
         value = row.cells["value"]
         if (path, value) not in self._turned:
             column = "field"
@@ -149,12 +149,12 @@ class _Rules:
         return self._turned[path, value]
 
     def _of_field(self, row: Row, field: str) -> Iterator[Part]:
-        """Yields the parts of a row that sets a field of the spec of objects, or removes the objects."""
+        """Yields the parts of a row that sets a field of objects' specs, or removes objects."""
         there = self._objects(row.cells["kind"])
         named = self._named(row, there)
         value = row.cells["value"]
         if not _WORD.fullmatch(field):
-            what = f"{shown(field)} is no field; write {_REMOVE}, a knob such as quota[cpu], or stopPolicy"
+            what = f"{shown(field)} is not a field; write {_REMOVE}, a knob such as quota[cpu], or stopPolicy"
             self._faults.append(Fault(row.where("field"), what))
             return
         if field == _REMOVE and value:
@@ -176,9 +176,9 @@ def _place(field: str, content: Mapping[str, Any]) -> Place:
 
 
 def _called(content: Mapping[str, Any]) -> str:
-    """Returns the name of an object in rows, as in paths of knobs.
+    """Returns the name by which rows and paths of knobs identify an object.
 
-    An ElasticQuota of a namespace has the namespace's name.
+    For an ElasticQuota of a namespace, this is the namespace's name.
     """
     metadata = content.get("metadata") or {}
     if content.get("kind") == "ElasticQuota" and not is_koordinators(metadata):
@@ -195,7 +195,7 @@ def _part(content: Mapping[str, Any], place: Place, fields: Mapping[str, Any]) -
 
 
 def _patch(content: Any, place: Place, value: object) -> Any:
-    """Returns a patch that sets a value at a place of an object and leaves everything else."""
+    """Returns a patch that sets only the value at one place of an object."""
     if not place:
         return value
     step, *rest = place

@@ -19,10 +19,10 @@ COLUMNS = ("time", "until", "kind", "name", "field", "value")
 """The columns of a table of events."""
 
 NEEDED = ("time", "kind", "name", "field")
-"""The columns that each table must have, without empty cells."""
+"""The required columns, which must not have empty cells."""
 
 MOST_ROWS = 100_000
-"""The most rows of a table. A longer one is probably a mistaken file, and would fill the memory."""
+"""The largest number of rows of a table. A longer table is probably a wrong file, and would fill memory."""
 
 _CSV = (".csv", ".csv.gz")
 _PARQUET = ".parquet"
@@ -46,12 +46,12 @@ class Row(NamedTuple):
 
 
 def is_table(path: Path) -> bool:
-    """Returns True if a file is a table of events, by its name."""
+    """Returns True if a file's name is that of a table of events."""
     return path.name.endswith((*_CSV, _PARQUET))
 
 
 def is_row(content: Any) -> bool:
-    """Returns True if a value in memory is a row of a table of events, rather than a document."""
+    """Returns True if a Python value is a row of a table of events, not a document."""
     return isinstance(content, Mapping) and {"time", "field"} <= content.keys() and "metadata" not in content
 
 
@@ -75,7 +75,7 @@ def read_table(path: Path, faults: list[Fault]) -> list[Row]:
         if len(cells) == len(head):
             rows.append(Row(number, dict.fromkeys(COLUMNS, "") | dict(zip(head, cells, strict=True))))
         else:
-            what = f"has {counted(len(cells), 'cell')}, and the table has {counted(len(head), 'column')}"
+            what = f"has {counted(len(cells), 'cell')}, but the table has {counted(len(head), 'column')}"
             faults.append(Fault(f"row {number:,}", what))
     return _whole(rows, faults)
 
@@ -84,7 +84,7 @@ def rows_of(contents: Sequence[Any], source: str, faults: list[Fault]) -> list[R
     """Returns the rows of a table in memory, each a mapping of columns; see `read_table`.
 
     Raises:
-        ClusterError: a value is no row, or has other columns.
+        ClusterError: a value is not a row, or has other columns.
     """
     rows = []
     for number, content in enumerate(contents, 1):
@@ -115,18 +115,18 @@ def _check_columns(source: str, head: Sequence[str], where: str = "header") -> N
 
 
 def _of_csv(path: Path) -> Iterator[Sequence[str]]:
-    """Yields the rows of a CSV file, starting with the header; empty lines are skipped."""
+    """Yields the rows of a CSV file, beginning with the header, without empty lines."""
     reader = csv.reader(io.StringIO(text_of(path), newline=""), strict=True)
     try:
         for cells in reader:
             if cells:
                 yield [cell.strip() for cell in cells]
     except csv.Error as error:
-        raise ClusterError(str(path), [Fault(f"line {reader.line_num:,}", f"is no CSV: {error}")]) from error
+        raise ClusterError(str(path), [Fault(f"line {reader.line_num:,}", f"is not CSV: {error}")]) from error
 
 
 def _of_parquet(path: Path) -> Iterator[Sequence[str]]:
-    """Yields the rows of a Parquet file, starting with the names of columns."""
+    """Yields the rows of a Parquet file, beginning with the names of columns."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,4 +1,4 @@
-"""Sets knobs to a value, or multiplies the value of the manifests."""
+"""Sets knobs to given values, or to multiples of the values in the manifests."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 _TIMES = "x"
 _WEIGHT = ".weight"
 _USUAL_WEIGHT = 1
-"""The weight of queues whose manifests give none, as in Kueue."""
+"""The weight of queues whose manifests state none, as in Kueue."""
 
 
 def is_knob(name: str) -> bool:
-    """Returns True if a name is that of a knob of the cluster, rather than of a setting or an option."""
+    """Returns True if a name has the form of a knob of the cluster, not of a setting or an option."""
     return "/" in name or "*" in name
 
 
@@ -28,7 +28,7 @@ def turned(cluster: Cluster, values: Mapping[str, Value]) -> Cluster:
     """Returns a cluster with knobs set to these values; see `multiplied`.
 
     Raises:
-        InputError: there is no such knob, or a value has a wrong type.
+        InputError: a knob does not exist, or a value has a wrong type.
         ClusterError: the manifests with these values are faulty.
     """
     found = multiplied(cluster, values)
@@ -42,7 +42,7 @@ def multiplied(cluster: Cluster, values: Mapping[str, Value]) -> dict[str, Any]:
     that manifests do not state stays absent.
 
     Raises:
-        InputError: there is no such knob to multiply.
+        InputError: a knob to multiply does not exist.
     """
     found: dict[str, Any] = {}
     for path, value in values.items():
@@ -64,7 +64,7 @@ def multiplied(cluster: Cluster, values: Mapping[str, Value]) -> dict[str, Any]:
 
 
 def _times(path: str, value: Value) -> Fraction | None:
-    """The factor of a value such as `x0.9`; None if the value sets the knob."""
+    """Returns the factor of a value such as `x0.9`; None if the value sets the knob."""
     if not isinstance(value, str) or not value.startswith(_TIMES):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Knobs: the figures of a cluster that users vary by name, listed in one place.
+"""Knobs: the figures of a cluster that users can vary by name.
 
 A path names a knob: `ClusterQueue/team-a.weight` or `ClusterQueue/team-a.quota[nvidia.com/gpu]`. With several
 flavors it is `ClusterQueue/team-a.quota[a100/nvidia.com/gpu]`. All code that lists or sets knobs uses
@@ -27,7 +27,7 @@ from harness.cluster.yaml.documents import Document
 from harness.cluster.yaml.fields import shown
 
 Value = int | float | Fraction | str | None
-"""The value of a knob: a number, or text as in manifests (`500m`, `64Gi`); None removes it."""
+"""The value of a knob: a number, or text as in manifests (`500m`, `64Gi`); None removes the field."""
 
 Values = Mapping[str, Any]
 """Path -> value, or object -> knob -> value, or object -> knob -> resource -> value."""
@@ -35,15 +35,15 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """A figure that can be varied.
+    """A figure of an object that users can vary.
 
     Attributes:
-        name: its name.
-        kinds: the kinds that have it; elastic quotas are `ElasticQuota`, in a tree or not.
-        field: its field in a manifest.
-        by: its key: "" for a knob of the object, `resource`, or `flavor` for a resource in a flavor.
-        needed: whether it cannot be removed.
-        whole: whether it is a whole number.
+        name: the knob's name.
+        kinds: the kinds that have the knob; elastic quotas are `ElasticQuota`, in a tree or not.
+        field: the field in a manifest.
+        by: the key in brackets: "" for none, `resource`, or `flavor` for a resource in a flavor.
+        needed: whether the field cannot be removed.
+        whole: whether the value is a whole number.
     """
 
     name: str
@@ -72,13 +72,13 @@ _BILLION = 10**9
 _SHOWN = 3
 
 Place = tuple[str | int, ...]
-"""The names and numbers that lead to a field of a manifest."""
+"""The path of a field in a manifest: names and indices."""
 
 
 def knobs(cluster: Cluster, pattern: str | None = None) -> dict[str, int | Fraction | None]:
     """Returns the knobs of a cluster: path -> exact value, in the unit of manifests (cores, bytes, devices).
 
-    The value is that of the manifests, whatever the scale of the cluster; None if they give none.
+    The value is that of the manifests, without the scale of the cluster; None if the manifests state none.
 
     Args:
         cluster: a cluster made from manifests.
@@ -94,16 +94,16 @@ def knobs(cluster: Cluster, pattern: str | None = None) -> dict[str, int | Fract
 
 
 def with_values(cluster: Cluster, values: Values) -> Cluster:
-    """Returns a cluster with other values of some knobs; the cluster itself stays as it is.
+    """Returns a copy of a cluster with other values of some knobs.
 
     Args:
         cluster: a cluster made from manifests.
         values: `{"ClusterQueue/team-a": {"quota": {"nvidia.com/gpu": 32}, "weight": 2}}`, or by path,
-            `{"*.quota[nvidia.com/gpu]": 32}`, where `*` matches anything. Of several values for one knob
-            the last counts.
+            `{"*.quota[nvidia.com/gpu]": 32}`, where `*` matches anything. Of several values for one knob, the
+            last counts.
 
     Raises:
-        InputError: there is no such object or knob, or a value has a wrong type.
+        InputError: an object or knob does not exist, or a value has a wrong type.
         ClusterError: the manifests with these values are faulty.
     """
     changed: dict[int, Any] = {}
@@ -125,7 +125,7 @@ def turned_places(cluster: Cluster, values: Values) -> dict[tuple[int, Place], i
         values: see `with_values`.
 
     Raises:
-        InputError: there is no such object or knob, or a value has a wrong type.
+        InputError: an object or knob does not exist, or a value has a wrong type.
     """
     require_manifests(cluster)
     settings = list(_settings(cluster))
@@ -140,7 +140,7 @@ def turned_places(cluster: Cluster, values: Values) -> dict[tuple[int, Place], i
 
 
 class _Owner(NamedTuple):
-    """An owner of knobs: an object, or a quota of a tree, with its content at `place` of the manifest."""
+    """An owner of knobs: an object, or a quota of a tree, with its content at `place` in the manifest."""
 
     kind: str
     name: str
@@ -150,7 +150,7 @@ class _Owner(NamedTuple):
 
 
 class _Setting(NamedTuple):
-    """A knob of an object; `alone` if the resource identifies it without a flavor."""
+    """A knob of an object; `alone`: the resource identifies the knob without a flavor."""
 
     owner: str
     knob: Knob
@@ -162,7 +162,7 @@ class _Setting(NamedTuple):
 
     @property
     def full(self) -> str:
-        """The resource, with its flavor before it."""
+        """The resource, preceded by its flavor."""
         return f"{self.flavor}/{self.resource}" if self.flavor else self.resource
 
     @property
@@ -178,7 +178,7 @@ class _Setting(NamedTuple):
 def _settings(cluster: Cluster) -> Iterator[_Setting]:
     """Yields every knob of every object.
 
-    The manifests were read without a fault, so their shapes are right.
+    The manifests were read without a fault, so their fields have the right types.
     """
     owners = list(_owners(cluster))
     named = dict.fromkeys(
@@ -213,7 +213,7 @@ def _owners(cluster: Cluster) -> Iterator[_Owner]:
         if (str(content.get("apiVersion")).rpartition("/")[0], kind) not in KINDS:
             continue  # Karpenter has NodePools too
         if has_times(content):
-            continue  # what it says of a figure is not so all the time
+            continue  # a timed patch's figures do not apply all the time
         metadata = content.get("metadata") or {}
         name, namespace = str(metadata.get("name")), str(metadata.get("namespace") or "default")
         if kind == "ElasticQuotaTree":
@@ -250,7 +250,7 @@ def _chosen(path: str, settings: Sequence[_Setting]) -> list[_Setting]:
     """Returns the knobs that a path names, at least one.
 
     Raises:
-        InputError: there is none; the message suggests what was probably meant.
+        InputError: no knob has this path; the message suggests the probably meant one.
     """
     match = _PATH.fullmatch(path)
     if match is None:
@@ -262,7 +262,7 @@ def _chosen(path: str, settings: Sequence[_Setting]) -> list[_Setting]:
     found = [each for each in settings if like(owner, each.owner)]
     if not found:
         owners = dict.fromkeys(each.owner for each in settings)
-        raise InputError(f"{path}: there is no {owner} with knobs", hint=did_you_mean(owner, owners))
+        raise InputError(f"{path}: no {owner} with knobs", hint=did_you_mean(owner, owners))
     of_name = [each for each in found if each.knob.name == name]
     if not of_name:
         names = dict.fromkeys(each.knob.name for each in found)
@@ -283,7 +283,7 @@ def _chosen(path: str, settings: Sequence[_Setting]) -> list[_Setting]:
 
 
 def _of_key(key: str, owner: str, settings: Sequence[_Setting]) -> list[_Setting]:
-    """Returns the knobs of one object that a key names: by flavor and resource, else by resource alone."""
+    """Returns the knobs of one object that a key names: by flavor and resource, or by resource alone."""
     own = [each for each in settings if each.owner == owner]
     exact = [each for each in own if each.flavor and like(key, each.full)]
     found = exact or [each for each in own if like(key, each.resource)]
@@ -306,11 +306,11 @@ def like(pattern: str, text: str) -> bool:
 
 
 def _flat(values: Values) -> Iterator[tuple[str, Any]]:
-    """Yields the values by path."""
+    """Yields (path, value) pairs from nested values."""
     given: Any = values
     if not isinstance(given, Mapping) or not given:
         raise InputError(
-            f"{shown(values)} gives no value of a knob",
+            f"{shown(values)} sets no knob",
             hint='write {"ClusterQueue/team-a": {"weight": 2}} or {"ClusterQueue/team-a.weight": 2}',
         )
     for name, value in values.items():
@@ -323,7 +323,7 @@ def _flat(values: Values) -> Iterator[tuple[str, Any]]:
 
 
 def _by_resource(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yields a value, or those of a table of resources, or of flavors with such tables."""
+    """Yields (key, value): one value, or the values of a table by resource, or by flavor and resource."""
     if not isinstance(value, Mapping):
         yield "", value
         return
@@ -338,7 +338,7 @@ def _by_resource(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _written(setting: _Setting, value: Any) -> int | str | None:
-    """Returns a value as a manifest writes it; None if the knob must be removed.
+    """Returns a value as a manifest writes it; None to remove the field.
 
     Raises:
         InputError: the value does not suit the knob.

@@ -1,4 +1,4 @@
-"""Works out the changes of a cluster whose manifests have times, instant by instant."""
+"""Computes the changes over time of a cluster whose manifests have times."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _NODE, _POOL = "Node", "NodePool"
 
 
 def unrolled(cluster: Cluster, origin: int | None, begin: int = 0) -> Cluster:
-    """Returns the cluster at the trace's origin, without times, and with its changes from then on.
+    """Returns the cluster at the trace's origin, with its later changes in place of times in manifests.
 
-    An instant counts even if everything stays the same.
+    An instant is listed even if no object changes.
 
     Args:
         cluster: the cluster of the manifests with their times.
-        origin: the trace's origin, microseconds since 1970; None if its times are no dates.
-        begin: the beginning of the replay, microseconds since the origin that durations count from. It
+        origin: the trace's origin, microseconds since 1970; None if the trace's times are not dates.
+        begin: the beginning of the replay, microseconds since the origin from which durations count. It
             differs from 0 in a window of a trace without dates.
 
     Raises:
@@ -37,13 +37,13 @@ def unrolled(cluster: Cluster, origin: int | None, begin: int = 0) -> Cluster:
     """
     if not cluster.timed:
         return cluster
-    from harness.cluster.changes.states import Span, States  # which most replays do without
+    from harness.cluster.changes.states import Span, States  # most replays do not need it
 
     faults: list[Fault] = []
     over = OverTime([Document("", content) for content in cluster.manifests], faults)
     dated = [each for each in over.timed for at in (each.starts, each.ends) if at is not None and at.dated]
     if origin is None and dated:
-        faults.append(Fault(_called(dated[0]), f"{FROM} has a date, and the trace's times are no dates"))
+        faults.append(Fault(_called(dated[0]), f"{FROM} has a date, but the trace's times are not dates"))
     if faults:
         raise ClusterError(cluster.source, faults, hint="write times since the trace's origin, such as 3d2h")
 
@@ -87,7 +87,7 @@ def _lacking(before: Cluster, after: Cluster, turned: Sequence[Mapping[str, Any]
 
 
 def _left_out(cluster: Cluster, name: str, at: int) -> str:
-    """Returns a sentence: a change concerns something that the cluster lacks."""
+    """Returns a warning about a change of an object that the cluster lacks."""
     size = f" at {factor_text(str(cluster.scale))} times its size" if cluster.scale != 1 else ""
     return (
         f"{name} changes {format_duration(at)} after the origin, but the cluster does not have "
@@ -100,13 +100,13 @@ def replaced(
     then: Iterable[tuple[int, Mapping[str, Any]]],
     make: Callable[[Sequence[Mapping[str, Any]]], Cluster],
 ) -> Cluster:
-    """Returns a cluster of manifests some of whose objects are replaced at given times.
+    """Returns a cluster of manifests in which some objects are replaced at given times.
 
     Args:
         documents: the manifests.
-        then: in order of time, microseconds since the origin and a manifest. It replaces the object of its
-            kind and name from then on.
-        make: makes a cluster of manifests.
+        then: pairs of a time, in microseconds since the origin, and a manifest, in order of time. From that
+            time on, the manifest replaces the object of its kind and name.
+        make: makes a cluster from manifests.
 
     Raises:
         ClusterError: the manifests are faulty at some time.
@@ -134,12 +134,12 @@ def nodes_replaced(
     then: Iterable[tuple[int, Mapping[str, Any] | str]],
     make: Callable[[Sequence[Mapping[str, Any]]], Cluster],
 ) -> Iterator[Instant]:
-    """Yields the changes of nodes; a node that stays the same makes an instant all the same.
+    """Yields the changes of nodes; an unchanged node also yields an instant.
 
     Args:
         nodes: the nodes at the beginning.
-        then: in order of time, microseconds since the origin and a Node's manifest, or the name of a node
-            that is gone. From then on the node of that name is as the manifest says.
+        then: pairs in order of time: microseconds since the origin, and a Node's manifest or the name of a
+            removed node. From that time on, the manifest describes the node of that name.
         make: makes a cluster of manifests.
     """
     nodes = dict(nodes)
@@ -173,7 +173,7 @@ def check_states(cluster: Cluster, documents: Sequence[Document]) -> None:
     from harness.cluster.changes.states import Span, States
 
     def span(each: Timed, *, dated: bool) -> Span:
-        """Returns when a document holds; times of the other sort, dated or not, count as unknown."""
+        """Returns when a document applies; times of the other form (dates or durations) count as unknown."""
         starts, ends = (
             at.time if at is not None and at.dated == dated else None for at in (each.starts, each.ends)
         )
@@ -195,13 +195,13 @@ def check_states(cluster: Cluster, documents: Sequence[Document]) -> None:
 
 
 def _edits(before: State, after: State, turned: Sequence[tuple[Mapping[str, Any], bool]]) -> Iterator[Edit]:
-    """Yields the objects that change, in the order of the documents that begin or cease to hold.
+    """Yields the changes of objects, in the order of the documents that begin or cease to apply.
 
     Args:
         before: the state before.
-        after: the state from then on.
-        turned: these documents, with whether they are announced. An object's change is announced if all of
-            its documents are.
+        after: the state after the change.
+        turned: the documents that begin or cease to apply, and whether they are announced. An object's change
+            is announced if all of its documents are.
     """
     named: dict[tuple[str, str], bool] = {}
     for content, announced in turned:
@@ -209,7 +209,7 @@ def _edits(before: State, after: State, turned: Sequence[tuple[Mapping[str, Any]
         named[key] = announced and named.get(key, True)
     known: set[tuple[str, str]] = set()
     for (kind, name), announced in named.items():
-        if kind in (_TREE, _ELASTIC):  # a flat quota is called by its namespace
+        if kind in (_TREE, _ELASTIC):  # a flat quota is identified by its namespace
             quotas = (*before.cluster.elastic_quotas, *after.cluster.elastic_quotas)
             objects = [(_ELASTIC, quota) for quota in dict.fromkeys(quotas)]
         elif kind == _POOL:
@@ -227,7 +227,7 @@ def _edits(before: State, after: State, turned: Sequence[tuple[Mapping[str, Any]
 
 
 def _object(state: State, key: tuple[str, str]) -> Any:
-    """Returns an object; None if it does not exist, or is a cohort that is only named."""
+    """Returns an object; None if it does not exist, or is a cohort that other objects only name."""
     kind, name = key
     if kind not in (_ELASTIC, _NODE) and key not in state.specs:
         return None

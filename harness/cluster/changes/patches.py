@@ -1,8 +1,7 @@
 """Patches over the manifests of a cluster, merged as kustomize's strategic merge does.
 
-A patch consists of documents with kind, name and only the fields that change. It changes existing things
-only:
-a missing object, field or item is a fault, with its place and a suggestion of what was meant.
+A patch consists of documents with kind, name and only the changed fields. It changes only existing objects. A
+missing object, field or item is a fault, with its place and a suggestion.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ from harness.cluster.yaml.documents import Document
 from harness.cluster.yaml.fields import shown
 
 Patch = str | Path | Mapping[str, Any] | Iterable[Mapping[str, Any]]
-"""A file or folder of patch documents, a table of events (CSV or Parquet); one document, several, or rows."""
+"""A file or folder of patch documents, a table of events (CSV or Parquet), or documents or rows in Python."""
 
 _IN_PYTHON = "the patch"
 
 
 def patched(cluster: Cluster, patch: Patch) -> Cluster:
-    """Returns a cluster with a patch over its manifests; the cluster itself stays as it is.
+    """Returns a copy of a cluster with a patch applied to its manifests.
 
     Args:
         cluster: a cluster made from manifests. If it was derived from a trace, its assumed manifests are
@@ -96,7 +95,7 @@ def _documents(cluster: Cluster, patch: Patch, faults: list[Fault]) -> Sequence[
 
 
 def _not_plain(content: Any) -> str:
-    """Returns a sentence about the part of a value that no manifest could hold; "" if there is none."""
+    """Returns a sentence about a part of a value that no manifest can hold; "" if all parts are valid."""
     level = [content]
     for _ in range(DEEPEST):
         inner: list[Any] = []
@@ -116,7 +115,7 @@ def _not_plain(content: Any) -> str:
 
 
 class _Target(NamedTuple):
-    """The object that a patch names; parts that it does not give are empty."""
+    """The object that a patch names; parts that the patch does not state are empty."""
 
     kind: str
     name: str
@@ -148,9 +147,9 @@ class _World:
     """The manifests of a cluster while they are patched.
 
     Args:
-        manifests: the manifests, with Nodes in place of pools if patches name such a node.
+        manifests: the manifests, with Nodes in place of a pool if a patch names a node of the pool.
         faults: faults are added here.
-        given: the manifests with these pools.
+        given: the original manifests, with all pools.
     """
 
     def __init__(
@@ -164,7 +163,7 @@ class _World:
         self._faults = faults
         self._places: dict[str, list[int]] = {}
         self._named: dict[tuple[str, str], list[int]] = {}
-        self._later: dict[int, int] = {}  # a patch with a time -> the object that it is over
+        self._later: dict[int, int] = {}  # a patch with a time -> the object that it changes
         first: dict[_Target, int] = {}
         for at, content in enumerate(manifests):
             target = _target(content)
@@ -178,7 +177,7 @@ class _World:
         self._added: list[Document] = []
 
     def change(self, document: Document) -> None:
-        """Apply one document to the object that it names, and to timed patches over that object."""
+        """Apply one document to the object that it names, and to timed patches of that object."""
         at = self._find(document)
         if at is None:
             return
@@ -193,7 +192,7 @@ class _World:
         self._patches.append((at, document, merge))
 
     def change_later(self, document: Document) -> None:
-        """Apply one document to the object that it names, from some time on or until some time."""
+        """Apply one document with a time to the object that it names."""
         plain = timed(document, self._faults).document
         at = self._find(plain)
         if at is None:
@@ -210,9 +209,9 @@ class _World:
         self._later[len(self._objects) + len(self._added)] = at
 
     def documents(self) -> list[Document]:
-        """Returns the remaining objects, and the timed patches over them.
+        """Returns the remaining objects and their timed patches.
 
-        Faults in a changed object name its last patch.
+        A fault in a changed object names the object's last patch.
         """
         said = {at: document.where for at, document, _ in self._patches}
         gone = {at for at, content in enumerate(self._objects) if content is None}
@@ -226,7 +225,7 @@ class _World:
     # --- which object -------------------------------------------------------------------------------------
 
     def _find(self, document: Document) -> int | None:
-        """Returns the object that a patch names; a wrong name is a fault."""
+        """Returns the number of the object that a patch names; a wrong name is a fault."""
         wanted = _target(document.content)
         where = f"{document.where}, {wanted}".rstrip(", ")
         if not wanted.kind:
@@ -238,7 +237,7 @@ class _World:
         there = self._there(self._places.get(wanted.kind, ()))
         pools = node_names(self._given) if wanted.kind in ("Node", "NodePool") else {}
         if wanted.kind == "NodePool" and wanted.name in pools:
-            what = "another document names a node of this pool, so that each of its nodes is a Node here"
+            what = "another document names a node of this pool, so the pool's nodes are separate Nodes here"
             self._faults.append(Fault(where, f"{what}; change its nodes, or the pool, not both"))
             return None
         of_pools = chain.from_iterable(pools.values()) if wanted.kind == "Node" else ()
@@ -255,11 +254,11 @@ class _World:
         return None
 
     def _there(self, places: Iterable[int]) -> dict[int, _Target]:
-        """Returns the objects at some places that have not been removed, and the name of each."""
+        """Returns index -> name of the objects at some indices that have not been removed."""
         return {at: _target(content) for at in places if (content := self._objects[at])}
 
     def _exactly(self, wanted: _Target, named: Mapping[int, _Target], where: str) -> int | None:
-        """Returns the one of several objects of a name that has the namespace and the apiVersion."""
+        """Returns the object with the wanted namespace and apiVersion, of several with the same name."""
         if wanted.namespace:
             spaces = {each.namespace or "default" for each in named.values()}
             named = {
@@ -278,7 +277,9 @@ class _World:
                 return None
         if len(named) > 1:
             several = ", ".join(sorted(f"{each.version} {each}" for each in named.values()))
-            self._faults.append(Fault(where, f"metadata.namespace or apiVersion must say which: {several}"))
+            self._faults.append(
+                Fault(where, f"metadata.namespace or apiVersion must select one of these: {several}")
+            )
             return None
         return next(iter(named))
 
@@ -302,7 +303,7 @@ class _World:
     def _check_added(self, added: Added, where: str) -> None:
         """Check that a new flavor exists and a new quota is complete.
 
-        Otherwise its name is probably misspelt.
+        Otherwise the name is probably misspelt.
         """
         name = str(added.item.get("name", ""))
         if added.of == "flavors":

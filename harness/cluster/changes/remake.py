@@ -1,4 +1,4 @@
-"""Makes a cluster again from changed manifests, with the same scale and assumptions."""
+"""Rebuilds a cluster from changed manifests, with the same scale and assumptions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.cluster.yaml.documents import Document
 
 
 def require_manifests(cluster: Cluster) -> None:
-    """Check that a cluster follows from its manifests, so that a change of them changes the cluster.
+    """Check that a cluster follows from its manifests, so that changed manifests give a changed cluster.
 
     Raises:
         InputError: the cluster was made or changed without manifests.
@@ -21,13 +21,14 @@ def require_manifests(cluster: Cluster) -> None:
     name = cluster.source or "the cluster"
     if not cluster.manifests:
         raise InputError(
-            f"{name} holds no manifests that could be changed",
-            hint="make it of manifests: harness.cluster.load.cluster_from(documents, source)",
+            f"{name} has no manifests to change",
+            hint="make it from manifests: harness.cluster.load.cluster_from(documents, source)",
         )
     if not cluster.follows_manifests:
         raise InputError(
-            f"{name} was changed after it was read, and would lose these changes: its manifests lack them",
-            hint="change the manifests instead, and only then scale the cluster, once",
+            f"{name} was changed after it was read, and its manifests lack these changes, so they would be "
+            "lost",
+            hint="change the manifests instead, then scale the cluster once",
         )
 
 
@@ -44,7 +45,7 @@ def remade(cluster: Cluster, documents: Iterable[Document], source: str) -> Clus
     """Returns the cluster that documents describe, with the scale of another cluster.
 
     Args:
-        cluster: the cluster whose scale and assumptions are kept.
+        cluster: the cluster that gives the scale and the assumptions.
         documents: changed manifests.
         source: their origin, for messages.
 

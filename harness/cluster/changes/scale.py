@@ -1,4 +1,4 @@
-"""Scales a cluster: a multiple of its nodes and quotas, in the same proportions."""
+"""Scales a cluster: multiplies its nodes and quotas, and keeps their proportions."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _HOSTNAME = "kubernetes.io/hostname"
 def scaled_cluster(cluster: Cluster, scale: Fraction) -> Cluster:
     """Returns the cluster with `scale` times its nodes and quotas.
 
-    Fewer nodes are chosen evenly from the list, so that their mix stays; more nodes are copies. The nominal
-    quotas of one resource in one flavor are scaled together, rounded down, and divided by largest remainder.
-    Limits and elastic quotas are rounded down one by one. Unlimited amounts stay unlimited. Objects of
-    plugins' kinds scale themselves; those that cannot give a warning. Pods on nodes that are left out are
-    left out too, with a warning.
+    A smaller cluster takes nodes evenly from the list, to keep their mix; a larger one has copies of nodes.
+    The nominal quotas of one resource in one flavor are scaled together, rounded down, and divided by largest
+    remainder. Limits and elastic quotas are rounded down separately. Unlimited amounts stay unlimited.
+    Objects of plugins' kinds scale themselves; objects that cannot scale cause a warning. Pods on removed
+    nodes are removed too, with a warning.
 
     Args:
         cluster: the cluster of the manifests.
-        scale: above 0; at least one node stays.
+        scale: the factor, above 0; at least one node remains.
 
     Raises:
         InputError: there would be too many nodes, or amounts too large to count.
@@ -94,7 +94,7 @@ def _scaled_nodes(nodes: Mapping[str, Node], scale: Fraction) -> Mapping[str, No
     if wanted > MOST_NODES:
         raise InputError(
             f"{times} times the cluster's nodes are {wanted:,}; there can be at most {MOST_NODES:,}",
-            hint="scale it by less, or take fewer and larger nodes",
+            hint="use a smaller scale, or fewer and larger nodes",
         )
     made: dict[str, Node] = {}
     copies: dict[str, int] = {}

@@ -1,7 +1,7 @@
 """The states of a cluster whose manifests have times, from one change to the next.
 
-Most changes concern one object. Only changed objects are merged again, and known states are not read again.
-If only nodes change, nothing else is read.
+Most changes concern one object. Therefore only changed objects are merged again, and known states are not
+read again. If only nodes change, only nodes are read.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from harness.cluster.yaml.documents import Document
 
 
 class Span(NamedTuple):
-    """The time during which a document holds; None means from the beginning, or for ever."""
+    """The time during which a document applies; None means from the beginning, or without an end."""
 
     starts: int | None
     ends: int | None
 
     def holds(self, now: int) -> bool:
-        """Returns True if the document holds at an instant."""
+        """Returns True if the document applies at an instant."""
         return (self.starts is None or self.starts <= now) and (self.ends is None or now < self.ends)
 
 
 class Step(NamedTuple):
-    """An instant at which documents begin or cease to hold.
+    """An instant at which documents begin or cease to apply.
 
     Attributes:
         at: the instant.
-        turned: these documents, in order.
-        state: the state from then on.
+        turned: the documents that begin or cease to apply, in order.
+        state: the state after the instant.
     """
 
     at: int
@@ -55,9 +55,9 @@ class States:
     """The states of a cluster whose manifests have times, one after the other.
 
     Args:
-        cluster: its scale and assumptions hold at all times.
-        over: its manifests.
-        spans: when each manifest with a time holds.
+        cluster: the cluster; its scale and assumptions apply at all times.
+        over: the cluster's manifests.
+        spans: when each manifest with a time applies.
         faults: `over` adds faults here.
     """
 
@@ -65,11 +65,13 @@ class States:
         self._cluster, self._over, self._spans, self._faults = cluster, over, spans, faults
         self._holding: set[int] = set()  # identities of documents with a time
         self._present: list[tuple[Document, ...]] = []
-        self._texts: dict[int, str] = {}  # objects that may change -> what they are
-        self._nodes_read: dict[str, tuple[Mapping[str, Any], Node]] = {}  # a manifest, and what it says
+        self._texts: dict[int, str] = {}  # number of an object that may change -> its present text
+        self._nodes_read: dict[
+            str, tuple[Mapping[str, Any], Node]
+        ] = {}  # name -> a manifest and the Node read from it
         self._read: dict[tuple[tuple[int, str], ...], State] = {}
         kinds = {each.document.content.get("kind") for each in over.timed}
-        # What else there may be of a cluster goes by its nodes: then all of it is read.
+        # Other parts of such a cluster depend on its nodes, so that all of it must be read.
         beside = cluster.pods or cluster.topologies or cluster.custom_resources or cluster.scale != 1
         self._nodes_alone = not beside and "NodePool" not in kinds
 
@@ -77,7 +79,7 @@ class States:
         """Returns the state at an instant.
 
         Raises:
-            ClusterError: the manifests are faulty then.
+            ClusterError: the manifests are faulty at that instant.
         """
         those = zip(self._over.timed, self._spans, strict=True)
         self._holding = {id(each) for each, span in those if span.holds(now)}
@@ -114,7 +116,7 @@ class States:
         return tuple(self._over.object(number, lambda each: id(each) in self._holding))
 
     def _turned(self, state: State, numbers: Iterable[int], source: str) -> State:
-        """Returns the state after some objects took their present form."""
+        """Returns the state after some objects changed."""
         before, after = list[Document](), list[Document]()
         for number in dict.fromkeys(numbers):
             before += self._present[number]
@@ -130,10 +132,10 @@ class States:
     def _nodes(
         self, cluster: Cluster, before: Iterable[Document], after: Iterable[Document], source: str
     ) -> dict[str, Node] | None:
-        """Returns the nodes of a cluster after some changed; None if pools make them impossible to tell.
+        """Returns the nodes of a cluster after some changed; None if pools hide which nodes changed.
 
         Raises:
-            ClusterError: one of the changed nodes is faulty.
+            ClusterError: a changed node is faulty.
         """
         draft = Draft(faults=list(self._faults))
         for each in after:
@@ -141,7 +143,7 @@ class States:
             content, node = self._nodes_read.get(name, (None, None))
             if node is None or content is not each.content:
                 read_object(each, draft, Counter())
-            else:  # it is back as it was
+            else:  # the node has returned to its earlier form
                 draft.nodes[name] = node
         if draft.faults:
             raise ClusterError(source, draft.faults)

@@ -1,8 +1,8 @@
-"""Kubernetes' strategic merge of plain JSON values: a patch overrides the object below it.
+"""Kubernetes' strategic merge of plain JSON values: fields of a patch override those of the object.
 
 Mappings are merged field by field, and `null` deletes a field. Lists whose items have a key are merged item
 by item: existing items keep their place, and new ones come last. Other lists are replaced. `$patch: delete`
-and `$patch: replace` apply to the mapping or item that contains them. As an item of its own, such a directive
+and `$patch: replace` apply to the mapping or item that contains them. An item that is only such a directive
 applies to the whole list.
 """
 
@@ -49,19 +49,20 @@ _KEYS: Mapping[str, str] = {
     "volumeMounts": "mountPath",
     "volumes": "name",
 }
-"""List -> the field that identifies its items. For Kubernetes' own kinds it is Kubernetes' key; for others,
-the field that names an item. As there, tolerations, a flavor's node taints and the terms of selectors and
-affinities are replaced. Taints also differ by their effects, if a patch names these, as for `kubectl taint`.
+"""List -> the field that identifies its items. For Kubernetes' own kinds it is Kubernetes' key; for other
+kinds, the field that names an item. As in Kubernetes, tolerations, a flavor's node taints and the terms of
+selectors and affinities are replaced. If a patch names effects, they too distinguish taints, as for `kubectl
+taint`.
 """
 
 _USUAL = {"schedulerName": "default-scheduler"}
-"""The key of an item that does not give one."""
+"""The key of an item that states no key."""
 
 _GROUPS = "resourceGroups"
 
 
 class Added(NamedTuple):
-    """An item that is new in a list: the list's name, the item, and its place in the patch."""
+    """A new item of a list: the list's name, the item, and its place in the patch."""
 
     of: str
     item: Mapping[str, Any]
@@ -73,9 +74,9 @@ class Merge:
     """Merges patches into one object.
 
     Attributes:
-        where: names the patch in messages.
+        where: the name of the patch in messages.
         faults: faults are added here.
-        added: the items that are new in lists.
+        added: the new items of lists.
     """
 
     where: str
@@ -83,9 +84,9 @@ class Merge:
     added: list[Added] = field(default_factory=list)
 
     def merged(self, there: Any, patch: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Returns the object with the patch applied, None if the patch deletes it.
+        """Returns the object with the patch applied; None if the patch deletes the object.
 
-        The object itself stays.
+        The given object does not change.
         """
         result = self._mapping(there, patch, "")
         return result if isinstance(result, dict) else None
@@ -163,14 +164,14 @@ class Merge:
         return result
 
     def _whole(self, item: Any, said: str) -> Any:
-        """Returns an item of a list that is replaced."""
+        """Returns an item of a list that the patch replaces."""
         merged = item if item is None else self._value("", None, item, said)
         if merged is _GONE:
             self._fault(said, f"this list is replaced as a whole; leave out the item instead of {DIRECTIVE}")
         return merged
 
     def _finder(self, name: str, items: Sequence[Any], there: Sequence[Any]) -> _Finder | None:
-        """Returns the function that finds items of a list; None if the list is replaced."""
+        """Returns the function that finds items of a list; None if the patch replaces the list."""
         if name not in _KEYS and name != _GROUPS:
             return None
         if not all(isinstance(each, Mapping) for each in (*items, *there)):
@@ -201,7 +202,7 @@ class Merge:
         return find
 
     def _group(self, there: Sequence[Any], item: Mapping[str, Any], place: str) -> int | None:
-        """Returns the resource group that a patch means, by covered resources, else by flavors."""
+        """Returns the index of the resource group that a patch means: by covered resources, or flavors."""
         resources, flavors = set(_texts(item.get("coveredResources"))), set(_names(item.get("flavors")))
         found = [at for at, each in enumerate(there) if set(_texts(each.get("coveredResources"))) & resources]
         if resources and not found:
@@ -224,7 +225,7 @@ class Merge:
         return None
 
     def _check_covered(self, group: Mapping[str, Any], added: Sequence[Added]) -> None:
-        """Check that a flavor's new resources are covered by the group; others are probably misspelt."""
+        """Check that the group covers a flavor's new resources; other names are probably misspelt."""
         covered = list(_texts(group.get("coveredResources")))
         for each in added:
             resource = each.item.get("name")
@@ -243,10 +244,10 @@ class Merge:
 
 
 _Finder = Callable[[Sequence[Any], Mapping[str, Any], str], int | None]
-"""Returns an item's index in a list, the list's length for a new one, or None after a fault."""
+"""Finds an item's index in a list: the list's length for a new item, None after a fault."""
 
 _GONE: Any = object()
-"""Marks a value that a patch deletes."""
+"""The marker of a value that a patch deletes."""
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -1,8 +1,8 @@
-"""Manifests with times: objects that exist from a time on, and patches that hold for a while.
+"""Manifests with times: objects that exist from a time on, and patches that apply for a while.
 
 `metadata.annotations` of a document may have `harness/from` and `harness/until`. The cluster at time t
-consists of the objects that exist at t, with all patches that hold at t, in the given order. A document with
-a time is a patch if its object was given before it. Otherwise it is an object.
+consists of the objects that exist at t, with all patches that apply at t, in the given order. A document with
+a time is a patch if an earlier document describes its object. Otherwise it is an object.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from harness.cluster.yaml.documents import Document
 from harness.cluster.yaml.fields import shown
 
 FROM, UNTIL, ANNOUNCED = "harness/from", "harness/until", "harness/announced"
-"""The annotations for the beginning and the end of a document, and for whether they are known beforehand."""
+"""The annotations for a document's beginning and end, and for whether they are known in advance."""
 
 _ANNOUNCED_KINDS = ("Node", "NodePool")
 
@@ -56,13 +56,13 @@ class Moment(NamedTuple):
 
 
 class Timed(NamedTuple):
-    """A document, and the time during which it holds.
+    """A document, and the time during which it applies.
 
     Attributes:
         document: the document without its times.
-        starts: its beginning; None if it holds from the start.
-        ends: its end; None if there is none.
-        announced: whether a planning policy knows both beforehand.
+        starts: its beginning; None if it applies from the start.
+        ends: its end, or None.
+        announced: whether a planning policy knows both times in advance.
     """
 
     document: Document
@@ -77,19 +77,19 @@ class Timed(NamedTuple):
 
     @property
     def at_first(self) -> bool:
-        """True if the document holds at the very beginning, whatever the origin."""
+        """True if the document applies from the very beginning, for any origin."""
         return self.starts is None or (not self.starts.dated and self.starts.time <= 0)
 
 
 def has_times(content: Any) -> bool:
-    """Returns True if a document gives times when it holds."""
+    """Returns True if a document states times during which it applies."""
     metadata = content.get("metadata") if isinstance(content, Mapping) else None
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
     return isinstance(annotations, Mapping) and (FROM in annotations or UNTIL in annotations)
 
 
 def check_objects(documents: Sequence[Document], faults: list[Fault]) -> None:
-    """Check that each patch among manifests has a time, and its object before it: it would be an object."""
+    """Check that each patch among manifests has a time and follows its object; else it would be an object."""
     contents = [each.content if isinstance(each.content, Mapping) else {} for each in documents]
     if not any(DIRECTIVE in content for content in contents):
         return
@@ -104,7 +104,7 @@ def check_objects(documents: Sequence[Document], faults: list[Fault]) -> None:
 
 
 def check_names(document: Document, faults: list[Fault]) -> None:
-    """Check that a document that may have a time misspells no annotation: it would then hold all the time."""
+    """Check that a document misspells no annotation for its times; else it would apply all the time."""
     content = document.content
     metadata = content.get("metadata") if isinstance(content, Mapping) else None
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
@@ -176,7 +176,7 @@ def moment_of(value: Any, where: str, faults: list[Fault]) -> Moment | None:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        what = f"{shown(value)} is no time; write one since the trace's origin such as 3d2h, or a date"
+        what = f"{shown(value)} is not a time; write one since the trace's origin such as 3d2h, or a date"
         faults.append(Fault(where, f"{what} such as 2025-01-31T08:00:00Z"))
         return None
     since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH
@@ -184,7 +184,7 @@ def moment_of(value: Any, where: str, faults: list[Fault]) -> Moment | None:
 
 
 class _Key(NamedTuple):
-    """The parts that identify an object."""
+    """The fields that identify an object."""
 
     group: str
     kind: str
@@ -206,17 +206,17 @@ class OverTime:
     """Manifests, some of them with times.
 
     Args:
-        documents: objects, and patches over those before them.
+        documents: objects, and patches of earlier objects.
         faults: faults are added here.
 
     Attributes:
         timed: the documents with a time, in order.
-        of: for each of these, the number of its object.
+        of: for each document of `timed`, the number of its object.
     """
 
     def __init__(self, documents: Iterable[Document], faults: list[Fault]) -> None:
         self._faults = faults
-        self._objects: list[list[Timed]] = []  # each an object, and the patches over it
+        self._objects: list[list[Timed]] = []  # each an object, then its patches
         self.timed: list[Timed] = []
         self.of: list[int] = []
         known: dict[_Key, int] = {}
@@ -238,12 +238,12 @@ class OverTime:
         return len(self._objects)
 
     def documents(self, holds: Callable[[Timed], bool]) -> Iterator[Document]:
-        """Yields the objects that exist, with the patches that hold."""
+        """Yields the objects that exist, with the patches that apply."""
         for number in range(self.count):
             yield from self.object(number, holds)
 
     def object(self, number: int, holds: Callable[[Timed], bool]) -> Iterator[Document]:
-        """Yields one object with the patches that hold.
+        """Yields one object with the patches that apply.
 
         Yields nothing if the object does not exist, and several documents for a pool that grew.
         """

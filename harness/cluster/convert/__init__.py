@@ -1,7 +1,7 @@
-"""Converts quotas between the families: ClusterQueues to elastic quotas, and the other way round.
+"""Converts quotas between families: ClusterQueues to elastic quotas, and the reverse.
 
 The guarantee is a ClusterQueue's nominal quota, or an elastic quota's `min`. The upper limit is nominal quota
-plus borrowing limit, or `max`. Notes name what has no counterpart, object by object.
+plus borrowing limit, or `max`. Notes name the settings without a counterpart, object by object.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _OF_FAMILY: Mapping[str, Mapping[str, str]] = {
 }
 """Family -> its kinds, with the beginning of their API groups.
 
-WorkloadPriorityClasses belong to neither family, because they give priorities to jobs whatever the scheduler.
+WorkloadPriorityClasses belong to neither family, because they give priorities to jobs with any scheduler.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """Manifests with the quotas of the other family, and sentences about what those cannot express."""
+    """Manifests with the quotas of the other family, and sentences about settings that it cannot express."""
 
     manifests: tuple[Mapping[str, Any], ...]
     notes: tuple[str, ...]
@@ -53,7 +53,7 @@ def convert(cluster: Cluster, to: str, *, keep: bool = False) -> Converted:
     Args:
         cluster: a cluster read from manifests.
         to: one of `FAMILIES`.
-        keep: keep the original quotas, so that the manifests serve both families.
+        keep: keep the original quotas, so that the manifests have quotas of both families.
 
     Raises:
         InputError: the cluster has no quotas to convert, or already has quotas of that family.
@@ -78,7 +78,7 @@ def convert(cluster: Cluster, to: str, *, keep: bool = False) -> Converted:
     manifests = to_manifests(cluster)
     stay = [manifest for manifest in manifests if keep or not _is_of(manifest, source)]
     whole = (*stay, *made)
-    cluster_from(whole, f"{cluster.source}, converted to {to}")  # what is written can be read
+    cluster_from(whole, f"{cluster.source}, converted to {to}")  # raises if the result cannot be read
     return Converted(whole, notes.sentences())
 
 

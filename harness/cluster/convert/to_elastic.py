@@ -1,4 +1,4 @@
-"""Converts ClusterQueues and cohorts to an ElasticQuotaTree of leaves and the quotas above them."""
+"""Converts ClusterQueues and cohorts to an ElasticQuotaTree: queues to leaves, cohorts to inner quotas."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class _Node:
     """A queue or cohort under conversion.
 
     Attributes:
-        name: its future name.
+        name: its name in the tree.
         groups: its own quotas.
         children: the nodes below it.
         namespaces: the namespaces whose pods it counts.
-        least: resource -> the guarantee for it and all nodes below it.
+        least: resource -> the guarantee of the node and all nodes below it.
     """
 
     name: str
@@ -41,7 +41,7 @@ def elastic_quota_tree(cluster: Cluster, notes: Warnings) -> list[dict[str, Any]
 
     Args:
         cluster: has queues or cohorts.
-        notes: notes about what a tree cannot express are added here.
+        notes: notes about settings that a tree cannot express are added here.
     """
     _tell_queues(cluster, notes)
     _tell_flavors(cluster, notes)
@@ -50,7 +50,7 @@ def elastic_quota_tree(cluster: Cluster, notes: Warnings) -> list[dict[str, Any]
     apart = len(tops) > 1 or not tops[0].children
     root = _Node(_ROOT, children=tops) if apart else tops[0]
     _guarantee(root)
-    # Cohorts do not lend to each other, and neither does a queue without one.
+    # Cohorts do not lend to each other, nor does a queue without a cohort.
     most = {top.name: {each: top.least.get(each, 0) for each in resources} for top in tops}
     written = [_written(top, most[top.name]) for top in tops]
     if apart:
@@ -60,7 +60,7 @@ def elastic_quota_tree(cluster: Cluster, notes: Warnings) -> list[dict[str, Any]
 
 
 def _forest(cluster: Cluster, notes: Warnings) -> list[_Node]:
-    """Put queues and cohorts below their parents; returns those without a parent."""
+    """Put queues and cohorts below their parents; returns the nodes without a parent."""
     namespaces = _namespaces(cluster, notes)
     taken = {*cluster.cluster_queues, _ROOT}
     cohorts: dict[str, _Node] = {}
@@ -83,7 +83,7 @@ def _forest(cluster: Cluster, notes: Warnings) -> list[_Node]:
 
 
 def _namespaces(cluster: Cluster, notes: Warnings) -> dict[str, list[str]]:
-    """Returns queue -> the namespaces whose LocalQueues all belong to it."""
+    """Returns queue -> the namespaces whose LocalQueues all belong to the queue."""
     queues: dict[str, dict[str, None]] = {}
     for local in cluster.local_queues.values():
         if local.cluster_queue in cluster.cluster_queues:
@@ -100,7 +100,7 @@ def _namespaces(cluster: Cluster, notes: Warnings) -> dict[str, list[str]]:
 
 
 def _guarantee(node: _Node) -> dict[str, int]:
-    """Compute the guarantee of a node: its own quotas, and those of all nodes below it."""
+    """Compute the guarantee of a node: its own quotas plus the quotas of all nodes below it."""
     node.least = {resource: nominal for resource, (nominal, _) in _own(node.groups).items()}
     for child in node.children:
         for resource, amount in _guarantee(child).items():
@@ -109,7 +109,7 @@ def _guarantee(node: _Node) -> dict[str, int]:
 
 
 def _own(groups: Iterable[ResourceGroup]) -> dict[str, tuple[int, int | None]]:
-    """Returns resource -> nominal quota and borrowing limit over all flavors; None for no limit."""
+    """Returns resource -> nominal quota and borrowing limit, summed over flavors; None for no limit."""
     found: dict[str, tuple[int, int | None]] = {}
     for group in groups:
         for quotas in group.flavors:
@@ -124,12 +124,12 @@ def _own(groups: Iterable[ResourceGroup]) -> dict[str, tuple[int, int | None]]:
 
 
 def _written(node: _Node, most: Mapping[str, int]) -> dict[str, Any]:
-    """Returns a node as the tree writes it, with all nodes below it.
+    """Returns a node in the form of the tree, with all nodes below it.
 
-    None of these exceeds the node's own `max`.
+    No node below it exceeds the node's own `max`.
 
-    It names every resource of the tree, because pods of a queue may use none of a resource that it does not
-    cover.
+    The node names every resource of the tree, because pods of a queue must not use resources that the queue
+    lacks.
     """
     below = [_written(child, _bounds(child, most)) for child in node.children]
     own = _own(node.groups)
@@ -138,7 +138,7 @@ def _written(node: _Node, most: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _bounds(node: _Node, above: Mapping[str, int]) -> dict[str, int]:
-    """Returns the `max` of a node below another: that of its parent, unless a borrowing limit is lower."""
+    """Returns the `max` of a node below a parent: the parent's `max`, unless a borrowing limit is lower."""
     own, bounds = _own(node.groups), {}
     for resource, most in above.items():
         nominal, limit = own.get(resource, (0, None))

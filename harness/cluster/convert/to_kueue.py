@@ -1,4 +1,4 @@
-"""Converts elastic quotas: leaves become ClusterQueues, the quotas above them cohorts."""
+"""Converts elastic quotas: leaves become ClusterQueues, and quotas above leaves become cohorts."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from harness.cluster.model import UNLIMITED, Cluster, ResourceQuota
 _FLAVOR = "default"
 _COHORT = "elastic-quotas"
 _PREEMPTION = {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"}
-"""The rules of every elastic quota: its `min` is reclaimed from anybody, and priority counts within it."""
+"""The rules of every elastic quota: it reclaims its `min` from any job, and priority counts within it."""
 
 
 def kueue_queues(cluster: Cluster, notes: Warnings) -> list[dict[str, Any]]:
-    """Returns a ResourceFlavor of all nodes, a Cohort for each quota with others below it, and ClusterQueues.
+    """Returns a ResourceFlavor of all nodes, a Cohort for each quota with quotas below it, and ClusterQueues.
 
     Quotas without a parent share a cohort, one for each of Koordinator's trees. Namespaces become LocalQueues
     with the quota's name.
 
     Args:
-        cluster: has elastic quotas.
-        notes: notes about what queues cannot express are added here.
+        cluster: a cluster with elastic quotas.
+        notes: notes about settings that queues cannot express are added here.
     """
     quotas = cluster.elastic_quotas
     below: dict[str, list[ElasticQuota]] = {}
@@ -65,7 +65,7 @@ def _preemption(cohort: str) -> Mapping[str, str]:
 def _shared_cohort(quota: ElasticQuota, below: Mapping[str, list[ElasticQuota]]) -> str:
     """Returns the cohort for a quota without a parent.
 
-    Each tree has one. A single quota needs none: "".
+    Each tree has one cohort. A single quota needs none: "".
     """
     mates = [each for each in below[""] if each.tree == quota.tree]
     if len(mates) == 1:
@@ -85,7 +85,7 @@ def _quotas(
 ) -> dict[str, ResourceQuota]:
     """Returns resource -> quota.
 
-    Omitted are resources that a leaf may not use at all, and those that do not bound a cohort.
+    It omits resources that a leaf must not use, and resources that do not bound a cohort.
     """
     found = {}
     for resource, amount in nominal.items():

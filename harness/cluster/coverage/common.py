@@ -34,7 +34,7 @@ def metadata(
     """Returns the coverage of an object's metadata.
 
     Args:
-        named: whether its name distinguishes it from others; False if there is only one.
+        named: whether its name distinguishes it from other objects; False if only one object exists.
         namespaced: whether it belongs to a namespace.
         labels: whether all of its labels count.
         stays: whether its time of deletion is ignored.
@@ -69,7 +69,7 @@ OWNERS: list[Row] = [
         ),
     ),
 ]
-"""Coverage of an object's owners, for kinds for which they count."""
+"""Coverage of an object's owner references, for kinds for which they count."""
 
 STATUS: list[Row] = harmless(CONTROLLERS, "status")
 

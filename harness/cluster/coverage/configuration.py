@@ -6,7 +6,7 @@ from harness.cluster.coverage.verdicts import Coverage, Row, assumed, harmless, 
 from harness.cluster.kinds.kueue_configuration import GATES
 
 _CONTROLLER = ("controller", "health", "leaderElection", "metrics", "pprofBindAddress", "tls", "webhook")
-"""Fields of every controller manager, beside Kueue's own ones."""
+"""Fields that every controller manager has, besides Kueue's own fields."""
 
 _JOBS = "the trace says what jobs there are, and their queues"
 _HERE = "jobs run in this cluster"
@@ -16,7 +16,7 @@ _FIRST: list[Row] = [
     *harmless(_JOBS, "integrations.podOptions"),
     *harmless(_RUNS, "queueVisibility"),
 ]
-"""Fields of v1beta1 alone."""
+"""Fields that only v1beta1 has."""
 
 _SECOND: list[Row] = [
     *assumed(
@@ -32,7 +32,7 @@ _SECOND: list[Row] = [
     *assumed(_HERE, "multiKueue.incrementalDispatcherConfig.stepSize", usual=(3,)),
     *harmless(_RUNS, "visibilityServer"),
 ]
-"""Fields of v1beta2 alone."""
+"""Fields that only v1beta2 has."""
 
 CONFIGURATION = Coverage(
     harmless("it names the file", "apiVersion", "kind"),

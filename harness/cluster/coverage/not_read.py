@@ -1,7 +1,7 @@
-"""Kinds that are not read although they would change decisions, and the assumptions made instead.
+"""Kinds that harness does not read although they would change decisions, and the assumptions made instead.
 
-Kueue and Scheduler are kinds of OpenShift's operators, which derive the components' own configuration from
-them.
+`Kueue` and `Scheduler` are kinds of OpenShift's operators, which derive the components' configuration from
+objects of these kinds.
 
 kube-scheduler's groups of groups: https://kubernetes.io/docs/concepts/workloads/compositepodgroup-api/
 """

@@ -117,7 +117,7 @@ _VOLUMES: list[Row] = [
 ]  # fmt: skip
 
 _PORT_NAMES = ("containers[].ports[].name", "initContainers[].ports[].name")
-"""Kueue distinguishes workloads whose pods differ in these, and in the time that they tolerate a taint."""
+"""Kueue distinguishes workloads whose pods differ in these fields, or in how long they tolerate a taint."""
 
 _OF_ALL: list[Row] = [
     *_AFFINITY,
@@ -146,7 +146,7 @@ _OF_GROUPS: list[Row] = modelled(
     "schedulingGroup.podGroupName",
     *(f"workloadRef.{name}" for name in ("name", "podGroup", "podGroupReplicaKey")),
 )
-"""The pod group, of kube-scheduler itself, that a pod names; in both spellings."""
+"""The fields with which a pod names its pod group of kube-scheduler, in both spellings."""
 
 _USUAL = ("default-scheduler",)
 
@@ -180,7 +180,7 @@ TEMPLATE: list[Row] = [
 """The `spec` of the pods that a Workload stands for."""
 
 POD_TEMPLATE = Coverage(_TEMPLATE, _OF_GROUPS)
-"""The `spec` of a trace's pods, as in its column `pod_template`."""
+"""The `spec` of a trace's pods, as in the trace's column `pod_template`."""
 
 KOORDINATORS_GANG: list[Row] = [
     row
@@ -190,7 +190,7 @@ KOORDINATORS_GANG: list[Row] = [
         f"metadata.{part}{{gang.scheduling.koordinator.sh/*}}",
     )
 ]
-"""Koordinator's annotations about gangs, of Pods and PodGroups."""
+"""Koordinator's annotations about gangs, on Pods and PodGroups."""
 
 _KOORDINATORS: list[Row] = [
     *KOORDINATORS_GANG,

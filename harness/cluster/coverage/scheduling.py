@@ -1,6 +1,7 @@
 """Coverage of PodGroups, Workloads of `scheduling.k8s.io` and KubeSchedulerConfiguration.
 
-Fields of the latter: https://kubernetes.io/docs/reference/config-api/kube-scheduler-config.v1/
+Fields of KubeSchedulerConfiguration:
+https://kubernetes.io/docs/reference/config-api/kube-scheduler-config.v1/
 """
 
 from __future__ import annotations
@@ -65,13 +66,13 @@ MODELLED_PLUGINS = (
     "NodeResourcesBalancedAllocation", "NodeResourcesFit", "NodeUnschedulable", "PodTopologySpread",
     "PrioritySort", "TaintToleration",
 )  # fmt: skip
-"""Plugins of the default profile that are modelled."""
+"""The modelled plugins of the default profile."""
 
 IDLE_PLUGINS = (
     "DynamicResources", "GangScheduling", "ImageLocality", "NodeDeclaredFeatures", "NodeVolumeLimits",
     "SchedulingGates", "VolumeBinding", "VolumeRestrictions", "VolumeZone",
 )  # fmt: skip
-"""The other plugins. They have no effect, on or off: pods with the fields that they read give warnings."""
+"""The other plugins. They have no effect, on or off; a pod with fields that they read causes a warning."""
 
 _STAY = "the plugins of the default profile decide, with their own weights"
 _ARGUMENTS = "profiles[].pluginConfig[].args"
@@ -80,7 +81,7 @@ _CPU_AND_MEMORY = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}
 
 
 def _point(path: str) -> list[Row]:
-    """Returns the coverage of the plugins that one extension point may switch on and off."""
+    """Returns the coverage of the plugins that a profile can enable and disable at one extension point."""
     return [
         *harmless("a disabled plugin has no weight", f"{path}.disabled[].weight"),
         *assumed(_STAY, f"{path}.enabled[].name", usual=(*MODELLED_PLUGINS, *IDLE_PLUGINS)),
@@ -93,7 +94,7 @@ _PROFILE: list[Row] = [
     *modelled("profiles[].schedulerName"),
     *_point("profiles[].plugins.multiPoint"),
     *(row for point in _POINTS for row in _point(f"profiles[].plugins.{point}")),
-    # DefaultPreemption is the one that may be off: alone at its point, or at all points.
+    # Only DefaultPreemption may be off: at its own point, or at all points.
     *modelled(
         "profiles[].plugins.multiPoint.disabled[].name", "profiles[].plugins.postFilter.disabled[].name"
     ),

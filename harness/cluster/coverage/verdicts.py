@@ -1,9 +1,9 @@
-"""Verdicts on fields of manifests, and tables that give one for every field of a kind.
+"""Verdicts on fields of manifests, and tables with a verdict for every field of a kind.
 
 A path is written as `spec.taints[].key`: `[]` is each item of a list, `{}` each value of a mapping with free
-names. `{name}` is the value of one name, and `{prefix*}` the values of all names that begin so. A row about a
-path holds for all paths below it without a row of their own, except for `modelled`. A modelled mapping has
-only the fields with a row.
+names. `{name}` is the value of one name, and `{prefix*}` the values of all names with this prefix. A row
+about a path applies to all paths below it that have no row of their own, except for `modelled`: a modelled
+mapping has only the fields with a row.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ class Row(Value):
     Attributes:
         path: the field's path.
         verdict: how a replay treats the field.
-        why: why it cannot change a decision, or the assumption made instead; the other place for `SAME`.
-        usual: values that ask for nothing beyond the assumption, so that they give no warning.
+        why: the reason why the field cannot change a decision, or the assumption made instead; for `SAME`,
+            the other place.
+        usual: values that agree with the assumption, so that they cause no warning.
         versions: the API versions with the field; all if empty.
     """
 
@@ -48,7 +49,7 @@ class Row(Value):
 
 
 def modelled(*paths: str) -> list[Row]:
-    """Returns rows for fields that are read and count."""
+    """Returns rows for fields that harness reads and models."""
     return [Row(path, Verdict.MODELLED) for path in paths]
 
 
@@ -58,7 +59,7 @@ def harmless(why: str, *paths: str) -> list[Row]:
 
 
 def assumed(what: str, *paths: str, usual: tuple[Any, ...] = ()) -> list[Row]:
-    """Returns rows for fields that are not modelled, with the assumption made instead."""
+    """Returns rows for fields that harness does not model, with the assumption made instead."""
     return [Row(path, Verdict.ASSUMED, what, usual) for path in paths]
 
 
@@ -68,12 +69,12 @@ def same(path: str, other: str) -> list[Row]:
 
 
 def below(path: str, rows: Iterable[Row]) -> list[Row]:
-    """Returns the same rows one mapping deeper."""
+    """Returns the rows, moved one mapping deeper."""
     return [replace(row, path=f"{path}.{row.path}") for row in rows]
 
 
 def only(versions: Iterable[str], rows: Iterable[Row]) -> list[Row]:
-    """Returns the same rows, limited to some API versions."""
+    """Returns the rows, limited to some API versions."""
     return [replace(row, versions=tuple(versions)) for row in rows]
 
 
@@ -83,8 +84,8 @@ class Finding(NamedTuple):
     Attributes:
         path: the field's path.
         row: the verdict on the field; None if the field is unknown.
-        known: for an unknown name, the names that are known at its place.
-        wanted: the type that the value should have; "" if its type is not at fault.
+        known: for an unknown name, the known names at its place.
+        wanted: the required type of the value; "" if the type is right.
     """
 
     path: str
@@ -99,12 +100,12 @@ class Place:
     """A place in a kind's tree of fields.
 
     Attributes:
-        row: the verdict on it; None if it only leads to other places.
-        names: the fields in it.
-        prefixes: beginnings of names -> their places, the longest first.
-        free: the place of any other name; None if there are no others.
+        row: the verdict on the place; None if it only leads to other places.
+        names: the fields of the place.
+        prefixes: prefixes of names -> their places, the longest first.
+        free: the place of any other name; None if other names are unknown.
         item: the place of a list's items.
-        quiet: whether no value can give a finding here; known once the tree is complete.
+        quiet: whether no value can cause a finding here; set when the tree is complete.
     """
 
     row: Row | None = None
@@ -116,23 +117,23 @@ class Place:
 
     @property
     def ends(self) -> bool:
-        """True if no place below it has a verdict."""
+        """True if no place below this one has a verdict."""
         return not (self.names or self.prefixes) and self.free is None and self.item is None
 
     @property
     def covers(self) -> Row | None:
-        """The verdict that holds for everything in it without a row of its own."""
+        """The verdict that applies to all fields below without a row of their own."""
         return None if self.row is None or self.row.verdict is Verdict.MODELLED else self.row
 
     def find(self, name: str) -> Place | None:
-        """Returns the field of a name; None if there is no verdict on it."""
+        """Returns the place of a field by its name; None if no verdict covers the field."""
         found = self.names.get(name)
         if found is None:
             found = next((each for start, each in self.prefixes.items() if name.startswith(start)), self.free)
         return found
 
     def _make(self, step: str) -> Place:
-        """Returns the place one step further, and creates it if necessary."""
+        """Returns the place one step deeper, and creates it if necessary."""
         if step == "[]":
             self.item = self.item or Place()
             return self.item
@@ -153,7 +154,7 @@ class Place:
         return place
 
     def said_of(self, path: str) -> Row | None:
-        """Returns the verdict on a path below this one; None if there is none.
+        """Returns the verdict on a path below this place, or None.
 
         A mapping that only leads to fields counts as modelled.
         """
@@ -172,7 +173,7 @@ class Place:
         return place.row or (row if place.ends else Row(path, Verdict.MODELLED))
 
     def findings(self, value: Any) -> list[Finding]:
-        """Returns the fields of a value that are not modelled, each once; `[]` stands for list items."""
+        """Returns each field of a value that harness does not model once; `[]` stands for list items."""
         found: list[Finding] = []
         self.look(value, [], None, found)
         return found
@@ -183,7 +184,7 @@ class Place:
         Args:
             value: the manifest's value at this place.
             steps: the path of this place; unchanged when the method returns.
-            above: the finding that covers it; None if only fields with a row may be here.
+            above: the finding that covers the place; None if only fields with a row may be here.
             found: findings are added here.
         """
         row = self.row
@@ -244,7 +245,7 @@ class Coverage:
 
     Args:
         rows: the verdicts, with each path once.
-        strict: whether a manifest with an unknown field is refused, as by the real component.
+        strict: whether to refuse a manifest with an unknown field, as the real component does.
     """
 
     def __init__(self, *rows: Iterable[Row], strict: bool = False) -> None:
@@ -265,7 +266,7 @@ class Coverage:
 
 
 def _settle(place: Place, known: set[int]) -> None:
-    """Mark the places that are quiet, in a tree whose branches may lead back to their ancestors."""
+    """Mark the quiet places of a tree whose branches may lead back to their ancestors."""
     if id(place) in known:
         return
     known.add(id(place))

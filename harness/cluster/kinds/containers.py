@@ -1,4 +1,4 @@
-"""The resources that a pod's containers request, one by one and together."""
+"""Computes the resources that a pod's containers request, separately and together."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ ReadAmounts: TypeAlias = Callable[[Fields, str], Amounts]
 
 
 def saturating_amounts(fields: Fields, name: str) -> Amounts:
-    """Returns resource -> amount; a quantity too large becomes the largest possible amount."""
+    """Returns resource -> amount; a quantity beyond 64 bits becomes the largest possible amount."""
     table = fields.child(name)
     found = {resource: table.quota(resource, resource) for resource in table}
     return {resource: amount for resource, amount in found.items() if amount is not None}
 
 
 def read_resources(fields: Fields, read: ReadAmounts = Fields.amounts) -> tuple[Amounts, Amounts]:
-    """Returns limits and requests of a container, or of a pod as a whole; a limit alone is a request, too."""
+    """Returns the limits and requests of a container or pod; a limit alone is also the request."""
     resources = fields.child("resources")
     limits = read(resources, "limits")
     requests = {**limits, **read(resources, "requests")}
@@ -29,17 +29,18 @@ def read_resources(fields: Fields, read: ReadAmounts = Fields.amounts) -> tuple[
 
 @final
 class Container:
-    """The parts of a container that count: its amounts, its ports, and whether it is a sidecar.
+    """The modelled parts of a container: its amounts, its ports, and whether it is a sidecar.
 
     Args:
         fields: the container.
-        read: reads its amounts; Kueue turns amounts beyond 64 bits into the largest possible amount.
+        read: reads the container's amounts; Kueue turns amounts beyond 64 bits into the largest possible
+            amount.
 
     Attributes:
         limits: its limits.
-        requests: its requests. A limit without a request counts as one, as the API server writes it into
-            pods.
-        sidecar: whether it keeps running beside everything that starts after it.
+        requests: its requests. A limit without a request counts as the request, which the API server writes
+            into pods.
+        sidecar: whether it keeps running beside all containers that start after it.
     """
 
     def __init__(self, fields: Fields, read: ReadAmounts = Fields.amounts) -> None:
@@ -48,7 +49,7 @@ class Container:
         self._ports = fields.items("ports")
 
     def ports(self, host_network: bool) -> list[HostPort]:
-        """Returns the ports that it takes on its node; with the host's network these are all its ports."""
+        """Returns the ports that the container takes on its node; with the host's network, all its ports."""
         taken = []
         for port in self._ports:
             number = port.integer("hostPort", least=0, most=65535)
@@ -70,7 +71,7 @@ def pod_requests(
     """Returns resource -> amount of a pod.
 
     Init containers run one after another, each beside the sidecars that started before it. Requests of the
-    pod as a whole override those of its containers. `missing` holds the amounts of a container that gives
+    pod as a whole override those of its containers. `missing` holds the amounts of a container that states
     none.
     """
     total: dict[str, int] = {}

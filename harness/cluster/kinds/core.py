@@ -24,7 +24,7 @@ from harness.cluster.yaml.fields import Fields
 HOSTNAME = "kubernetes.io/hostname"
 
 DRAIN = "harness/drain"
-"""The annotation of a node that is drained: the time-out of `kubectl drain --timeout`, 0 for none."""
+"""The annotation of a node under a drain: the time-out of `kubectl drain --timeout`, 0 for none."""
 
 _HIGHEST_USER_PRIORITY = 1_000_000_000
 
@@ -56,7 +56,7 @@ def _check_slices(node: Node, fields: Fields) -> None:
 
 
 def _drain(metadata: Fields) -> int | None:
-    """Returns the time-out of a drain that runs, microseconds; None without one."""
+    """Returns the time-out of a running drain, in microseconds; None without a drain."""
     annotations = metadata.raw("annotations")
     text = annotations.get(DRAIN) if isinstance(annotations, Mapping) else None
     if text is None:
@@ -69,7 +69,7 @@ def _drain(metadata: Fields) -> int | None:
 
 
 def _is_ready(conditions: Any) -> bool:
-    """True if no condition says that a node is not ready; manifests written by hand have no conditions."""
+    """Returns True unless a condition says that a node is not ready; handwritten manifests have none."""
     found = conditions if isinstance(conditions, list) else ()
     return all(
         each.get("status") == "True"
@@ -81,8 +81,7 @@ def _is_ready(conditions: Any) -> bool:
 def read_node_pool(fields: Fields, draft: Draft) -> None:
     """Read a NodePool: `spec.count` nodes of one `spec.template`, named `<pool>-<n>` from 0.
 
-    The numbers are padded with zeros so that the order of names is the order of numbers. `devices` are GPUs
-    that pods can share.
+    Numbers are zero-padded, so that names sort like numbers. `devices` are GPUs that pods can share.
     """
     pool = read_metadata(fields).name
     spec = fields.child("spec")
@@ -125,7 +124,7 @@ def pool_names(pool: str, count: int, size: int | None = None) -> list[str]:
 def unpooled(manifests: Iterable[Mapping[str, Any]], names: Collection[str]) -> Iterator[Mapping[str, Any]]:
     """Yields manifests with Nodes in place of each NodePool that has a node with one of these names.
 
-    So a change can name one node of a pool like any other node.
+    A change can then name one node of a pool like any other node.
     """
     for content in manifests:
         nodes = list(_nodes_of(content)) if names and content.get("kind") == "NodePool" else []
@@ -136,7 +135,7 @@ def unpooled(manifests: Iterable[Mapping[str, Any]], names: Collection[str]) -> 
 
 
 def node_names(manifests: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Returns NodePool -> the names of its nodes."""
+    """Returns name of a NodePool -> the names of its nodes."""
     pools = [(each, list(_nodes_of(each))) for each in manifests if each.get("kind") == "NodePool"]
     return {
         pool["metadata"]["name"]: [node["metadata"]["name"] for node in nodes]
@@ -148,7 +147,7 @@ def node_names(manifests: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
 def resized(content: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yields a pool whose size changed, or its Nodes if the new size would rename them.
 
-    So the existing nodes keep their names, however many digits the new size has.
+    Existing nodes thus keep their names, even if the new size has more digits.
     """
     size, old = _size(content), _size(before)
     same = size is None or old is None or pool_names("", 1, size) == pool_names("", 1, old)
@@ -157,14 +156,14 @@ def resized(content: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[M
 
 
 def _size(content: Mapping[str, Any]) -> int | None:
-    """Returns how many nodes a NodePool has; None for other manifests, or faulty ones."""
+    """Returns how many nodes a NodePool has; None for other or faulty manifests."""
     spec = content.get("spec") if content.get("kind") == "NodePool" else None
     count = spec.get("count") if isinstance(spec, Mapping) else None
     return count if type(count) is int and 0 < count <= MOST_NODES else None
 
 
 def _nodes_of(content: Mapping[str, Any], size: int | None = None) -> Iterator[dict[str, Any]]:
-    """Yields the Nodes of a NodePool, named as in a pool of `size`; none if it is faulty or not harness's."""
+    """Yields the Nodes of a NodePool, named as in a pool of `size`; none for a faulty or foreign NodePool."""
     spec, metadata = content.get("spec"), content.get("metadata")
     template = spec.get("template") if isinstance(spec, Mapping) else None
     if content.get("apiVersion") != "harness/v1" or not isinstance(template, Mapping):
@@ -212,7 +211,7 @@ def read_namespace(fields: Fields, draft: Draft) -> None:
 
 
 def read_priority_class(fields: Fields, draft: Draft) -> None:
-    """Read a PriorityClass; names that begin with `system-` are Kubernetes' own."""
+    """Read a PriorityClass; names that begin with `system-` are reserved for Kubernetes."""
     name = read_metadata(fields).name
     system = SYSTEM_PRIORITY_CLASSES.get(name)
     value = fields.integer("value", required=True, most=system.value if system else _HIGHEST_USER_PRIORITY)
@@ -236,5 +235,5 @@ def check_core(draft: Draft) -> None:
             before = total.get(resource, 0)
             total[resource] = before + amount
             if before <= INT64_MAX < total[resource]:
-                what = f"{resource} of this node and all before it is more than 64 bits can count"
+                what = f"{resource} of this node and all nodes before it exceeds 64 bits"
                 draft.nodes.fields(name).fault("", what)

@@ -1,4 +1,4 @@
-"""Reads ResourceClaimTemplates: the devices that each pod gets a claim for, as far as Kueue counts them.
+"""Reads ResourceClaimTemplates: the devices that each pod claims, as far as Kueue counts them.
 
 https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/
 """
@@ -17,14 +17,14 @@ EXACT_COUNT, ALL = "ExactCount", "All"
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class DeviceRequest(Value):
-    """One of the requests of a claim.
+    """One request of a claim.
 
     Attributes:
         device_class: the DeviceClass; "" if the request lists alternatives.
-        count: how many devices, if `mode` is ExactCount.
+        count: the number of devices, if `mode` is ExactCount.
         mode: ExactCount or All.
         selects: whether it selects devices by expressions.
-        admin: whether it is for access by an administrator, which leaves devices to others.
+        admin: whether it is for an administrator's access, which leaves devices available to others.
         alternatives: whether it lists alternatives (`firstAvailable`).
     """
 
@@ -56,7 +56,7 @@ class ClaimTemplate(Value):
 def read_claim_template(fields: Fields, draft: Draft) -> None:
     """Read a ResourceClaimTemplate.
 
-    Up to v1beta1, a request has directly the fields that later versions put into `exactly`.
+    Up to v1beta1, a request itself has the fields that later versions put into `exactly`.
     """
     metadata = read_metadata(fields)
     devices = fields.child("spec").child("spec").child("devices")

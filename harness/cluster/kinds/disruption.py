@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets: how many pods of an application may be missing at once."""
+"""PodDisruptionBudgets: how many pods of an application may be missing simultaneously."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 @fixed()
 class Share(Value):
-    """A number of pods, or a percentage of those that are expected."""
+    """A number of pods, or a percentage of the expected pods."""
 
     value: int
     percent: bool = False
 
     def of(self, expected: int) -> int:
-        """The number of pods; a percentage rounds up."""
+        """Returns the number of pods; a percentage rounds up."""
         return -(-self.value * expected // 100) if self.percent else self.value
 
 
@@ -31,9 +31,9 @@ class PodDisruptionBudget(Value):
 
     Attributes:
         selector: selects pods of the namespace; None or an empty selector matches no pod in a preemption.
-        min_available, max_unavailable: at most one of them is given.
-        disruptions_allowed: the value in the status; a replay computes it anew from the pods.
-        disrupted_pods: names of pods whose eviction was approved already; they do not count.
+        min_available, max_unavailable: at most one of both is set.
+        disruptions_allowed: the value in the status; a replay recomputes it from the pods.
+        disrupted_pods: names of pods whose eviction is already approved; they do not count.
     """
 
     name: str
@@ -45,7 +45,7 @@ class PodDisruptionBudget(Value):
     disrupted_pods: tuple[str, ...] = ()
 
     def matches(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Returns True if a pod counts against this budget; pods without labels never do."""
+        """Returns True if a pod counts for this budget; pods without labels never count."""
         return bool(
             labels and self.selector and namespace == self.namespace and self.selector.matches(labels)
         )
@@ -81,7 +81,7 @@ def read_disruption_budget(fields: Fields) -> PodDisruptionBudget:
 
 
 def _read_share(fields: Fields, name: str) -> Share | None:
-    """Returns a whole number of pods >= 0, or a percentage that is given as text."""
+    """Returns a whole number of pods >= 0, or a percentage that is written as text."""
     value = fields.raw(name)
     if value is None:
         return None

@@ -1,6 +1,6 @@
 """Elastic quotas: a guaranteed `min`, an upper bound `max`, and the name of the parent quota.
 
-Policies give these figures their semantics. The plugin of elastic quotas reads their manifests.
+Policies define the semantics of these figures. The plugin of elastic quotas reads their manifests.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ACK, CAPACITY, KOORDINATORS = "ack", "capacity-scheduling", "koordinator"
 """The semantics of quotas: ACK's, those of scheduler-plugins, or Koordinator's."""
 
 CORE_RESOURCES = ("cpu", "memory", "ephemeral-storage")
-"""Resources that a `max` bounds even if it does not name them, see `ElasticQuota.max_of`."""
+"""Resources that a `max` bounds even if it does not name them; see `ElasticQuota.max_of`."""
 
 KOORDINATOR = "quota.scheduling.koordinator.sh/"
 """The prefix of Koordinator's labels and annotations of quotas."""
@@ -33,19 +33,20 @@ class ElasticQuota(Value):
     """A node of an ElasticQuotaTree, or an ElasticQuota; amounts are resource -> amount.
 
     Attributes:
-        name: the node's name. A flat quota has the name of its namespace, because each namespace has one.
-        min: the guaranteed amounts; None if not given.
-        max: the upper bounds; None if not given.
+        name: the node's name. A flat quota has the name of its namespace, because each namespace has one
+            quota.
+        min: the guaranteed amounts, or None.
+        max: the upper bounds, or None.
         parent: the quota above it, "" for none.
         namespaces: the namespaces whose pods it counts.
         is_parent: whether quotas may be below it.
-        lends: whether others may use the idle part of its `min` (Koordinator).
-        weight: its weight in sharing what is left (Koordinator); None stands for `max`.
+        lends: whether other quotas may use the idle part of its `min` (Koordinator).
+        weight: its weight for sharing unreserved capacity (Koordinator); None stands for `max`.
         tree: the tree that it belongs to (Koordinator).
         semantics: the semantics of its manifest. An ElasticQuotaTree has ACK's. An ElasticQuota has those of
             scheduler-plugins, or Koordinator's if it bears one of Koordinator's labels.
-        total: for the root of a tree, the amounts that its quotas share (Koordinator); None if not given.
-        apart: whether `total` is not deducted from what the quotas without a tree share (Koordinator).
+        total: for the root of a tree, the amounts that its quotas share (Koordinator), or None.
+        apart: whether `total` is not deducted from the amounts that quotas outside trees share (Koordinator).
     """
 
     name: str
@@ -67,15 +68,15 @@ class ElasticQuota(Value):
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The resources that the quota names."""
+        """The resources that `min` or `max` names."""
         return tuple(dict.fromkeys((*(self.min or ()), *(self.max or ()))))
 
     def max_of(self, resource: str) -> int:
         """Returns the upper bound of a resource, `UNLIMITED` without one.
 
-        Without `max` nothing is bounded. A `max` that does not name cpu, memory or ephemeral storage allows
-        none of it, as in scheduler-plugins' capacity scheduling. Other resources that it does not name are
-        unbounded.
+        Without `max`, no resource is bounded. If `max` does not name cpu, memory or ephemeral storage, it
+        allows none of that resource, as in capacity scheduling of scheduler-plugins. Other unnamed resources
+        are unbounded.
         """
         if self.max is None:
             return UNLIMITED
@@ -83,21 +84,21 @@ class ElasticQuota(Value):
 
 
 def leaves_of(quotas: Mapping[str, ElasticQuota]) -> dict[str, ElasticQuota]:
-    """Returns the quotas that pods count against: those without a quota below them that are no parents."""
+    """Returns the quotas that pods count against: those that are not parents and have no quota below them."""
     parents = {quota.parent for quota in quotas.values()}
     return {name: quota for name, quota in quotas.items() if name not in parents and not quota.is_parent}
 
 
 @final
 class QuotaLeaves:
-    """Finds the elastic quota that pods count against, whatever the semantics of the quotas.
+    """Finds the elastic quota that pods count against, for all semantics of quotas.
 
-    It is the leaf that a pod's label names, else the one of its namespace. Otherwise it is the leaf with the
-    name of the job's queue, or of the ClusterQueue of that LocalQueue. With Koordinator's quotas, a label
-    that names no quota means that the pod belongs to none.
+    It is the leaf that a pod's label names, else the leaf of the pod's namespace. Otherwise it is the leaf
+    with the name of the job's queue, or of the ClusterQueue of that LocalQueue. With Koordinator's quotas, a
+    pod whose label names no quota belongs to no quota.
 
     Args:
-        cluster: its elastic quotas and LocalQueues count.
+        cluster: the cluster with the elastic quotas and LocalQueues.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -110,12 +111,12 @@ class QuotaLeaves:
                 self._by_namespace.setdefault(namespace, name)
 
     def of(self, namespace: str, queue: str, named: str = "") -> str | None:
-        """Returns the name of a pod's quota; None if it belongs to none.
+        """Returns the name of a pod's quota; None if the pod belongs to no quota.
 
         Args:
             namespace: the pod's namespace.
             queue: the job's queue.
-            named: the value of its label (`QUOTA_NAME_LABEL`); "" without one.
+            named: the value of the pod's label `QUOTA_NAME_LABEL`; "" without the label.
         """
         if named in self._leaves:
             return named
@@ -129,17 +130,17 @@ class QuotaLeaves:
 
 
 def semantics_of(quotas: Mapping[str, ElasticQuota], asked: str | None = None) -> str:
-    """Returns the semantics of quotas: the requested ones, else those of their manifests.
+    """Returns the semantics of quotas: the requested semantics, else those of the manifests.
 
-    If some quotas bear Koordinator's labels, all have Koordinator's semantics. Without quotas, they are
-    ACK's.
+    If any quota has a label of Koordinator, all quotas have Koordinator's semantics. Without quotas, the
+    semantics are ACK's.
     """
     there = {quota.semantics for quota in quotas.values()}
     return asked or next((each for each in (KOORDINATORS, CAPACITY) if each in there), ACK)
 
 
 def is_koordinators(metadata: Any) -> bool:
-    """True if an ElasticQuota bears one of Koordinator's labels or annotations, so that its name counts."""
+    """Returns True if an ElasticQuota has a label or annotation of Koordinator, so that its name counts."""
     given = (
         [metadata.get(part) for part in ("labels", "annotations")] if isinstance(metadata, Mapping) else []
     )

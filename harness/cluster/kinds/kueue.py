@@ -1,7 +1,7 @@
 """Reads Kueue's kinds, in the spellings of v1alpha1, v1beta1 and v1beta2.
 
-Whatever Kueue's webhooks and schemas reject is refused (`Fields.refuse`). Objects that Kueue accepts but
-keeps inactive give a warning.
+Readers refuse objects that Kueue's webhooks and schemas reject (`Fields.refuse`). Objects that Kueue accepts
+but keeps inactive cause a warning.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _STOP_POLICIES = ("None", "Hold", "HoldAndDrain")
 _BY_USAGE = "UsageBasedAdmissionFairSharing"
 _NANO = 10**9
 _DEEPEST = 40
-"""The most ancestors of a cohort; computations over cohorts recurse from one to the next."""
+"""The largest number of a cohort's ancestors; computations recurse from a cohort to the next."""
 
 _SEARCH = ("MayStopSearch", "TryNextFlavor")
 _PREFERENCES = ("BorrowingOverPreemption", "PreemptionOverBorrowing")
@@ -101,7 +101,7 @@ def read_local_queue(fields: Fields, draft: Draft) -> None:
 
 
 def read_workload_priority_class(fields: Fields, draft: Draft) -> None:
-    """Read a WorkloadPriorityClass: a priority that counts for Kueue alone."""
+    """Read a WorkloadPriorityClass: a priority that only Kueue uses."""
     name = read_metadata(fields).name
     draft.workload_priority_classes.add(
         name, PriorityClass(name, fields.integer("value", required=True)), fields
@@ -120,13 +120,13 @@ def _spelled(spec: Fields, old: str, new: str, *, first: bool) -> str:
 
 
 def _by_usage(scope: Fields) -> bool:
-    """True if an admission scope orders by usage. Kueue accepts other texts, and orders nothing by them."""
+    """Returns True if an admission scope orders by usage. Kueue accepts other texts, without effect."""
     modes = (_BY_USAGE, "NoAdmissionFairSharing")
     return scope.choice("admissionMode", modes, modes[1], required=True) == _BY_USAGE
 
 
 def _checks(spec: Fields) -> tuple[AdmissionCheck, ...]:
-    """Read the admission checks of a ClusterQueue, in either form; Kueue accepts only one of them."""
+    """Read the admission checks of a ClusterQueue, in either form; Kueue does not accept both."""
     plain, strategy = "admissionChecks", "admissionChecksStrategy"
     found = [AdmissionCheck(name) for name in spec.texts(plain)]
     rules = spec.child(strategy).items("admissionChecks")
@@ -137,7 +137,7 @@ def _checks(spec: Fields) -> tuple[AdmissionCheck, ...]:
 
 
 def _consumed(status: Fields) -> Mapping[str, int]:
-    """Returns the usage of a LocalQueue in its status, as admission fair sharing left it."""
+    """Returns the usage in the status of a LocalQueue, which admission fair sharing recorded."""
     sharing = status.child("fairSharing")
     admission = sharing.child("admissionFairSharingStatus")
     table = admission.child("consumedResources")
@@ -193,7 +193,7 @@ def _fungibility(fields: Fields, *, first_beta: bool) -> FlavorFungibility:
 def _resource_groups(
     spec: Fields, shares: bool, shares_with: str, *, lends_at_most_nominal: bool
 ) -> tuple[ResourceGroup, ...]:
-    """Read the resource groups of a queue or cohort; no resource and no flavor may be in two of them."""
+    """Read the resource groups of a queue or cohort; no resource or flavor may be in two groups."""
     groups = []
     resources: set[str] = set()
     flavors: set[str] = set()
@@ -287,7 +287,7 @@ def check_kueue(draft: Draft) -> None:
 
 
 def _check_ancestors(draft: Draft) -> None:
-    """Check that no cohort is its own ancestor or has too many; a cycle is reported at its first cohort."""
+    """Check that no cohort is its own ancestor or has too many; report a cycle at its first cohort."""
     depth: dict[str, int] = {}
     for first in draft.cohorts:
         path: list[str] = []
@@ -299,14 +299,14 @@ def _check_ancestors(draft: Draft) -> None:
             cycle = " > ".join([*path[path.index(name) :], name])
             draft.cohorts.fields(name).refuse("spec", f"the cohort is its own ancestor: {cycle}")
         elif depth.get(name, 0) + len(path) > _DEEPEST:
-            what = f"the cohort has more than {_DEEPEST} ancestors, which is the most that is read"
+            what = f"the cohort has more than {_DEEPEST} ancestors, the most that harness reads"
             draft.cohorts.fields(first).fault("spec", what)
             return
         depth.update((each, depth.get(name, 0) + at) for at, each in enumerate(reversed(path), 1))
 
 
 def implied_cohorts(draft: Draft) -> dict[str, Cohort]:
-    """Returns all cohorts: those with a manifest, then those that are only referred to."""
+    """Returns all cohorts: those with a manifest, then those that other objects only name."""
     names = [queue.cohort for queue in draft.cluster_queues.values()]
     names += [cohort.parent for cohort in draft.cohorts.values()]
     return dict(draft.cohorts) | {

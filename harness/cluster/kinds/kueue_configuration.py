@@ -1,4 +1,4 @@
-"""Reads Kueue's Configuration, as far as it affects which workload is admitted or preempted, and when."""
+"""Reads Kueue's Configuration, as far as it affects admissions and preemptions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from harness.cluster.yaml.fields import Fields, shown
 TO_FINAL_SHARE = "LessThanOrEqualToFinalShare"
 TO_INITIAL_SHARE = "LessThanInitialShare"
 STRATEGIES = (TO_FINAL_SHARE, TO_INITIAL_SHARE)
-"""Fair sharing's preemption strategies; by default both, in this order."""
+"""The preemption strategies of fair sharing; by default both, in this order."""
 
 PERMITTED_STRATEGIES = ((TO_FINAL_SHARE,), (TO_INITIAL_SHARE,), STRATEGIES)
 """The lists of strategies that Kueue accepts."""
@@ -60,21 +60,21 @@ GATES = (
     "TASReplaceNodeOnPodTermination",
     "TopologyAwareScheduling",
 )
-"""The modelled feature gates, including those of older releases."""
+"""The modelled feature gates, including gates of older releases."""
 
 
 _SAMPLING_INTERVAL = 5 * MINUTE
-"""Kueue's default."""
+"""The default of Kueue."""
 
 
 @fixed()
 class AdmissionFairSharing(Value):
-    """The settings for counting past usage of LocalQueues, for ClusterQueues that order their jobs by it.
+    """The settings for counting past usage of LocalQueues, by which some ClusterQueues order their jobs.
 
     Attributes:
-        half_life: the time after which usage counts half, microseconds; 0 counts none.
+        half_life: the time after which usage counts half, microseconds; with 0 usage never counts.
         sampling_interval: the interval at which usage is sampled, microseconds.
-        resource_weights: resource -> the weight of one unit; 1 for resources that are not named.
+        resource_weights: resource -> the weight of one unit; 1 for other resources.
     """
 
     half_life: int
@@ -84,19 +84,20 @@ class AdmissionFairSharing(Value):
 
 @fixed()
 class KueueConfiguration(Value):
-    """Kueue's Configuration; the defaults are those that Kueue fills in if none is given.
+    """Kueue's Configuration; the defaults are those of Kueue.
 
     Attributes:
         strategies: fair sharing's preemption strategies; None if fair sharing is off.
         admission: admission fair sharing; None if it is off.
         gates: the modelled feature gates that it sets.
         counting: how requests count for quotas.
-        other_gates: the gates that it sets and that are not modelled; not part of a run's identity.
-        evicted_last: whether a workload, evicted because its pods were not ready in time, queues by the time
-            of its eviction.
+        other_gates: the unmodelled gates that it sets; not part of a run's identity.
+        evicted_last: whether a workload that is evicted because its pods were not ready in time queues by the
+            time of its eviction.
         pods_ready: the treatment of workloads whose pods are not ready in time, unless the feature gate
-            `DisableWaitForPodsReady` is on; None if pods are not watched.
-        pods_ready_given: whether the Configuration sets it; otherwise it is Kueue's default since 0.19.
+            `DisableWaitForPodsReady` is on; None if Kueue does not watch pods.
+        pods_ready_given: whether the Configuration sets `pods_ready`; otherwise it is Kueue's default since
+            0.19.
     """
 
     strategies: tuple[str, ...] | None = None
@@ -110,7 +111,7 @@ class KueueConfiguration(Value):
 
 
 def read_kueue_configuration(fields: Fields, draft: Draft) -> None:
-    """Read Kueue's Configuration; there can be only one."""
+    """Read Kueue's Configuration; a second one is a fault."""
     sharing = fields.child("fairSharing")
     strategies: tuple[str, ...] | None = None
     # v1beta1 has a switch; in v1beta2 the section itself is the switch.
@@ -158,7 +159,7 @@ def read_kueue_configuration(fields: Fields, draft: Draft) -> None:
 
 
 def _admission_fair_sharing(fields: Fields) -> AdmissionFairSharing:
-    """Read the section with Kueue's defaults; a sampling interval of 0 means the default, too."""
+    """Read the section with Kueue's defaults; a sampling interval of 0 also means the default."""
     interval = read_duration(fields, "usageSamplingInterval")
     return AdmissionFairSharing(
         read_duration(fields, "usageHalfLifeTime") or 0,

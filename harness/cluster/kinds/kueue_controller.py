@@ -29,7 +29,7 @@ class KueueController(Value):
 def kueue_controller(manifests: Iterable[Mapping[str, Any]]) -> KueueController | None:
     """Returns Kueue's controller, from its Deployment, else from an existing Pod.
 
-    None if there is neither.
+    Returns None if the manifests have neither.
     """
     found = [KueueController(tag, _name(each)) for each in manifests for tag in _tags(each)]
     deployments = (each for each in found if each.where.startswith("Deployment "))
@@ -42,7 +42,7 @@ def is_kueue_controller(manifest: Mapping[str, Any]) -> bool:
 
 
 def _tags(manifest: Mapping[str, Any]) -> Iterator[str]:
-    """Yields the tags of Kueue's images in a Deployment, or in a Pod that is not ended or terminating."""
+    """Yields the tags of Kueue's images in a Deployment, or in a Pod that has not ended or begun to end."""
     kind, version = manifest.get("kind"), manifest.get("apiVersion")
     spec = _part(manifest, "spec")
     if kind == "Deployment" and version == "apps/v1":

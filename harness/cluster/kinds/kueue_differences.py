@@ -1,4 +1,4 @@
-"""Differences between the decisions of a Kueue release and of the newest recorded one, in sentences."""
+"""Describes how decisions of a Kueue release differ from those of the newest recorded release."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _GATES_ARE_IN = "pkg/features/kube_features.go"
 
 
 class Difference(NamedTuple):
-    """A rule in which a release differs from the newest one.
+    """A rule in which a release differs from the newest release.
 
     Attributes:
-        sentence: what the release does.
-        link: the change; for a gate, the file with the gates of the release.
+        sentence: what the older release does.
+        link: the link to the change; for a gate, to the file with the release's gates.
     """
 
     sentence: str
@@ -156,11 +156,11 @@ _ONLY_WITH: Mapping[str, tuple[str, ...]] = Frozen(
         "takes_device_selectors": _DEVICES,
     }
 )
-"""Rule -> gates. The difference counts only if the release turns on, or can turn on, one of these gates."""
+"""Rule -> gates. The difference counts only if the release turns on, or can turn on, one of the gates."""
 
 
 def differences(release: Release) -> Iterator[Difference]:
-    """Yields the decisions in which a release differs from the newest one, unless gates are set."""
+    """Yields the decisions in which a release differs from the newest release, with default gates."""
     rules = [name for name, history in RULES_BY_RELEASE.items() if state_at(history, release) != "+"]
     if "preference_is_read" in rules:
         rules.remove("preference_is_named")
@@ -177,7 +177,7 @@ def differences(release: Release) -> Iterator[Difference]:
 
 
 def counting_sentences(cluster: Cluster) -> Iterator[str]:
-    """Yields how requests count for quotas, and whether devices do not count because no gate is on."""
+    """Yields sentences about how requests count for quotas, and about devices that no gate counts."""
     if cluster.kueue is None:
         return
     counting, controller = cluster.kueue.counting, cluster.kueue_controller
@@ -191,12 +191,12 @@ def counting_sentences(cluster: Cluster) -> Iterator[str]:
 
 
 def gates_of_its_own(release: Release) -> list[str]:
-    """Returns the modelled gates that can be set in a release, but not in the newest one."""
+    """Returns the modelled gates that exist in a release, but not in the newest release."""
     return [gate for gate in GATES if _can_be_set(gate, release) and not _can_be_set(gate, NEWEST)]
 
 
 def gates_that_it_lacks(release: Release) -> list[str]:
-    """Returns the modelled gates that can be set in the newest release, but not in this one."""
+    """Returns the modelled gates that exist in the newest release, but not in this release."""
     return [gate for gate in GATES if _can_be_set(gate, NEWEST) and not _can_be_set(gate, release)]
 
 

@@ -124,7 +124,7 @@ GATES_BY_RELEASE: Mapping[str, str] = Frozen(
         "WorkloadValidationForPodSetMetadata": "18.5=T 19=- 19.1=T",
     }
 )
-"""Gate -> its history (see `kueue_releases.state_at`), "" if it is older than all of them.
+"""Gate -> its history (see `kueue_releases.state_at`); "" for a gate older than all known releases.
 
 States: `T` is on and `F` off by default; `T!` and `F!` are locked. With `-` the gate does not exist, and its
 behaviour is off. With `+` it no longer exists, and its behaviour is always on.
@@ -150,7 +150,7 @@ RULES_BY_RELEASE: Mapping[str, str] = Frozen(
         "zero_needs_no_quota": "16=+",
     }
 )
-"""Rule of the newest Kueue -> its history: `+` from the releases on that have it."""
+"""Rule of the newest Kueue -> its history; `+` marks the first release that has the rule."""
 
 _NEEDED: Mapping[str, tuple[str, ...]] = Frozen(
     {
@@ -173,7 +173,7 @@ _NEEDED: Mapping[str, tuple[str, ...]] = Frozen(
         "UnadmittedWorkloadsExplicitStatus": ("UnadmittedWorkloadsObservability",),
     }
 )
-"""Gate -> gates that it requires, in the newest recorded commit; older releases do not check this."""
+"""Gate -> the gates that it requires, in the newest recorded commit; older releases do not check this."""
 
 
 def is_on(gate: str, release: Release) -> bool:
@@ -182,7 +182,7 @@ def is_on(gate: str, release: Release) -> bool:
 
 
 def why_refused(settings: Mapping[str, bool], release: Release) -> str:
-    """Returns why a release does not start with these settings of gates; "" if it does."""
+    """Returns why a release does not start with these gate settings; "" if it starts."""
     for gate, on in settings.items():
         state = state_at(GATES_BY_RELEASE[gate], release)
         if state in "-+":

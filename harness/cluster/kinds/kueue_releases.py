@@ -16,7 +16,7 @@ _RELEASE = re.compile(r"v?0\.(\d+)(?:\.(\d+))?")
 
 
 class Release(NamedTuple):
-    """A release of Kueue, 0.`minor`.`patch`; the newest one is a commit on the way to 0.20."""
+    """A release of Kueue, 0.`minor`.`patch`; the newest is a commit before 0.20."""
 
     minor: int
     patch: int
@@ -52,13 +52,13 @@ def release_named(text: str) -> Release:
         return NEWEST
     newest = ", ".join(f"v0.{minor}.{patch}" for minor, patch in _NEWEST_PATCHES.items())
     raise OptionError(
-        f"Kueue {text!r} is no release that is known",
+        f"Kueue {text!r} is not a known release",
         hint=f"known are v0.13.0 and later, of each minor version up to {newest}; and {_COMMIT}",
     )
 
 
 def nearest_release(text: str) -> Release | None:
-    """Returns the known release nearest to the named one, at or below it if possible; None for no name."""
+    """Returns the nearest known release, at or below the named one if possible; None for another text."""
     found = re.match(r"v?0\.(\d+)\.(\d+)(?![\w.])", text)
     if found is None:
         return NEWEST if text.startswith(_COMMIT) else None
@@ -74,11 +74,11 @@ def state_at(history: str, release: Release) -> str:
 
     Args:
         history: changes in order, each with the first release that has it: `15.6=T 16=- 16.3=T`. A change
-            that was backported to an older minor version is repeated for the next one.
+            that was backported to an older minor version appears again for the next minor version.
         release: the release.
 
     Returns:
-        The last change up to it; `-` before the first one.
+        The state after the last change up to the release; `-` before the first change.
     """
     state = "-"
     for change in history.split():

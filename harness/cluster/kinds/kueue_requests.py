@@ -1,4 +1,4 @@
-"""The requests that Kueue counts for its quotas: some excluded, some transformed, devices by class.
+"""Computes the requests that Kueue counts for quotas: some excluded, some transformed, devices by class.
 
 Upstream: `dropExcludedResources` and `applyResourceTransformations` in pkg/workload/workload.go (KEP 2937);
 `validateDeviceClassMappings` in pkg/config/validation.go (KEP 2941).
@@ -18,7 +18,7 @@ from harness.cluster.model import NEWER, frozen
 from harness.cluster.yaml.fields import Fields, shown
 
 _MOST_MAPPINGS, _MOST_CLASSES = 16, 8
-"""Kueue accepts no more than these."""
+"""The largest numbers that Kueue accepts."""
 
 _RETAIN, _REPLACE = "Retain", "Replace"
 
@@ -29,10 +29,10 @@ class Transformation(Value):
     """The transformation of a resource that pods request.
 
     Attributes:
-        source: the resource.
-        replaces: whether the resource itself does not count.
+        source: the requested resource.
+        replaces: whether the outputs replace the source, so that the source does not count.
         multiply_by: a resource by whose request the outputs are multiplied; "" for none.
-        outputs: resource -> the amount that counts for one unit of the source, in cores for cpu.
+        outputs: resource -> the amount that counts per unit of the source, in cores for cpu.
     """
 
     source: str
@@ -50,7 +50,7 @@ class Counting(Value):
         excluded: prefixes of resource names; these resources do not count.
         transformations: the transformations, each source once.
         devices: DeviceClass -> a resource; each device of the class counts as one of it.
-        measured: those of these classes whose devices count by their content, which is unknown.
+        measured: the classes whose devices count by their content, which harness does not know.
     """
 
     excluded: tuple[str, ...] = ()
@@ -63,15 +63,15 @@ class Counting(Value):
     ) -> Mapping[str, int]:
         """Returns the counted requests of one pod, in the amounts of the model.
 
-        Outputs are added up before they are rounded, and are never negative. If a resource is requested as
-        well, its outputs are added to its request.
+        The sum of outputs is rounded, and is never negative. If a pod also requests an output resource
+        directly, the outputs are added to this request.
 
         Args:
             requests: resource -> amount of one pod.
             exact: whether a fraction of a source gives a fraction of its outputs. Before PR 12953, sources
                 and multipliers were rounded up to whole units.
-            keeps_inputs: whether a retained source counts as it is requested. Before PR 13986 it was
-                multiplied, too.
+            keeps_inputs: whether a retained source counts with its requested amount. Before PR 13986 it was
+                also multiplied.
         """
         if self.excluded:
             requests = {name: each for name, each in requests.items() if not name.startswith(self.excluded)}
@@ -94,7 +94,7 @@ class Counting(Value):
         return found
 
     def sentences(self) -> Iterator[str]:
-        """Yields sentences about how requests count, for people."""
+        """Yields sentences about how requests count."""
         if self.excluded:
             yield f"resources that begin with {', '.join(self.excluded)} do not count"
         for each in self.transformations:
@@ -170,7 +170,7 @@ def _quantity(resource: str, amount: int) -> Fraction:
 
 
 def _written(resource: str, value: Fraction) -> str:
-    """Returns a quantity for people; a part of a unit as a decimal."""
+    """Returns a quantity as text, with decimals for a part of a unit."""
     whole = value.denominator == 1
     return format_amount(resource, round_up(resource, value)) if whole else f"{float(value):g}"
 

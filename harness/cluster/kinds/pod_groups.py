@@ -1,6 +1,6 @@
-"""Pod groups: pods that are placed together, and the least number of them.
+"""Pod groups: pods that are placed together, and how many of them at least.
 
-A pod names its group with a label. Policies decide whether and how a group counts.
+A label of a pod names its group. Policies decide whether and how a group counts.
 https://github.com/kubernetes-sigs/scheduler-plugins/blob/master/apis/scheduling/v1alpha1/types.go
 """
 
@@ -14,18 +14,18 @@ from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.yaml.fields import Fields
 
 LIGHTWEIGHT = "pod-group.scheduling.sigs.k8s.io"
-"""The prefix of labels for groups without a manifest; as a label of its own it names a PodGroup, too."""
+"""The prefix of labels for groups without a manifest; used as a label itself, it names a PodGroup."""
 
 MIN_AVAILABLE_LABEL = f"{LIGHTWEIGHT}/min-available"
-"""The label with the least number of pods, for a group without a manifest."""
+"""The label with the smallest number of pods, for a group without a manifest."""
 
 NAME_LABELS = ("scheduling.x-k8s.io/pod-group", LIGHTWEIGHT, f"{LIGHTWEIGHT}/name")
-"""The labels by which a pod names its group; the first one that it bears counts."""
+"""The labels by which a pod names its group; the first label that the pod has counts."""
 
 
 @fixed()
 class PodGroup(Value):
-    """A PodGroup; at least `min_member` pods are placed together, or none is."""
+    """A PodGroup: at least `min_member` pods are placed together, or no pod."""
 
     name: str
     namespace: str
@@ -37,7 +37,7 @@ class Membership(NamedTuple):
 
     Attributes:
         namespace, name: the group; pods of several jobs may name it.
-        least: how many pods must be placed together.
+        least: how many pods must be placed together at least.
     """
 
     namespace: str
@@ -46,12 +46,12 @@ class Membership(NamedTuple):
 
 
 def group_name(labels: Mapping[str, str]) -> str:
-    """The group that a pod's labels name, "" for none."""
+    """Returns the group that a pod's labels name, or ""."""
     return next((labels[key] for key in NAME_LABELS if labels.get(key)), "")
 
 
 def min_available(labels: Mapping[str, str]) -> int | None:
-    """Returns the size of a group as a pod's label gives it; None unless it is a whole number above 0."""
+    """Returns the size of a group by a pod's label; None unless it is a whole number above 0."""
     text = labels.get(MIN_AVAILABLE_LABEL, "")
     found = int(text) if text.isascii() and text.isdigit() and len(text) <= 10 else 0
     return found if 0 < found < 2**31 else None

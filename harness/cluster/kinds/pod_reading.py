@@ -40,7 +40,7 @@ _POD_SET_LABELS = (
     "training.kubeflow.org/replica-type",
     "ray.io/group",
 )
-"""Labels with the name of a pod's pod set: Kueue's own, and those after which Kueue names pod sets.
+"""Labels with the name of a pod's pod set: Kueue's own label, and labels from which Kueue takes names.
 
 https://kueue.sigs.k8s.io/docs/reference/labels-and-annotations/
 """
@@ -98,7 +98,7 @@ def read_pod(fields: Fields) -> Pod:
 
 
 def _grace_of_deletion(metadata: Fields, grace: int | None) -> int:
-    """Returns the time from a pod's deletion to its end, microseconds; else its own grace period."""
+    """Returns the grace period of a pod's deletion, microseconds; else the pod's own grace period."""
     name = "deletionGracePeriodSeconds"
     if name in metadata:
         return metadata.integer(name, least=0) * SECOND
@@ -161,8 +161,8 @@ def read_pod_spec(
         fields: the spec; its `nodeName` is ignored, because for a bound pod a scheduler chose it.
         namespace: the pod's namespace, for affinity terms that name none.
         labels: the pod's labels, for `matchLabelKeys`.
-        requests: the requests of one pod if no container gives any, as in a trace.
-        limits: the same for limits.
+        requests: the requests of one pod if no container states any, as in a trace.
+        limits: the limits of one pod, likewise.
     """
     containers = [Container(item) for item in fields.items("containers")]
     init = [Container(item) for item in fields.items("initContainers")]
@@ -200,7 +200,7 @@ def read_pod_spec(
 def _amounts_of_trace(
     requests: Amounts, limits: Amounts, overhead: Amounts
 ) -> tuple[dict[str, int], dict[str, int], str]:
-    """What a pod asks for, what it is scored by, and its QoS class, if only a trace tells its amounts."""
+    """Returns a pod's requests, requests for scoring, and QoS class, if only a trace gives amounts."""
     total = {key: requests.get(key, 0) + overhead.get(key, 0) for key in {**requests, **overhead}}
     scored = {
         "cpu": (requests.get("cpu") or DEFAULT_CPU) + overhead.get("cpu", 0),
@@ -210,7 +210,7 @@ def _amounts_of_trace(
 
 
 def asking_for(spec: PodSpec, requests: Amounts, limits: Amounts) -> PodSpec:
-    """The spec of pods that differ in what a trace says of their amounts; it has no template's."""
+    """Returns a spec with other amounts from a trace; its template must not state amounts."""
     total, scored, qos = _amounts_of_trace(requests, limits, {})
     return replace(
         spec, requests=frozen(total), scored_cpu=scored["cpu"], scored_memory=scored["memory"], qos=qos
@@ -218,7 +218,7 @@ def asking_for(spec: PodSpec, requests: Amounts, limits: Amounts) -> PodSpec:
 
 
 def _qos_class(containers: list[tuple[Amounts, Amounts]]) -> str:
-    """Returns the QoS class for the containers' requests and limits, from cpu and memory alone.
+    """Returns the QoS class by the containers' requests and limits of cpu and memory.
 
     https://kubernetes.io/docs/concepts/workloads/pods/pod-qos/
     """
@@ -239,8 +239,8 @@ def pod_spec_of(pod_set: PodSet, namespace: str, faults: list[Fault], where: str
     """Returns the spec of a pod set's pods.
 
     `pod_template` is a pod's `spec`, or a template with `metadata.labels` and `spec`; `tolerations` and
-    `affinity` stand for the fields of that name. If containers give requests, these decide the amounts.
-    Otherwise the trace's requests do, and an amount of 0 counts as absent.
+    `affinity` are the fields with these names. If containers state requests, these give the amounts.
+    Otherwise the trace's requests give them, and an amount of 0 counts as absent.
 
     Args:
         pod_set: the pod set.
@@ -273,13 +273,13 @@ def template_of(pod_set: PodSet, faults: list[Fault], where: str) -> dict[str, A
     own = spec.get("nodeSelector")
     if pod_set.node_selector and (
         own is None or isinstance(own, Mapping)
-    ):  # who reads the spec faults others
+    ):  # the reader of the spec reports other faults
         spec["nodeSelector"] = {**(own or {}), **pod_set.node_selector}
     return spec
 
 
 def manifest_of(pod_set: PodSet) -> Pod | None:
-    """Returns the Pod of the manifests that a pod set stands for, whose `pod_template` is a whole manifest.
+    """Returns the Pod of the manifests that a pod set stands for; its `pod_template` is a whole manifest.
 
     Returns None for pods of a trace.
     """

@@ -25,7 +25,7 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def read_required_nodes(fields: Fields) -> tuple[NodeSelectorTerm, ...] | None:
-    """Read the required node affinity of a `nodeAffinity`; None if there is none."""
+    """Read the required part of a `nodeAffinity`; None if it is absent."""
     if REQUIRED not in fields:
         return None
     required = fields.child(REQUIRED)
@@ -39,7 +39,9 @@ def _read_node_term(fields: Fields) -> NodeSelectorTerm:
     match_fields = tuple(read_requirement(item, ("In", "NotIn")) for item in fields.items("matchFields"))
     for number, requirement in enumerate(match_fields):
         if requirement.key != "metadata.name":
-            fields.fault(f"matchFields[{number}].key", "must be metadata.name: nothing else can be matched")
+            fields.fault(
+                f"matchFields[{number}].key", "must be metadata.name, the only field that can be matched"
+            )
     return NodeSelectorTerm(
         tuple(read_requirement(item, NODE_OPERATORS) for item in fields.items("matchExpressions")),
         match_fields,

@@ -1,6 +1,6 @@
-"""A pod's demands on the cluster: amounts, ports, and rules about nodes and other pods.
+"""Values for a pod's demands on the cluster: amounts, ports, and rules about nodes and other pods.
 
-These are values only; `pod_reading.py` makes them from manifests and from the pod sets of a trace.
+`pod_reading.py` makes these values from manifests and from the pod sets of a trace.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class NodeSelectorTerm(Value):
 
     @property
     def names(self) -> frozenset[str] | None:
-        """The only names that a node may have; None if the term names none."""
+        """Returns the only node names that the term allows; None if it does not restrict names."""
         named = [frozenset(each.values) for each in self.match_fields if each.operator == "In"]
         return frozenset.intersection(*named) if named else None
 
@@ -62,7 +62,7 @@ class PreferredNodes(Value):
 
 @fixed()
 class PodAffinityTerm(Value):
-    """Pods to be near to, or far from, within one domain of a topology key.
+    """Pods that a pod must or should be near to, or far from, in terms of domains of a topology key.
 
     Attributes:
         topology_key: the node label whose values are the domains.
@@ -96,11 +96,11 @@ class PreferredPods(Value):
 
 @fixed()
 class TopologySpreadConstraint(Value):
-    """A limit on how unevenly matching pods may be spread over the domains of a topology key.
+    """A limit on how unevenly matching pods may be distributed over the domains of a topology key.
 
     Attributes:
         required: True for `DoNotSchedule`, False for `ScheduleAnyway`.
-        min_domains: with fewer domains than this the minimum counts as 0.
+        min_domains: with fewer domains than this, the smallest number of pods per domain counts as 0.
         honor_affinity: count only nodes that the pod's node selector and affinity allow.
         honor_taints: count only nodes whose taints the pod tolerates.
     """
@@ -139,11 +139,11 @@ class PodSpec(Fixed):
     Attributes:
         requests: resource -> amount, which may be 0: the larger of all containers together and of each init
             container, plus the overhead.
-        scored_cpu, scored_memory: the same for scores, with defaults for containers without requests.
+        scored_cpu, scored_memory: the requests for scores, with defaults for containers without requests.
         host_ports: ports taken on the node.
         node_name: the only node it may run on, or "".
         required_nodes: None if there is no required node affinity; else one term must match.
-        affinity, anti_affinity: required; every term counts.
+        affinity, anti_affinity: the required terms; all must hold.
         preferred_pods: preferred affinity, and anti-affinity with a negative weight.
         qos: Guaranteed, Burstable or BestEffort.
     """
@@ -165,13 +165,13 @@ class PodSpec(Fixed):
 
     @property
     def node_names(self) -> frozenset[str] | None:
-        """The names of the only nodes that the node affinity may allow; None if a term names none."""
+        """Returns the only node names that the node affinity allows; None if a term allows any name."""
         named = [term.names for term in self.required_nodes or ()]
         known = [names for names in named if names is not None]
         return frozenset().union(*known) if known and len(known) == len(named) else None
 
     def allows(self, name: str, labels: Mapping[str, str]) -> bool:
-        """True if node selector and required node affinity match a node of that name and these labels."""
+        """Returns True if node selector and required node affinity match a node with this name and labels."""
         if any(labels.get(key) != value for key, value in self.node_selector.items()):
             return False
         return self.required_nodes is None or any(term.matches(name, labels) for term in self.required_nodes)
@@ -184,25 +184,25 @@ class Pod(Fixed):
 
     Attributes:
         node: its node, or "" while it is pending.
-        nominated_node: the node on which a preemption made room for it, or "".
-        priority: None if `spec.priority` is not given; then `priority_class` decides.
-        preempts: False for `preemptionPolicy: Never`; None if it is not given.
-        grace_period: microseconds; None if it is not given.
+        nominated_node: the node on which a preemption freed resources for it, or "".
+        priority: its `spec.priority`, or None; then `priority_class` decides.
+        preempts: False for `preemptionPolicy: Never`; None without a policy.
+        grace_period: microseconds, or None.
         start: its start, microseconds since 1970; None if it is not known.
         terminating: whether it has a deletion timestamp.
-        gone_at: its deletion timestamp, the latest time of its end, microseconds since 1970; None for none.
-        told_at: when its deletion was requested, microseconds since 1970; None if it was not, or is unknown.
-        preempted: whether it carries kube-scheduler's condition that it was preempted.
+        gone_at: its deletion timestamp, which is its latest end, microseconds since 1970; or None.
+        told_at: when its deletion was requested, microseconds since 1970; None if never, or if unknown.
+        preempted: whether kube-scheduler's condition says that it was preempted.
         ended: whether its phase is Succeeded or Failed.
-        scheduler: the scheduler that finds a node for it; "" for Kubernetes' default.
-        group: the pod group of kube-scheduler itself that it names; None if it names none.
-        topology: whether Kueue has found its place in a topology, as its annotations say.
+        scheduler: its scheduler; "" for Kubernetes' default.
+        group: the pod group of kube-scheduler that it names, or None.
+        topology: whether Kueue placed it in a topology, by its annotations.
         of_daemon_set: whether an owner reference names a DaemonSet.
         deadline: the longest that it may run, microseconds; None without a limit.
         workload: namespace and name of its Workload, "" for none.
         pod_set, index: its pod set within the job, and its number there, from its labels; "" and None if
-            these do not tell.
-        lasting: whether it never ends by itself, such as the pods of a DaemonSet.
+            labels do not state them.
+        lasting: whether it never ends by itself, like the pods of a DaemonSet.
         named_as_workload: whether a Workload of the manifests has the same namespace and name.
     """
 
@@ -235,7 +235,7 @@ class Pod(Fixed):
 
     @property
     def key(self) -> str:
-        """Its namespace and name; prefixed by `pod` if a Workload has the same, so that both can be jobs."""
+        """Its namespace and name, prefixed by `pod` if a Workload has the same, so that both can be jobs."""
         return f"pod {self.full_name}" if self.named_as_workload else self.full_name
 
     @property

@@ -1,4 +1,4 @@
-"""Dumps with Workloads and no ClusterQueue: Kueue can start none of them."""
+"""Handles dumps with Workloads but no ClusterQueue, in which Kueue cannot start any Workload."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ REMEDY = "add what kubectl get -A -o yaml resourceflavors,clusterqueues,cohorts,
 
 
 def without_queues(workloads: Iterable[Workload], cluster_queues: Collection[str]) -> list[Workload]:
-    """Returns the Workloads that have not ended, if there is no ClusterQueue at all."""
+    """Returns the Workloads that have not ended, if the manifests have no ClusterQueue."""
     return [] if cluster_queues else [each for each in workloads if each.active and not each.finished]
 
 

@@ -32,9 +32,9 @@ class ScoringStrategy(Value):
     """The scoring of nodes by NodeResourcesFit.
 
     Attributes:
-        kind: whether nodes score higher if less is allocated, if more is, or as `shape` says.
+        kind: whether nodes score higher with less allocated, with more allocated, or by `shape`.
         resources: the resources that count, with their weights.
-        shape: points of a line: percent of a resource that are allocated, and the score from 0 to 10.
+        shape: points of a line: allocated percent of a resource, and the score from 0 to 10.
     """
 
     kind: str = LEAST_ALLOCATED
@@ -47,17 +47,17 @@ USUAL_STRATEGY = ScoringStrategy()
 DEVICE_POLICIES = (
     "binpack", "spread", "best-fit", "dot-product", "packing", "clustering", "fgd", "random",
 )  # fmt: skip
-"""How devices may be placed; the first is what happens with nothing said."""
+"""The policies for placing devices; the first is the default."""
 
 
 @fixed()
 class DevicePlacement(Value):
-    """How nodes are scored, and devices chosen, for pods that share GPUs.
+    """The scoring of nodes and the choice of devices for pods that share GPUs.
 
     Attributes:
         policy: one of `DEVICE_POLICIES`.
-        seed: draws the order in which equal nodes are taken, and what `random` takes; None for the order of
-            names, and for 0.
+        seed: the seed for the order of equal nodes and for the policy `random`; None means the order of
+            names, and seed 0 for `random`.
     """
 
     policy: str = DEVICE_POLICIES[0]
@@ -69,19 +69,19 @@ USUAL_PLACEMENT = DevicePlacement()
 
 @fixed()
 class SchedulerConfiguration(Value):
-    """A KubeSchedulerConfiguration with one profile; the defaults are kube-scheduler's.
+    """A KubeSchedulerConfiguration with one profile, and with kube-scheduler's defaults.
 
     Attributes:
-        percentage_of_nodes_to_score: 0 lets the size of the cluster decide.
+        percentage_of_nodes_to_score: 0 derives the percentage from the size of the cluster.
         disable_preemption: whether the plugin DefaultPreemption is off.
-        min_candidate_nodes_percentage, min_candidate_nodes_absolute: how many of its potential nodes a
-            preemption considers as candidates: the larger of both.
+        min_candidate_nodes_percentage, min_candidate_nodes_absolute: how many potential nodes a preemption
+            considers as candidates: the larger of both numbers.
         hard_pod_affinity_weight: the amount by which a running pod's required affinity raises a node's score.
-        preemption_algorithm: ACK's choice of the preempting policy. None, if not given, stands for Auto:
-            ElasticQuota if it takes effect, else Default.
+        preemption_algorithm: ACK's choice of the preempting policy. None stands for Auto: ElasticQuota if
+            quotas are in effect, else Default.
         scheduler_name: the name by which pods choose it; "" for Kubernetes' default scheduler.
         scoring: the scoring of nodes by NodeResourcesFit.
-        devices: how pods are placed that share GPUs; an argument of harness alone.
+        devices: the placement of pods that share GPUs; an argument that only harness has.
     """
 
     percentage_of_nodes_to_score: int = 0
@@ -96,7 +96,7 @@ class SchedulerConfiguration(Value):
 
     @property
     def plugin(self) -> str:
-        """The plugin that preempts as the configuration says."""
+        """Returns the plugin that preempts as the configuration specifies."""
         return PREEMPTION_ALGORITHMS[self.preemption_algorithm or "Auto"]
 
 
@@ -109,8 +109,7 @@ def read_scheduler_configuration(fields: Fields, warn: Callable[[str], None]) ->
 
     Args:
         fields: the object.
-        warn: receives a sentence about each plugin that the configuration disables, but that stays enabled
-            here.
+        warn: receives a sentence about each plugin that the configuration disables but harness keeps enabled.
     """
     percentage = fields.integer("percentageOfNodesToScore", least=0, most=100)
     disabled = fields.boolean("disablePreemption")
@@ -119,7 +118,7 @@ def read_scheduler_configuration(fields: Fields, warn: Callable[[str], None]) ->
     devices = USUAL_PLACEMENT
     profiles = fields.items("profiles")
     if len(profiles) > 1:
-        fields.fault("profiles", "one scheduler is modelled: give one profile")
+        fields.fault("profiles", "harness models one scheduler: give one profile")
     for profile in profiles[:1]:
         percentage = profile.integer("percentageOfNodesToScore", percentage, least=0, most=100)
         name = read_scheduler(profile)
@@ -163,7 +162,7 @@ def _scoring(fields: Fields) -> ScoringStrategy:
         )
         at = [utilization for utilization, _ in shape]
         if not shape or any(after <= before for before, after in pairwise(at)):
-            ratio.fault("shape", "must have points whose utilization grows from each to the next")
+            ratio.fault("shape", "must have points with increasing utilization")
     return ScoringStrategy(kind, resources or USUAL_STRATEGY.resources, shape)
 
 
@@ -171,7 +170,7 @@ def _without_preemption(plugins: Fields, warn: Callable[[str], None]) -> bool:
     """Returns True if a profile disables DefaultPreemption; warns about other plugins that it disables.
 
     A plugin enabled by name at a point is on, even if all are disabled there. The setting of one point
-    precedes the setting of all points.
+    overrides the setting of all points.
     """
     off: dict[str, set[str]] = {}
     on: dict[str, set[str]] = {}

@@ -13,7 +13,7 @@ from harness.cluster.yaml.fields import Fields
 
 
 def read_running_pod(fields: Fields, draft: Draft) -> None:
-    """Read a Pod. An ended one holds nothing, and counts only for its Workload if it has succeeded."""
+    """Read a Pod. An ended Pod holds no resources; if it succeeded, it counts for its Workload."""
     pod = read_pod(fields)
     if pod.ended:
         if fields.child("status").raw("phase") == "Succeeded":
@@ -29,7 +29,7 @@ def read_budget(fields: Fields, draft: Draft) -> None:
 
 
 def read_configuration(fields: Fields, draft: Draft) -> None:
-    """Read a KubeSchedulerConfiguration; a cluster has one."""
+    """Read a KubeSchedulerConfiguration; a second one is a fault."""
     warn = partial(draft.warnings.add, "KubeSchedulerConfiguration", "")
     draft.schedulers.add("", read_scheduler_configuration(fields, warn), fields)
 

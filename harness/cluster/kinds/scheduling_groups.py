@@ -1,8 +1,8 @@
 """kube-scheduler's own pod groups: the kinds of `scheduling.k8s.io`, and how pods refer to them.
 
-In v1.35 a Workload lists the groups of its pods, and a pod names both in `spec.workloadRef`. From v1.36 on a
-group is a PodGroup, which a pod names in `spec.schedulingGroup`. A Workload then has templates of groups
-only. Policies decide whether groups count. Pages, below https://kubernetes.io/docs/:
+In v1.35 a Workload lists the groups of its pods, and a pod names both in `spec.workloadRef`. From v1.36 on, a
+group is a PodGroup, which a pod names in `spec.schedulingGroup`, and a Workload has only templates of groups.
+Policies decide whether groups count. Pages, below https://kubernetes.io/docs/:
 concepts/workloads/workload-api/ and .../policies/, concepts/workloads/pods/workload-reference/ (all as of
 v1.35), concepts/workloads/podgroup-api/, concepts/workloads/pods/scheduling-group/.
 """
@@ -16,7 +16,7 @@ from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.yaml.fields import Fields
 
 MOST_GROUPS = 8
-"""The most groups that a Workload may list."""
+"""The largest number of groups that a Workload may list."""
 
 GroupKey: TypeAlias = tuple[str, str, str]
 """Namespace, Workload ("" for a PodGroup) and name of a group."""
@@ -24,7 +24,7 @@ GroupKey: TypeAlias = tuple[str, str, str]
 
 @fixed()
 class SchedulingGroup(Value):
-    """A pod group of kube-scheduler itself.
+    """A pod group of kube-scheduler's own kinds.
 
     Attributes:
         name, namespace: the group; the name is unique within its Workload, if one lists it.
@@ -45,7 +45,7 @@ class GroupReference(NamedTuple):
     Attributes:
         name: the group's name.
         workload: the Workload that lists it, "" for a PodGroup.
-        replica: pods that name one group of a Workload with different keys form a group per key.
+        replica: the replica key; pods that name one group of a Workload form a separate group per key.
     """
 
     name: str
@@ -65,7 +65,7 @@ class GroupReference(NamedTuple):
 
 
 def read_group_reference(spec: Fields) -> GroupReference | None:
-    """Read the group that a pod's `spec` names; None if it names none, or if the field is faulty."""
+    """Read the group that a pod's `spec` names; None if the field is absent or faulty."""
     if "workloadRef" in spec:
         if "schedulingGroup" in spec:
             spec.fault("schedulingGroup", "cannot be combined with workloadRef: a pod belongs to one group")
@@ -83,7 +83,7 @@ def read_group_reference(spec: Fields) -> GroupReference | None:
 def read_scheduling_workload(fields: Fields, draft: Draft) -> None:
     """Read a Workload.
 
-    In v1alpha1 it lists groups. Later it has templates, and PodGroups are copies of them.
+    In v1alpha1 it lists groups. Later it has templates, which PodGroups copy.
     """
     if not fields.string("apiVersion").endswith("/v1alpha1"):
         return
@@ -99,7 +99,7 @@ def read_scheduling_workload(fields: Fields, draft: Draft) -> None:
 
 
 def read_scheduling_pod_group(fields: Fields, draft: Draft) -> None:
-    """Read a PodGroup; its fields are its own copies of its Workload's template."""
+    """Read a PodGroup; it has its own copy of the fields of its Workload's template."""
     metadata = read_metadata(fields)
     found = SchedulingGroup(
         metadata.name, metadata.namespace, "", _read_policy(fields.child("spec"), "schedulingPolicy")
@@ -108,7 +108,7 @@ def read_scheduling_pod_group(fields: Fields, draft: Draft) -> None:
 
 
 def _read_policy(fields: Fields, name: str) -> int | None:
-    """Returns the `minCount` of a group's policy, None for the policy `basic`; exactly one must be given."""
+    """Returns the `minCount` of a group's policy `gang`, or None for `basic`; exactly one must be set."""
     if name not in fields:
         fields.fault(name, "is missing")
         return None

@@ -1,4 +1,4 @@
-"""Label selectors, taints and tolerations: Kubernetes' ways of matching one object to another."""
+"""Label selectors, taints and tolerations: Kubernetes' rules for matching objects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 
 @fixed()
 class Requirement(Value):
-    """One expression of a selector; an absent label satisfies `NotIn`, as in Kubernetes."""
+    """One expression of a selector; an absent label satisfies `NotIn`, as it does in Kubernetes."""
 
     key: str
     operator: str
@@ -79,7 +79,7 @@ class Taint(Value):
 class Toleration(Value):
     """A toleration of taints; an empty key with `Exists` tolerates every key, an empty effect every effect.
 
-    `seconds` is how long a pod stays on a node with a NoExecute taint; None for ever.
+    `seconds` is how long a pod stays on a node with a NoExecute taint; None means without a limit.
     """
 
     key: str = ""
@@ -98,7 +98,7 @@ class Toleration(Value):
 
 
 def read_selector(fields: Fields) -> LabelSelector:
-    """A label selector from a manifest; unknown operators and missing values are faults."""
+    """Read a label selector; unknown operators and missing values are faults."""
     return LabelSelector(
         fields.strings("matchLabels"),
         tuple(read_requirement(item, LABEL_OPERATORS) for item in fields.items("matchExpressions")),
@@ -106,7 +106,7 @@ def read_selector(fields: Fields) -> LabelSelector:
 
 
 def read_requirement(fields: Fields, operators: tuple[str, ...] = NODE_OPERATORS) -> Requirement:
-    """One expression of a label or node selector."""
+    """Read one expression of a label or node selector."""
     operator = fields.choice("operator", operators, "Exists", required=True)
     values = fields.texts("values")
     if operator in ("In", "NotIn") and not values:
@@ -120,13 +120,13 @@ def read_requirement(fields: Fields, operators: tuple[str, ...] = NODE_OPERATORS
 
 
 def read_taint(fields: Fields) -> Taint:
-    """A taint of a node or flavor."""
+    """Read a taint of a node or flavor."""
     effect = fields.choice("effect", EFFECTS, "NoSchedule", required=True)
     return Taint(fields.string("key", required=True), fields.string("value"), effect)
 
 
 def read_toleration(fields: Fields) -> Toleration:
-    """A toleration of a pod or flavor."""
+    """Read a toleration of a pod or flavor."""
     operator = fields.choice("operator", ("Equal", "Exists"), "Equal")
     key, value = fields.string("key"), fields.string("value")
     effect = fields.choice("effect", ("", *EFFECTS), "")
@@ -139,7 +139,7 @@ def read_toleration(fields: Fields) -> Toleration:
 
 
 def read_taints(fields: Fields, name: str) -> tuple[Taint, ...]:
-    """Read a list of taints; two with the same key and effect are a fault, as in Kubernetes."""
+    """Read a list of taints; two taints with the same key and effect are a fault, as in Kubernetes."""
     taints = tuple(read_taint(item) for item in fields.items(name))
     keys = [(taint.key, taint.effect) for taint in taints]
     for number, key in enumerate(keys):

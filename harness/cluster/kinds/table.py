@@ -1,4 +1,4 @@
-"""The kinds that a cluster is read from: harness's own table, and the kinds that plugins add."""
+"""The table of kinds that harness reads, with the kinds that plugins add."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ OURS: Mapping[tuple[str, str], Kind] = {
         scheduling.read_configuration,
         scheduling_fields.SCHEDULER_CONFIGURATION,
     ),
-    ("componentconfig", "KubeSchedulerConfiguration"): Kind(  # where it was until Kubernetes 1.12
+    ("componentconfig", "KubeSchedulerConfiguration"): Kind(  # its API group until Kubernetes 1.12
         ("v1alpha1",), scheduling.read_configuration, scheduling_fields.SCHEDULER_CONFIGURATION
     ),
     ("kueue.x-k8s.io", "Topology"): Kind(("v1alpha1", *_KUEUE), read_topology, kueue_fields.TOPOLOGY),
@@ -85,7 +85,7 @@ CHECKS: tuple[Callable[[Draft], None], ...] = (
     scheduling.check_scheduling,
     check_scheduling_groups,
 )
-"""Rules between objects of harness's own kinds. They are checked after reading, before plugins' rules."""
+"""Rules between objects of built-in kinds. harness checks them after reading, before plugins' rules."""
 
 
 class Kinds(Mapping[tuple[str, str], Kind]):
@@ -93,8 +93,8 @@ class Kinds(Mapping[tuple[str, str], Kind]):
 
     Args:
         brought: the kinds that plugins add. By default these are the kinds of the installed plugins, which
-            are loaded when a manifest has none of harness's own kinds. They count even if a replay leaves the
-            plugins out, so that a manifest always means the same.
+            are loaded when a manifest has a kind that is not built in. The kinds count even if a replay
+            leaves the plugins out, so that a manifest always has the same meaning.
     """
 
     def __init__(self, brought: Mapping[tuple[str, str], Kind] | None = None) -> None:
@@ -116,4 +116,4 @@ class Kinds(Mapping[tuple[str, str], Kind]):
 
 
 KINDS = Kinds()
-"""The kinds of harness and of installed plugins."""
+"""The built-in kinds and the kinds of installed plugins."""

@@ -1,4 +1,4 @@
-"""Kueue's topologies: the levels that nodes are grouped by, and how manifests ask for them."""
+"""Kueue's topologies: the levels by which nodes are grouped, and the requests for them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PODSET = "kueue.x-k8s.io/podset-"
 TOPOLOGY_ANNOTATIONS = tuple(
     f"{PODSET}{name}-topology" for name in ("required", "preferred", "unconstrained", "slice-required")
 )
-"""The annotations by which Kueue recognises pods that it has found a place for."""
+"""The annotations by which Kueue recognises pods that it has placed."""
 
 
 @fixed()
@@ -24,7 +24,7 @@ class Topology(Value):
     """A Topology.
 
     Attributes:
-        levels: the node labels that name a node's domains, from the coarsest to the finest.
+        levels: the node labels whose values are a node's domains, from the coarsest to the finest.
     """
 
     name: str
@@ -46,7 +46,7 @@ def read_topology(fields: Fields, draft: Draft) -> None:
 
 
 def check_topologies(draft: Draft) -> None:
-    """Check that the topology of each flavor exists; warn if its nodes cannot be grouped by it."""
+    """Check that the topology of each flavor exists; warn if nodes cannot be grouped by the topology."""
     for name, flavor in draft.flavors.items():
         topology = draft.topologies.get(flavor.topology)
         if topology is not None:
@@ -57,7 +57,7 @@ def check_topologies(draft: Draft) -> None:
 
 
 def _check_nodes(draft: Draft, flavor: ResourceFlavor, topology: Topology) -> None:
-    """Warn about nodes without a level's label, flavors without a fit node, and values in several domains."""
+    """Warn about nodes without a level's label, flavors without a node, and values in several domains."""
     wanted = flavor.node_labels.items()
     own = [node for node in draft.nodes.values() if wanted <= node.labels.items()]
     for node in own:

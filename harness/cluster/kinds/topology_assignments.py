@@ -1,7 +1,7 @@
 """Reads a `topologyAssignment`: the domains that hold the pods of an admitted Workload.
 
-v1beta1 lists domains. v1beta2 lists slices of domains. A slice writes values and numbers of pods once if they
-are the same throughout, and values share a prefix and a suffix.
+v1beta1 lists domains. v1beta2 lists slices of domains. A slice states a value or number of pods once if all
+its domains have it. Its values may share a prefix and a suffix.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ _MOST_DOMAINS = 100_000
 
 
 class DomainPods(NamedTuple):
-    """The number of pods in a domain, given by a value for each level of the assignment."""
+    """The number of pods in a domain, which has a value for each level of the assignment."""
 
     values: tuple[str, ...]
     pods: int
 
 
 class TopologyAssignment(NamedTuple):
-    """The domains that hold the pods of a pod set, and the levels of their values."""
+    """The domains that hold the pods of a pod set, and the levels of the domains' values."""
 
     levels: tuple[str, ...]
     domains: tuple[DomainPods, ...]
@@ -62,7 +62,7 @@ def _values(fields: Fields, domains: int) -> Sequence[str]:
 
 
 def _each(fields: Fields, name: str, domains: int, kind: type) -> list[Any] | None:
-    """Returns a list with one entry for each domain; None if it is absent."""
+    """Returns a list with one entry per domain; None if the list is absent."""
     value = fields.raw(name)
     if value is None:
         return None

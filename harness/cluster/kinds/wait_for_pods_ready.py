@@ -1,4 +1,4 @@
-"""Reads `waitForPodsReady` of Kueue's Configuration: the time for pods to become ready, and what follows."""
+"""Reads `waitForPodsReady` of Kueue's Configuration: the time limit for pods, and what happens after it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.cluster.yaml.fields import Fields
 
 _TIMEOUT, _OLDER_TIMEOUT = 30 * MINUTE, 5 * MINUTE
 _BASE, _MOST = 60, 3600
-"""Kueue's defaults; v1beta1 has a shorter time-out."""
+"""The defaults of Kueue; v1beta1 has a shorter time-out."""
 
 _LONGEST = 10**9
 """The longest backoff in seconds, more than thirty years."""
@@ -24,11 +24,11 @@ class WaitForPodsReady(Value):
 
     Attributes:
         timeout: the time from admission for pods to become ready, microseconds.
-        recovery_timeout: the time for lost pods to become ready again, microseconds; None without a limit.
-        block_admission: whether nothing is admitted while an admitted workload is not ready.
-        limit: how often a workload is requeued; None without a limit.
+        recovery_timeout: the time limit for lost pods to become ready again, microseconds; or None.
+        block_admission: whether Kueue admits no workload while an admitted workload is not ready.
+        limit: how often a workload is requeued at most, or None.
         backoff_base: the first backoff before requeuing, microseconds.
-        backoff_max: the longest backoff from the second one on, microseconds.
+        backoff_max: the longest backoff after the first one, microseconds.
     """
 
     timeout: int = _TIMEOUT
@@ -40,11 +40,11 @@ class WaitForPodsReady(Value):
 
 
 def read_wait_for_pods_ready(fields: Fields, *, older: bool) -> tuple[WaitForPodsReady | None, bool]:
-    """Read the treatment of unready pods, None if pods are not watched.
+    """Read the treatment of unready pods; None if Kueue does not watch pods.
 
-    Also returns whether a time-out moves a workload in its queue. Since 0.19 Kueue fills in the section if it
-    is absent or null. In v1beta1 a switch in the section turns it on. If the switch is off, the rest of the
-    section is ignored.
+    Also returns whether a time-out changes a workload's position in its queue. Since 0.19 Kueue fills in the
+    section if it is absent or null. In v1beta1 the section has a switch. If the switch is off, Kueue ignores
+    the other fields of the section.
 
     Args:
         fields: the Configuration.

@@ -37,7 +37,7 @@ class Condition(Value):
 
 @fixed()
 class PodSetAssignment(Value):
-    """The admission of one pod set: flavor of each resource, total amounts, number of pods, places."""
+    """The admission of one pod set: flavor of each resource, total amounts, number of pods, domains."""
 
     name: str
     count: int
@@ -59,21 +59,21 @@ class Workload(Value):
     """A Kueue Workload.
 
     Attributes:
-        created: microseconds since 1970; None if the manifest does not give it.
+        created: microseconds since 1970, or None.
         queue: its LocalQueue.
-        boost: the number in its priority-boost annotation, 0 if there is none.
+        boost: the number in its priority-boost annotation, or 0.
         active: False if it was deactivated.
-        reclaimable: pod set -> pods that have ended and need no quota any more.
-        grace_period: the longest grace period of its pods, microseconds; None if none is given.
-        time_left: how long it may still be admitted until it is deactivated, microseconds; None without a
+        reclaimable: pod set -> number of ended pods that no longer need quota.
+        grace_period: the longest grace period of its pods, microseconds, or None.
+        time_left: how long it may stay admitted until Kueue deactivates it, microseconds; None without a
             limit.
-        gated_by: the text of its admission-gated-by annotation, "" if there is none.
+        gated_by: the text of its admission-gated-by annotation, or "".
         time_outs: how often its pods were not ready in time.
-        requeue_at: the end of its backoff, microseconds since 1970; None without a backoff.
-        deadline: how long its pods may run, microseconds; None if the pods of a pod set may run for ever.
+        requeue_at: the end of its backoff, microseconds since 1970, or None.
+        deadline: how long its pods may run, microseconds; None if the pods of a pod set have no limit.
         began: the start of its job by the job's status, microseconds since 1970; None if the dump lacks the
             job.
-        ended: pod set -> further pods that have ended. They need no node any more, and hold their quota until
+        ended: pod set -> number of further ended pods. They need no node, but hold their quota until
             `reclaimable` counts them.
     """
 
@@ -106,7 +106,7 @@ class Workload(Value):
 
     @property
     def holds_quota(self) -> bool:
-        """True if it holds the quota of its admission; a deactivated one does until its pods are gone."""
+        """True if it holds the quota of its admission; a deactivated workload does until its pods end."""
         return self.admission is not None and self.is_true("QuotaReserved") and not self.finished
 
     @property
@@ -116,7 +116,7 @@ class Workload(Value):
 
     @property
     def takes_part(self) -> bool:
-        """True if it still matters: it has not ended, and if it was deactivated, it still holds quota."""
+        """True if it still matters: it has not ended, and is active or still holds quota."""
         return self.holds_quota or (self.active and not self.finished)
 
     def over(self, pod_set: PodSet) -> int:
@@ -125,7 +125,7 @@ class Workload(Value):
         return min(found, pod_set.count)
 
     def is_true(self, condition: str) -> bool:
-        """Returns True if it has a condition with status True."""
+        """Returns True if the workload has this condition with status True."""
         found = self.conditions.get(condition)
         return found is not None and found.status
 
@@ -141,7 +141,7 @@ def workload_from(fields: Fields, known: dict[str, tuple[PodSet, ...]]) -> Workl
 
     Args:
         fields: the manifest.
-        known: pod sets that were read before, by their text; Workloads with equal requests share them.
+        known: text -> pod set that was read before; Workloads with equal requests share pod sets.
     """
     metadata = read_metadata(fields)
     more = fields.child("metadata")
@@ -183,19 +183,19 @@ def _grace_period(spec: Fields) -> int | None:
 
 
 def _deadline(spec: Fields) -> int | None:
-    """Returns when the last pod must end, by `activeDeadlineSeconds` of every pod set."""
+    """Returns the longest run time of any pod, by `activeDeadlineSeconds`; None if a pod set has no limit."""
     times = [read_deadline(item.child("template").child("spec")) for item in spec.items("podSets")]
     known = [time for time in times if time is not None]
     return max(known) if known and len(known) == len(times) else None
 
 
 def read_deadline(spec: Fields) -> int | None:
-    """Returns the `activeDeadlineSeconds` of a pod's `spec` in microseconds; None without one."""
+    """Returns the `activeDeadlineSeconds` of a pod's `spec` in microseconds, or None."""
     return spec.integer(DEADLINE, least=1) * SECOND if DEADLINE in spec else None
 
 
 def _time_left(spec: Fields, status: Fields) -> int | None:
-    """Returns what is left of `maximumExecutionTimeSeconds`.
+    """Returns the remaining part of `maximumExecutionTimeSeconds`.
 
     V1beta1 misspells the field for the used part.
     """
@@ -265,7 +265,7 @@ def _topology(fields: Fields) -> TopologyRequest | None:
 
 
 def _pod_limits(containers: list[Container]) -> dict[str, int]:
-    """Returns the limits of one pod; a resource that some container does not limit is not limited."""
+    """Returns the limits of one pod; a resource is limited only if all containers limit it."""
     tables = [container.limits for container in containers]
     limited = (
         [resource for resource in tables[0] if all(resource in table for table in tables)] if tables else []
@@ -293,9 +293,9 @@ _OF_CONTAINERS: Mapping[str, tuple[str, ...]] = frozen(
 
 
 def _rest_of_template(spec: Fields) -> dict[str, Any] | None:
-    """Returns the rest of a pod template that affects scheduling; None in the usual case.
+    """Returns the other parts of a pod template that affect scheduling; None in the usual case.
 
-    If a pod's requests and limits are not simply those of its one container, its containers are kept.
+    It keeps the containers unless the pod's requests and limits are those of a single container.
     """
     rest = {name: spec.raw(name) for name in _SCHEDULING if name in spec}
     found = {name: _mappings(spec.raw(name)) for name in ("containers", "initContainers")}
@@ -310,7 +310,7 @@ def _rest_of_template(spec: Fields) -> dict[str, Any] | None:
 
 
 def _mappings(value: Any) -> list[Mapping[str, Any]]:
-    """Returns the mappings of a list; none if the value is no list, which is already a fault."""
+    """Returns the mappings of a list; empty if the value is not a list, which is already a fault."""
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
@@ -341,13 +341,13 @@ def _read_admission(fields: Fields) -> Admission:
 
 
 def _gated_by(annotations: Any) -> str:
-    """Returns the gate in an annotation; an empty annotation is no gate."""
+    """Returns the gate in an annotation; an empty annotation is not a gate."""
     text = annotations.get(ADMISSION_GATED_BY) if isinstance(annotations, Mapping) else None
     return text if isinstance(text, str) else ""
 
 
 def _boost(annotations: Any) -> int:
-    """Returns the boost in an annotation; as in Kueue, a text that is no number counts as 0."""
+    """Returns the boost in an annotation; a text that is not a number counts as 0, as in Kueue."""
     text = annotations.get(PRIORITY_BOOST, "0") if isinstance(annotations, Mapping) else "0"
     try:
         return int(text)

@@ -1,7 +1,7 @@
 """Converts a Slurm cluster to Kubernetes manifests: nodes, priority classes and quotas.
 
-Notes say what the manifests cannot express. Slurm's definitions hold: CPUs are threads, amounts of memory are
-MiB, shares divide what there is.
+Notes name settings that manifests cannot express. Slurm's definitions apply: CPUs are threads, memory is in
+MiB, and shares divide the capacity.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from harness.cluster.draft import Warnings
 
 
 class FromSlurm(NamedTuple):
-    """Manifests of a cluster, and sentences about what they cannot express of Slurm's settings."""
+    """Manifests of a cluster, and sentences about Slurm's settings that they cannot express."""
 
     manifests: tuple[dict[str, Any], ...]
     notes: tuple[str, ...]
@@ -31,7 +31,7 @@ def from_slurm(nodes: Path, *, qos: Path | None = None, associations: Path | Non
     Raises:
         ClusterError: a file cannot be read or is malformed; lists every fault.
     """
-    # Plugins read priority classes as Slurm prints them, and need nothing else of this.
+    # Plugins that read Slurm's priority classes import only this module, not the rest of the package.
     from harness.cluster.slurm.accounts import quota_manifests, read_accounts
     from harness.cluster.slurm.nodes import read_nodes
     from harness.cluster.slurm.qos import priority_classes, read_qos

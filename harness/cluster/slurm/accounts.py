@@ -1,6 +1,6 @@
 """Converts `sacctmgr -P show assoc` to quotas.
 
-Accounts become ClusterQueues. Accounts with others below them become cohorts.
+Accounts become ClusterQueues. Accounts with accounts below them become cohorts.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Account:
     Attributes:
         name: its name.
         share: its share, relative to the sum over its siblings.
-        limit: resource -> the most that all its jobs together may hold; empty for no limit.
-        users: the sum of the shares of its own users; 0 for none.
-        below: accounts below it.
+        limit: resource -> the largest amount for all its jobs together; empty for no limit.
+        users: the sum of the shares of its own users.
+        below: the accounts below it.
     """
 
     name: str
@@ -59,10 +59,10 @@ def read_accounts(path: Path, notes: Warnings) -> list[Account]:
 
     Args:
         path: the output of `sacctmgr -P show assoc tree`.
-        notes: notes about what quotas cannot express are added here.
+        notes: notes about settings that quotas cannot express are added here.
 
     Raises:
-        ClusterError: there is no such table, or rows are malformed; lists all of them.
+        ClusterError: the file has no such table, or rows are malformed; lists all of them.
     """
     faults: list[Fault] = []
     rows = read_table(path, ("Account", "User", "Share"), ASSOCIATIONS)
@@ -139,7 +139,7 @@ def _say(kind: str, name: str, row: Row, notes: Warnings) -> None:
 def quota_manifests(
     accounts: Sequence[Account], capacity: Mapping[str, int], notes: Warnings
 ) -> Iterator[dict[str, Any]]:
-    """Yields flavor, cohorts and queues; nominal quotas are each account's share, and the rest is borrowed.
+    """Yields flavor, cohorts and queues; nominal quota is an account's share, and accounts can borrow more.
 
     Args:
         accounts: the accounts at the top of the tree.
@@ -164,7 +164,7 @@ def _level(
     own: int,
     name: str,
 ) -> Iterator[dict[str, Any]]:
-    """Yields the queues and cohorts of accounts with one parent, which divide the parent's part.
+    """Yields the queues and cohorts of accounts with the same parent, which divide the parent's capacity.
 
     `own` is the share of the parent's own users.
     """
@@ -190,7 +190,7 @@ def _level(
 
 
 def _part(capacity: Mapping[str, int], shares: Sequence[int], place: int) -> dict[str, int]:
-    """Returns the part at one place; the parts of all places add up to the whole amounts."""
+    """Returns the part at one index of `shares`; all parts add up to the whole capacity."""
     total = sum(shares) or len(shares)
     counts = list(shares) if sum(shares) else [1] * len(shares)
     before = sum(counts[:place])
@@ -202,7 +202,7 @@ def _part(capacity: Mapping[str, int], shares: Sequence[int], place: int) -> dic
 
 
 def _whole(resource: str, amount: int) -> int:
-    """Returns an amount in whole cores or MiB, so that parts are readable quantities."""
+    """Returns an amount rounded to whole cores or MiB, so that quantities are readable."""
     unit = {"cpu": 1000, "memory": 2**20}.get(resource, 1)
     return amount // unit * unit
 

@@ -39,10 +39,10 @@ def read_nodes(path: Path, notes: Warnings) -> list[tuple[dict[str, Any], dict[s
 
     Args:
         path: the output of `scontrol show nodes`.
-        notes: notes about what Kubernetes cannot express are added here.
+        notes: notes about settings that Kubernetes cannot express are added here.
 
     Raises:
-        ClusterError: there is no such file, or nodes are malformed; lists all of them.
+        ClusterError: the file cannot be read, or nodes are malformed; lists all of them.
     """
     faults: list[Fault] = []
     found = [_node(row, faults, notes) for row in read_blocks(path, "NodeName", NODES)]
@@ -92,7 +92,7 @@ def _unusable(state: str) -> bool:
 
 
 def _say(row: Row, name: str, notes: Warnings) -> None:
-    """Add notes about settings of a node that matter in Slurm and are not in the manifest."""
+    """Add notes about settings of a node that matter in Slurm but are not in the manifest."""
     said: Mapping[str, str] = {
         "features, which jobs may ask for": row.text("AvailableFeatures"),
         "Weight, by which Slurm prefers nodes": "" if row.text("Weight") == "1" else row.text("Weight"),

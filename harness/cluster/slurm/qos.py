@@ -14,7 +14,7 @@ from harness.cluster.slurm.tables import read_table
 
 QOS = "sacctmgr -P show qos"
 _HIGHEST = 1_000_000_000
-"""The highest value of a PriorityClass that is not one of the system's."""
+"""The highest value of a PriorityClass that is not reserved for the system."""
 
 _MODELLED = ("Name", "Priority", "Preempt", "PreemptMode", "Description", "ID")
 _NOTHING = ("", "00:00:00", "1.000000", "0")
@@ -26,9 +26,9 @@ class Qos(NamedTuple):
     Attributes:
         name: its name.
         priority: larger is more important.
-        preempts: the QOS whose jobs its jobs preempt.
-        mode: the treatment of its jobs when they are preempted; `cluster` is the cluster's own mode.
-        limits: name of a limit or a factor -> its text, for those that are set.
+        preempts: the names of the QOS whose jobs its jobs can preempt.
+        mode: the treatment of its preempted jobs; `cluster` is the cluster's own mode.
+        limits: name of a limit or a factor -> its text, if it is set.
     """
 
     name: str
@@ -42,7 +42,7 @@ def read_qos(path: Path) -> list[Qos]:
     """Returns the QOS of a cluster.
 
     Raises:
-        ClusterError: there is no such table, or rows are malformed; lists all of them.
+        ClusterError: the file has no such table, or rows are malformed; lists all of them.
     """
     faults: list[Fault] = []
     found = [
@@ -72,7 +72,7 @@ def priority_classes(listed: Sequence[Qos], notes: Warnings) -> list[dict[str, A
 
     Args:
         listed: the QOS.
-        notes: notes about what Kubernetes cannot express are added here.
+        notes: notes about settings that Kubernetes cannot express are added here.
     """
     classes = {}
     for qos in listed:

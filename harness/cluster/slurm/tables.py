@@ -1,4 +1,4 @@
-"""Reads output of Slurm's tools about a cluster: tables with `|` between cells, `Key=Value` blocks."""
+"""Reads output of Slurm's tools about a cluster: tables with `|` between cells, and `Key=Value` blocks."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Row(Value):
 
     Attributes:
         place: its line, for messages.
-        cells: name -> text; leading blanks of a cell are kept, because they tell the depth in a tree.
+        cells: name -> text; a cell keeps leading blanks, because they give the depth in a tree.
     """
 
     place: str
     cells: Mapping[str, str]
 
     def text(self, name: str) -> str:
-        """A cell without blanks around it; empty if it is not there."""
+        """Returns a cell without surrounding blanks; "" if it is missing."""
         return self.cells.get(name, "").strip()
 
     def count(self, name: str, faults: list[Fault], default: int = 0) -> int:
@@ -70,7 +70,7 @@ def read_table(path: Path, needed: tuple[str, ...], command: str) -> list[Row]:
         command: the command that prints the table.
 
     Raises:
-        ClusterError: there is no such table, or rows have other columns than its header.
+        ClusterError: the file has no such table, or rows do not match the header.
     """
     lines = list(_lines(path))
     names = [name.strip() for name in lines[0][1].split("|")]
@@ -97,10 +97,10 @@ def read_blocks(path: Path, first: str, command: str) -> list[Row]:
     Args:
         path: the file.
         first: the key that begins an object.
-        command: the command that prints it.
+        command: the command that prints such a file.
 
     Raises:
-        ClusterError: there is no such file.
+        ClusterError: the file cannot be read, or has another format.
     """
     rows: list[Row] = []
     cells: dict[str, str] = {}
@@ -120,7 +120,7 @@ def read_blocks(path: Path, first: str, command: str) -> list[Row]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yields the lines of a text file that are not blank, with their numbers."""
+    """Yields the non-blank lines of a text file, with their numbers."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:

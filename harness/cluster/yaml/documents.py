@@ -1,8 +1,8 @@
-"""Turns the text of a manifest file into its documents, as Kubernetes turns YAML into JSON.
+"""Parses the documents of a manifest file, as Kubernetes converts YAML to JSON.
 
-Text is cut at its `---` lines first, as kubectl does, so that one broken document does not hide the faults of
-the others. Depth and the growth by aliases are bounded, so that nothing exhausts the interpreter's stack.
-Kubernetes' reading of plain scalars differs from PyYAML's, so `harness.cluster.yaml.scalars` resolves them.
+Text is first split at its `---` lines, as kubectl does, so that a broken document does not hide faults of
+other documents. Depth and the growth by aliases are bounded, so that no file exhausts stack or memory.
+Kubernetes reads plain scalars differently from PyYAML, so `harness.cluster.yaml.scalars` resolves them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _TOO_DEEP = f"nested more than {DEEPEST} levels deep"
 _TOO_DEEP_FOR_LIBYAML = "exceeded maximum nesting depth"
-"""libyaml's message at 1,000 levels since PyYAML 6.0.4; flow lists give it before any level is reported."""
+"""libyaml's message at 1,000 levels since PyYAML 6.0.4; for flow lists it comes before any event."""
 
 _LARGEST_EXPANSION = 1_000_000
 _LONGEST_WORD = 40
@@ -56,11 +56,11 @@ def read_specification(path: Path, what: str, *, hint: str | None = None) -> tup
 
     Args:
         path: the file.
-        what: the name of such a document in messages, such as "a specification".
-        hint: where the document is described.
+        what: the name of the kind of document in messages, such as "a specification".
+        hint: where such documents are described.
 
     Raises:
-        SpecError: the file cannot be read, or holds something else.
+        SpecError: the file cannot be read, or does not hold one document.
     """
 
     def faulty(*faults: Fault) -> SpecError:
@@ -84,11 +84,11 @@ def read_specification(path: Path, what: str, *, hint: str | None = None) -> tup
 
 
 def read_documents(text: str, faults: list[Fault]) -> tuple[list[Document], bool]:
-    """Returns the documents of a manifest file, without empty ones, and whether all could be read.
+    """Returns the non-empty documents of a manifest file, and whether all could be read.
 
     Args:
         text: YAML of one or more documents, or JSON objects one after the other.
-        faults: faults are added here; a document that cannot be read to its end is left out.
+        faults: faults are added here; a document that cannot be read to its end is dropped.
     """
     documents: list[Document] = []
     complete, expanded, number = True, 0, 0
@@ -127,8 +127,8 @@ def _leading_objects(
         faults: faults are added here.
 
     Returns:
-        The documents, and the rest of the text that is no JSON, with the number of its first line. YAML then
-        reads the rest, or says what is wrong.
+        The documents, and the remaining text that is not JSON, with the number of its first line. The YAML
+        parser then reads that text, or reports its faults.
     """
     documents: list[Document] = []
     at, counted = len(_MARK_TEXT) if chunk.startswith(_MARK_TEXT) else 0, 0
@@ -154,7 +154,7 @@ def _leading_objects(
 
 
 def _unique(twice: list[str], pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Returns a mapping of pairs; names that are given twice are added to `twice`."""
+    """Returns a mapping of pairs, and adds repeated names to `twice`."""
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
         count = Counter(name for name, _ in pairs)
@@ -163,7 +163,7 @@ def _unique(twice: list[str], pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _chunks(text: str) -> Iterator[tuple[int, str]]:
-    """Yields the text between `---` lines with the number of its first line; without empty chunks."""
+    """Yields each non-empty text between `---` lines, with the number of its first line."""
     starts = [mark.start() for mark in _MARK.finditer(text)]
     bounds = [0, *starts, len(text)]
     line = 1
@@ -175,12 +175,12 @@ def _chunks(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _is_empty(text: str) -> bool:
-    """True if a text has no content: only comments, directives, and marks of document beginnings and ends."""
+    """Returns True if a text has only comments, directives, and marks of document beginnings and ends."""
     return all(_NO_CONTENT.fullmatch(row) for row in text.split("\n"))
 
 
 class _FatalError(Exception):
-    """A fault after which the rest of a document cannot be read."""
+    """A fault after which the parser cannot read the rest of a document."""
 
 
 @dataclass(slots=True)
@@ -188,7 +188,7 @@ class _Anchored:
     """A value that aliases can refer to.
 
     Attributes:
-        size: the number of its values with all aliases expanded; 0 until its end was read.
+        size: the number of its values with all aliases expanded; 0 until its end is read.
     """
 
     value: Any
@@ -201,8 +201,8 @@ class _Builder:
     PyYAML's own composer is not used: it refuses a repeated anchor, which YAML allows.
 
     Attributes:
-        broken: whether the document could not be read to its end.
-        expanded: how many values aliases have made in this document and those before it.
+        broken: whether the parser could not read the document to its end.
+        expanded: how many values aliases have made in this document and earlier ones.
     """
 
     def __init__(self, where: str, first_line: int, faults: list[Fault], expanded: int) -> None:
@@ -217,7 +217,7 @@ class _Builder:
         self._anchors: dict[str, _Anchored] = {}
 
     def build(self, chunk: str) -> Any:
-        """Returns the document's value; adds whatever is wrong with it to `faults`."""
+        """Returns the document's value, and adds its faults to `faults`."""
         try:
             return self._document(_Loader(chunk).get_event)
         except _FatalError as error:
@@ -252,7 +252,7 @@ class _Builder:
         return event
 
     def _value(self, event: Any) -> Any:
-        """Returns the value that begins with an event, after reading to its end."""
+        """Read the value that begins with an event to its end, and return it."""
         self._made += 1
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event)
@@ -300,7 +300,7 @@ class _Builder:
         return value if isinstance(value, str) else json.dumps(value)
 
     def _merge(self, found: dict[str, Any], merged: set[str], value: Any) -> None:
-        """Merge mappings into the entries above, as Kubernetes does; of a list the first mapping wins."""
+        """Merge mappings into the entries above, as Kubernetes does; in a list, the first mapping wins."""
         mappings = value if isinstance(value, list) else [value]
         if not all(isinstance(mapping, dict) for mapping in mappings):
             self._fault("'<<' must be followed by a mapping or a list of mappings")
@@ -326,7 +326,7 @@ class _Builder:
         return value
 
     def _resolved(self, text: str) -> Any:
-        """A plain scalar's JSON value."""
+        """Returns a plain scalar's JSON value."""
         try:
             return resolved(text)
         except NotFiniteError:

@@ -1,4 +1,4 @@
-"""Reads a manifest field by field, with types; collects all faults, and reports unread fields."""
+"""Reads a manifest field by field, with types; collects all faults, and lists unread fields."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from harness.cluster.yaml.scalars import Word
 
 
 class WebhookFault(Fault):
-    """A fault that a cluster's admission webhooks find; a component accepts an object with it."""
+    """A fault that only a cluster's admission webhooks find; a component accepts the object."""
 
 
 class Fields:
-    """A mapping of a manifest that is being read.
+    """A mapping of a manifest, for reading field by field.
 
-    A getter notes the field as read, and returns its value or the default. It adds a fault (instead of
-    raising) if the value has the wrong type, so that one pass finds everything. `unread()` returns the fields
-    that no getter read.
+    A getter marks the field as read, and returns its value or the default. If the value has the wrong type,
+    it adds a fault instead of raising, so that one pass finds all faults. `unread()` returns the fields that
+    no getter read.
 
     Args:
-        value: the mapping; anything else is a fault.
+        value: the mapping; another type is a fault.
         where: file, document and object, for messages.
         faults: faults are added here.
-        path: the field path that leads here, such as `spec.template`.
+        path: the path of this mapping, such as `spec.template`.
         with_words: the mappings of the same object that contain `words`; None for a new object.
     """
 
@@ -71,12 +71,12 @@ class Fields:
         return ": ".join(part for part in (self.where, path) if part)
 
     def raw(self, name: str) -> Any:
-        """Returns a field unchanged and notes it as read; None if absent."""
+        """Returns a field unchanged and marks it as read; None if absent."""
         self._read.add(name)
         return self._mapping.get(name)
 
     def string(self, name: str, default: str = "", *, required: bool = False) -> str:
-        """A text field."""
+        """Returns a text field."""
         value = self.raw(name)
         if value is None:
             if required:
@@ -91,7 +91,7 @@ class Fields:
         return default
 
     def choice(self, name: str, choices: tuple[str, ...], default: str, *, required: bool = False) -> str:
-        """A text field that allows only certain values."""
+        """Returns a text field that allows only certain values."""
         value = self.string(name, default, required=required)
         if value not in choices:
             self.fault(name, f"{value!r} is not one of {', '.join(choices)}")
@@ -107,7 +107,7 @@ class Fields:
         least: int = -(2**31),
         most: int = 2**31 - 1,
     ) -> int:
-        """A whole number within bounds."""
+        """Returns a whole number within bounds."""
         value = self.raw(name)
         if value is None:
             if required:
@@ -122,7 +122,7 @@ class Fields:
         return default
 
     def boolean(self, name: str, default: bool = False) -> bool:
-        """A true-or-false field."""
+        """Returns a boolean field."""
         value = self.raw(name)
         if value is None:
             return default
@@ -166,18 +166,18 @@ class Fields:
         return None if quantity is None else min(round_up(resource, quantity), UNLIMITED)
 
     def amounts(self, name: str) -> Mapping[str, int]:
-        """A mapping of resources to quantities, such as `status.allocatable`."""
+        """Returns a mapping of resources to quantities, such as `status.allocatable`."""
         table = self.child(name)
         found = {resource: table.amount(resource, resource) for resource in table}
         return frozen({resource: amount for resource, amount in found.items() if amount is not None})
 
     def strings(self, name: str) -> Mapping[str, str]:
-        """A mapping of names to texts, such as labels."""
+        """Returns a mapping of names to texts, such as labels."""
         table = self.child(name)
         return frozen({key: table.string(key) for key in table})
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """A list of texts."""
+        """Returns a list of texts."""
         value = self.raw(name)
         if value is None:
             return ()
@@ -187,7 +187,7 @@ class Fields:
         return ()
 
     def child(self, name: str) -> Fields:
-        """Returns a field that is a mapping itself; empty if absent."""
+        """Returns a field that is itself a mapping; empty if absent."""
         return self._child(self.raw(name), name)
 
     def items(self, name: str) -> list[Fields]:
@@ -201,15 +201,15 @@ class Fields:
         return [self._child(item, f"{name}[{number}]") for number, item in enumerate(value)]
 
     def ignore(self, *names: str) -> None:
-        """Note fields as read that need no reading."""
+        """Mark fields that need no reading as read."""
         self._read.update(names)
 
     def ignore_rest(self) -> None:
-        """Note all further fields as read."""
+        """Mark all further fields as read."""
         self._read.update(self._mapping)
 
     def unread(self) -> list[str]:
-        """Returns paths of the fields that no getter read, here and below."""
+        """Returns the paths of fields that no getter read, here and below."""
         here = [
             f"{self.path}.{name}" if self.path else name
             for name in self._mapping
@@ -218,7 +218,7 @@ class Fields:
         return here + [path for child in self._children for path in child.unread()]
 
     def words(self) -> list[tuple[str, str]]:
-        """Returns paths of fields, here and below, whose text Kubernetes would read as a boolean."""
+        """Returns the paths of fields, here and below, whose text Kubernetes would read as a boolean."""
         if not self._with_words:
             return []
         return self._words + [found for child in self._children for found in child.words()]
@@ -241,12 +241,12 @@ _TEXT = frozenset({str})
 
 
 def _are_texts(names: Iterable[object]) -> bool:
-    """Returns True if all are texts, as is nearly always so."""
+    """Returns True if all names are texts, which is the usual case."""
     return _TEXT.issuperset(map(type, names)) or all(isinstance(name, str) for name in names)
 
 
 def shown(value: Any) -> str:
-    """A value for a message: short, on one line."""
+    """Returns a value for a message: short, on one line."""
     try:
         text = repr(value)
     except ValueError:  # Python refuses to write very long numbers

@@ -1,9 +1,9 @@
 """Resolves plain scalars of YAML by the rules of the library that Kubernetes uses to turn YAML into JSON.
 
-That library is go.yaml.in/yaml/v2 below sigs.k8s.io/yaml: integers as in Go (`010` and `0o10` are 8), floats
-without base 60, timestamps as text. It reads the words of YAML 1.1 as booleans anywhere: `name: n` is
-`false`, and an API server refuses that as a name. Writers of YAML 1.2 and PyYAML do not quote such names. So
-a `Word` is text here if the field wants text, and a boolean if it wants a boolean.
+The library is go.yaml.in/yaml/v2, used by sigs.k8s.io/yaml: integers as in Go (`010` and `0o10` are 8),
+floats without base 60, timestamps as text. It always reads the words of YAML 1.1 as booleans: `name: n` is
+`false`, which an API server refuses as a name. Writers of YAML 1.2 and PyYAML do not quote such names. So a
+`Word` is text here if the field requires text, and a boolean if it requires a boolean.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any
 _NULLS = ("", "~", "null", "Null", "NULL")
 _SMALLEST = -(2**63)
 _LARGEST = {False: 2**64 - 1, True: 2**63 - 1}
-"""The largest integer without a sign, and with a sign."""
+"""The largest unsigned integer, and the largest signed integer."""
 _LONGEST_INTEGER = 100
-"""The most characters of an integer; a longer one exceeds 64 bits, leading zeros apart."""
+"""The largest length of an integer; a longer one exceeds 64 bits, apart from leading zeros."""
 _WITH_EXPONENT = 1e21
-"""From this value on, JSON writes a float with an exponent."""
+"""JSON writes a float from this value on with an exponent."""
 BOOLEAN_FIELDS = frozenset(
     (
         "active",
@@ -60,7 +60,7 @@ BOOLEAN_FIELDS = frozenset(
         "unschedulable",
     )
 )
-"""Fields that are booleans in the kinds that are read: their value is never text."""
+"""Fields that are booleans in all kinds that harness reads; their value is never text."""
 _BASES = {"x": 16, "o": 8, "b": 2, "": 8}
 _BASED = re.compile(r"([-+]?)0([xXoObB]?)([0-9a-fA-F]+)", re.ASCII)
 _DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9]*)", re.ASCII)
@@ -100,7 +100,7 @@ def resolved(text: str) -> Any:
     """Returns the JSON value of a plain scalar; a `Word` if YAML 1.1 and 1.2 differ.
 
     Raises:
-        NotFiniteError: there is no such JSON value.
+        NotFiniteError: JSON has no such value.
     """
     if text in _KNOWN:
         return _KNOWN[text]
@@ -120,7 +120,7 @@ def resolved(text: str) -> Any:
 
 
 def reads_as_text(plain: str) -> bool:
-    """Returns True if Kubernetes reads a plain scalar as its own text."""
+    """Returns True if Kubernetes reads a plain scalar as text."""
     try:
         return plain != "<<" and type(resolved(plain)) is str
     except NotFiniteError:
@@ -128,7 +128,7 @@ def reads_as_text(plain: str) -> bool:
 
 
 def settled(content: Any) -> Any:
-    """Returns a document with its words as the booleans of YAML 1.1, for places of unknown type."""
+    """Returns a document with words replaced by the booleans of YAML 1.1, for fields of unknown type."""
     if isinstance(content, Word):
         return content.truth
     if isinstance(content, Mapping):
@@ -137,7 +137,7 @@ def settled(content: Any) -> Any:
 
 
 def _integer(plain: str) -> int | None:
-    """Returns an integer of 64 bits, signed or unsigned, in the base that its prefix names; else None."""
+    """Returns a signed or unsigned 64-bit integer, in the base that its prefix names; else None."""
     if len(plain) > _LONGEST_INTEGER:
         return None
     if _DECIMAL.fullmatch(plain):
@@ -146,7 +146,7 @@ def _integer(plain: str) -> int | None:
         sign, letter, digits = match.groups()
         try:
             number = int(sign + digits, _BASES[letter.lower()])
-        except ValueError:  # such as 08, which is a float then
+        except ValueError:  # such as 08, which counts as a float
             return None
     else:
         return None
@@ -154,7 +154,7 @@ def _integer(plain: str) -> int | None:
 
 
 def _float(plain: str) -> int | float | None:
-    """Returns a float as JSON writes it: without a point if it is whole; None if it is out of range."""
+    """Returns a float as JSON writes it, without a point if it is whole; None if it is out of range."""
     number = float(plain)
     if not isfinite(number):
         return None

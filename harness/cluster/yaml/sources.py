@@ -1,4 +1,4 @@
-"""Finds the files to read manifests from: one or several, folders, standard input, plain or gzipped."""
+"""Finds and reads the files of manifests: files, folders or standard input, plain or gzipped."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _ENDINGS = (".json", ".yaml", ".yml")
 _PACKED = ".gz"
 _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _BETWEEN = ","
-_HINT = "give a file or a folder of Kubernetes manifests, several with commas between them, or - for stdin"
+_HINT = "give files or folders of Kubernetes manifests, separated by commas, or - for stdin"
 
 
 def sources(path: Path) -> list[Path]:
     """Returns the files and folders that a path names, separated by commas.
 
-    A path that exists as a whole is one, whatever its name.
+    A path that exists as a whole counts as one path, even if its name has commas.
 
     Raises:
-        ClusterError: there is nothing before or after a comma.
+        ClusterError: a part before or after a comma is empty.
     """
     text = str(path)
     if _BETWEEN not in text or path.exists():
@@ -35,7 +35,7 @@ def sources(path: Path) -> list[Path]:
 
 
 def files_of(path: Path) -> list[tuple[str, Path]]:
-    """Returns the files to read, each with its name in messages, "" if it is the only one.
+    """Returns the files to read, each with its name in messages, which is "" for a single file.
 
     Raises:
         ClusterError: a folder must be built by kustomize first, or holds no manifest file.
@@ -53,7 +53,7 @@ def files_of(path: Path) -> list[tuple[str, Path]]:
 
 
 def _in_folder(path: Path) -> list[tuple[str, Path]]:
-    """Returns the files of a folder and its subfolders, in the order of their paths, without hidden ones."""
+    """Returns the files of a folder and its subfolders, in the order of their paths, without hidden files."""
     found: list[tuple[str, Path]] = []
 
     def unreadable(error: OSError) -> None:
@@ -80,7 +80,7 @@ def text_of(path: Path) -> str:
     """Returns the text of a file, unpacked if it is gzipped.
 
     Raises:
-        ClusterError: the file cannot be read, is an incomplete gzip file, or is no text.
+        ClusterError: the file cannot be read, is an incomplete gzip file, or is not text.
     """
     try:
         data = standard_input() if path == STANDARD_INPUT else path.read_bytes()
