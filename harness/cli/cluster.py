@@ -35,7 +35,7 @@ Examples:
 
 @click.group(cls=Group, epilog=_EXAMPLES)
 def cluster() -> None:
-    """Check, patch and convert manifests of a cluster, or write manifests to start from."""
+    """Check, patch, convert or create the manifests of a cluster."""
 
 
 cluster.add_command(events)

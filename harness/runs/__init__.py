@@ -1,1 +1,1 @@
-"""Plans of replays, how they are carried out, and the folders of tables that they become."""
+"""Plans replays, carries them out, and stores them as folders of tables."""

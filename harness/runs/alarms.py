@@ -1,4 +1,4 @@
-"""Warnings about runs whose figures mislead: nothing started, or jobs were admitted but never bound."""
+"""Warns about runs with misleading figures: no job started, or admitted jobs were never bound."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def alarms(run: Run) -> Iterator[str]:
-    """Yields sentences about a run whose figures would mislead.
+    """Yields sentences about misleading figures of a run.
 
-    Yields only the run's own notes if the run did not keep its tables.
+    If the run did not keep its tables, it yields only the run's own notes.
     """
     yield from notes_of(run.info)
     if run.info.get("kept", "all") != "all":
@@ -55,7 +55,7 @@ def alarms(run: Run) -> Iterator[str]:
 
 
 def _crashes(run: Run) -> Iterator[str]:
-    """Yields when and why the real component would have crashed for the first time."""
+    """Yields a sentence about when and why the real component would have crashed for the first time."""
     crashes = run.micros("decisions").filter(pl.col("reason") == CONTROLLER_CRASH)
     first = crashes.select("time", "job_id", "detail", jobs=pl.len()).head(1).collect()
     if not first.is_empty():

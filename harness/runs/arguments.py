@@ -1,4 +1,4 @@
-"""Checks the types of arguments to replays, forecasts and simulations, and refuses others with an error."""
+"""Checks the types of arguments to replays, forecasts and simulations."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _TAKES: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "gantt": ((str, NoneType), "a text such as '1d..1d6h'"),
     "command": ((str, NoneType), "a text"),
 }
-"""Argument -> the types that it may have, and a description of them for error messages."""
+"""Argument -> its allowed types, and their description in error messages."""
 
 _FORECAST: Mapping[str, tuple[tuple[Any, ...], str]] = {
     **_TAKES,
@@ -87,7 +87,7 @@ def check_arguments(given: Mapping[str, object]) -> None:
         given: argument name -> value; the names are some of those in `_TAKES`.
 
     Raises:
-        OptionError: an argument has a wrong type; the message says what it takes.
+        OptionError: an argument has a wrong type; the message names the allowed types.
     """
     _check(given, _TAKES)
 
@@ -134,7 +134,7 @@ def _check(given: Mapping[str, object], takes: Mapping[str, tuple[tuple[Any, ...
         if name == "executor":
             _check_executor(value, wanted)
             continue
-        no_number = isinstance(value, bool) and Integral in types  # Python takes it for one
+        no_number = isinstance(value, bool) and Integral in types  # a bool counts as a number in Python
         if no_number or not (isinstance(value, types) or _is_shaken(name, value)):
             raise wrong(name, wanted, value)
 
@@ -142,7 +142,7 @@ def _check(given: Mapping[str, object], takes: Mapping[str, tuple[tuple[Any, ...
 def _is_shaken(name: str, value: object) -> bool:
     if name not in ("twin", "shake"):
         return False
-    from harness.trace.shake import Shake, Twin  # most replays are of no twin, and import nothing of them
+    from harness.trace.shake import Shake, Twin  # most replays have no twin and do not need this import
 
     return isinstance(value, Twin if name == "twin" else Shake)
 
@@ -151,7 +151,7 @@ def _check_executor(executor: object, wanted: str) -> None:
     """Refuse an executor that cannot run functions, or that forks its processes from this one.
 
     Raises:
-        OptionError: the executor is one of these.
+        OptionError: the executor does one of these.
     """
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise wrong("executor", wanted, executor)
@@ -159,7 +159,8 @@ def _check_executor(executor: object, wanted: str) -> None:
     method = getattr(context, "get_start_method", None)
     if method is not None and method() == "fork":
         raise OptionError(
-            "executor forks its processes from this one, and they would wait for ever: they lack its "
-            "threads, such as those of polars",
+            "executor forks its processes from this one, and they would hang: they lack its threads, such as "
+            "those of "
+            "polars",
             hint="give it mp_context=multiprocessing.get_context('spawn')",
         )

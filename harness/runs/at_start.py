@@ -1,9 +1,9 @@
-"""Decides which work of the manifests takes part in a replay, and when it arrives.
+"""Determines which work of the manifests takes part in a replay, and when it arrives.
 
 Work means Workloads and Pods that have not ended. The user may choose; otherwise timestamps decide. If both
-the trace and the manifests have dates, objects created during the trace's time arrive at that time. They then
-wait like any job (`harness.runs.estimates.unfinished_work` estimates their run times). Older objects are
-there when the replay begins, unless it begins with an empty world.
+the trace and the manifests have dates, objects created during the trace arrive at their time of creation.
+They then wait like any job (`harness.runs.estimates.unfinished_work` estimates their run times). Older
+objects exist from the beginning of the replay, unless it begins empty.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 EMPTY, DUMP = "empty", "dump"
 WORLDS = (EMPTY, DUMP)
-"""The two worlds that a replay may begin with: nothing, or the work in the manifests."""
+"""The two possible beginnings of a replay: without work, or with the work in the manifests."""
 
 _BEFORE, _LATER, _AFTER, _KNOWN, _GOING = "before", "later", "after", "known", "going"
 
@@ -39,11 +39,10 @@ class AtStart(Value):
 
     Attributes:
         world: `empty` or `dump`; "" if the manifests hold no work.
-        cluster: the cluster with the work that is there when the replay begins.
-        later: the cluster with the work that arrives during the replay, all of it waiting; None if there is
-            none.
+        cluster: the cluster with the work that exists when the replay begins.
+        later: the cluster with the work that arrives during the replay, all of it waiting; or None.
         times: `namespace/name` of an object in `later` -> its arrival in microseconds since 1970.
-        begins: a sentence that says which world it is, why, and what arrives later; "" without work.
+        begins: a sentence about the beginning, its reason, and the work that arrives later; "" without work.
         left_out: sentences about work that takes no part.
     """
 
@@ -61,14 +60,14 @@ class AtStart(Value):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings that the result of a replay depends on, the cluster apart."""
+        """The settings that influence the result of a replay, apart from the cluster."""
         return {"at_start": self.world} if self.world else {}
 
     def arrivals(self, running: Callable[[Cluster, int], Sequence[Arrival]], origin: int) -> list[Arrival]:
         """Returns the manifests' jobs that arrive during the replay, in order of arrival.
 
         Args:
-            running: the function that the policy registered to make jobs of manifests. It names each job
+            running: the function that the policy registered to make jobs from manifests. It names each job
                 `namespace/name`.
             origin: the trace's origin, microseconds since 1970.
         """
@@ -82,13 +81,13 @@ class AtStart(Value):
 
 
 def at_start(cluster: Cluster, trace: Trace, choice: str | None) -> AtStart:
-    """Decide how the work of the manifests takes part in a replay of a trace.
+    """Determine how the work of the manifests takes part in a replay of a trace.
 
     Args:
         cluster: the manifests.
         trace: the trace to replay.
-        choice: `empty` or `dump`. The default is `empty` if the manifests know of something later than the
-            trace's first submission, because the trace is then history to them. Otherwise it is `dump`.
+        choice: `empty` or `dump`. The default is `empty` if the manifests have a time later than the trace's
+            first submission, because the trace is then in their past. Otherwise it is `dump`.
     """
     objects = _Objects(cluster)
     if not objects.several:
@@ -109,7 +108,7 @@ def at_start(cluster: Cluster, trace: Trace, choice: str | None) -> AtStart:
 
     places = {id(each): place(each) for each in objects.several}
     apart = world == DUMP and set(places.values()) <= {_AFTER, _KNOWN}
-    if apart:  # of another time than the trace: then it is a state to begin with, whatever its dates
+    if apart:  # the dump is of another time than the trace, so that all of it is the initial state
         places = {key: _BEFORE if where == _AFTER else where for key, where in places.items()}
     as_of = None if apart or not dated else first
     moment = objects.latest if as_of is None else as_of
@@ -133,7 +132,7 @@ def at_start(cluster: Cluster, trace: Trace, choice: str | None) -> AtStart:
 
 
 def as_it_stands(cluster: Cluster) -> Cluster:
-    """Returns the cluster with all work that is not gone by now, for a replay without dates."""
+    """Returns the cluster with all work that has not ended by now, for a replay without dates."""
     objects = _Objects(cluster)
     pods = [each for each in cluster.pods if not _is_going(each, objects.latest)]
     working = [each for each in objects.several if isinstance(each, Workload)]
@@ -141,16 +140,16 @@ def as_it_stands(cluster: Cluster) -> Cluster:
 
 
 def _is_going(pod: Pod, moment: int | None) -> bool:
-    """Returns True if a Pod is terminating and nothing says that it holds its node beyond a moment.
+    """Returns True if a Pod is terminating and not known to hold its node beyond a moment.
 
-    Such a Pod counts as gone.
+    Such a Pod counts as ended.
     """
     stays = pod.node and moment is not None and pod.gone_at is not None and pod.gone_at > moment
     return pod.terminating and not stays
 
 
 def _period(trace: Trace) -> tuple[int, int]:
-    """Returns the trace's first submission, and the latest time that it mentions."""
+    """Returns the first submission and the latest time of a trace."""
     known = [
         name for name in ("submit_time", "recorded_start", "recorded_end") if name in trace.frame.columns
     ]
@@ -164,7 +163,7 @@ class _Objects:
 
     Attributes:
         several: Workloads that are neither finished nor deactivated, then Pods.
-        latest: the latest time that they mention, microseconds since 1970; None if they mention none.
+        latest: their latest time, microseconds since 1970; None if they have no times.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -193,7 +192,7 @@ class _Objects:
         return each.start if created is None else created
 
     def cluster_of(self, work: Sequence[Workload | Pod]) -> Cluster:
-        """Returns the cluster with this work alone. Waiting Pods lose their node in the manifest, too."""
+        """Returns the cluster with only this work. Waiting Pods lose their node in the manifest too."""
         if work == self.several:
             return self._cluster
         pods = [each for each in work if isinstance(each, Pod)]
@@ -211,7 +210,7 @@ class _Objects:
 
 
 def _as_of(each: Workload | Pod, time: int | None) -> Workload | Pod:
-    """Returns an object as it was at a time, without later changes; as it is now if the time is None."""
+    """Returns an object in its state at a time, without later changes; unchanged if the time is None."""
     if time is None:
         return each
     if isinstance(each, Pod):
@@ -235,7 +234,7 @@ def _as_of(each: Workload | Pod, time: int | None) -> Workload | Pod:
 
 
 def _waiting(each: Workload | Pod) -> Workload | Pod:
-    """Returns an object as it was at its creation."""
+    """Returns an object in its state at its creation."""
     if isinstance(each, Pod):
         undone = replace(each, node="", nominated_node="", start=None, terminating=False)
         return replace(undone, gone_at=None, told_at=None)
@@ -266,7 +265,7 @@ def _begins(
     *,
     history: bool,
 ) -> str:
-    """Returns a sentence: the world that a replay begins in, why, and what of the manifests arrives later."""
+    """Returns a sentence: how a replay begins, why, and which work of the manifests arrives later."""
     why = ""
     if choice is None and first is None:
         why = ", as the trace has no dates"
@@ -296,6 +295,6 @@ def _left_out(world: str, objects: _Objects, places: Mapping[int, str]) -> Itera
 
 
 def counted(several: Sequence[Workload | Pod]) -> str:
-    """Returns how many Workloads and Pods there are, such as `2 Workloads and 1 Pod`."""
+    """Returns the numbers of Workloads and Pods as text, such as `2 Workloads and 1 Pod`."""
     count = Counter("Workload" if isinstance(each, Workload) else "Pod" for each in several)
     return " and ".join(f"{count[kind]:,} {kind}{'' if count[kind] == 1 else 's'}" for kind in count)

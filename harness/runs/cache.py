@@ -1,6 +1,6 @@
-"""Keeps answers about a trace on a cluster while both exist.
+"""Caches answers about a trace on a cluster while both exist.
 
-Traces and clusters never change, so later replays of the same pair need not ask again.
+Traces and clusters never change, so later replays of the same pair can reuse the answers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MOST = 16  # answers about one trace on one cluster
 
 
 class _Known(NamedTuple):
-    """Questions and answers about a trace and a cluster, dropped when either of the two is collected."""
+    """Questions and answers about a trace and a cluster; dropped when either object is collected."""
 
     trace: ref[Trace]
     cluster: ref[Cluster]
@@ -28,19 +28,19 @@ class _Known(NamedTuple):
 
 @final
 class Lasting(Generic[_V]):
-    """The kept answers to one kind of question."""
+    """The cached answers to one kind of question."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], _Known] = {}
 
     def answer(self, trace: Trace, cluster: Cluster, find: Callable[[], _V], question: Any = None) -> _V:
-        """Returns the known answer, or finds and keeps it. An error that `find` raises is not kept.
+        """Returns the cached answer, or finds and caches it. Errors of `find` are not cached.
 
         Args:
             trace: the trace.
             cluster: the cluster.
             find: finds the answer.
-            question: whatever else the answer depends on, compared by value.
+            question: all other values that the answer depends on, compared by value.
         """
         key = id(trace), id(cluster)
         known = self._known.get(key)

@@ -1,4 +1,4 @@
-"""Child processes that leave ctrl-C to their parent. They end when it asks them to, or when it is gone."""
+"""Child processes that leave ctrl-C to their parent, and end at its request or when it dies."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ def packed(begin: Callable[..., None], *given: Any) -> bytes:
 
 
 def first(call: bytes, *before: Any) -> None:
-    """The first function that a child process runs.
+    """Run as the first function of a child process.
 
-    It makes garbage collection rare before anything else is imported.
+    It makes garbage collection rare before other modules are imported.
 
     Args:
         call: the bytes that `packed` returned.
         before: further arguments, passed before the packed ones.
     """
     collect_seldom()
-    begin, given = pickle.loads(call)  # noqa: S301 - from the process that began this one
+    begin, given = pickle.loads(call)  # noqa: S301 - from the process that started this one
     begin(*before, *given)
 
 
 @contextmanager
 def signals_blocked() -> Iterator[None]:
-    """Hold back signals that end a process until the block ends; processes started in it inherit this."""
+    """Block signals that end a process until the block ends; processes started in the block inherit this."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -54,12 +54,12 @@ def signals_blocked() -> Iterator[None]:
 
 
 def heed_signals(end: Callable[[int, Any], Any]) -> None:
-    """Set up the signals of a child process: it leaves ctrl-C to its parent.
+    """Set up the signals of a child process, which leaves ctrl-C to its parent.
 
-    It ends when the parent asks it to, or when the parent is gone.
+    The child ends at its parent's request, or when the parent dies.
 
     Args:
-        end: the handler that ends this process.
+        end: the signal handler that ends this process.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, end)
@@ -79,7 +79,7 @@ def heed_signals(end: Callable[[int, Any], Any]) -> None:
 
 
 class Pool:
-    """A pool of new processes that run functions; ctrl-C is left to this process.
+    """A pool of new processes that run functions and leave ctrl-C to this process.
 
     Args:
         workers: the number of processes.
@@ -97,13 +97,13 @@ class Pool:
         """Run a function in one of the processes.
 
         Raises:
-            BrokenProcessPool: one of the processes has died. The pool then takes no more functions.
+            BrokenProcessPool: a process has died. The pool then accepts no more functions.
         """
-        with signals_blocked():  # a new process would be ended before it leaves ctrl-C to this one
+        with signals_blocked():  # ctrl-C would otherwise end a new process before it ignores the signal
             return self._executor.submit(function, *arguments)
 
     def end(self, *, now: bool) -> None:
-        """End the processes: at once, whatever they are doing, or when they have finished."""
+        """End the processes: now, even if they are busy, or when they have finished."""
         self._executor.shutdown(wait=not now, cancel_futures=True)
         for process in set(active_children()) - self._before if now else ():
             process.terminate()

@@ -1,4 +1,4 @@
-"""Sentences about Workloads and Pods of a dump that do not go on as they were, with counts and names."""
+"""Writes sentences about Workloads and Pods of a dump that do not continue unchanged in a replay."""
 
 from __future__ import annotations
 
@@ -20,15 +20,13 @@ _FINDS = "the scheduler finds nodes for them"
 def not_as_it_was(
     several: Sequence[Cluster], taken: Collection[str], name: str, *, by_queues: bool
 ) -> Iterator[str]:
-    """Yields sentences about work of a dump that a policy leaves out or that does not go on as it was.
+    """Yields sentences about work of a dump that a policy leaves out, or that does not continue unchanged.
 
     Args:
-        several: the cluster with the work that is there, then the cluster with work that arrives later, if
-            any.
-        taken: `namespace/name` of the jobs that the policy makes of the work.
+        several: the cluster with the initial work, then the cluster with work that arrives later, if any.
+        taken: `namespace/name` of the jobs that the policy makes from the work.
         name: the policy's name.
-        by_queues: whether the policy admits by ClusterQueues. A Pod without a Workload is then not one of its
-            jobs.
+        by_queues: whether the policy admits by ClusterQueues. A Pod without a Workload is then not a job.
     """
     yield from _nobody_takes(several, taken, name, by_queues=by_queues)
     cluster = several[0]
@@ -63,7 +61,7 @@ def not_as_it_was(
 def _nobody_takes(
     several: Sequence[Cluster], taken: Collection[str], name: str, *, by_queues: bool
 ) -> Iterator[str]:
-    """Yields sentences about work that the policy makes no jobs of."""
+    """Yields sentences about work from which the policy makes no jobs."""
 
     def left(pod: Pod) -> bool:
         return not pod.terminating and pod.key not in taken and pod.workload not in taken
@@ -79,7 +77,7 @@ def _nobody_takes(
 def workloads_left_out(
     several: Sequence[Cluster], taken: Collection[str], name: str, *, by_queues: bool
 ) -> Iterator[str]:
-    """Yields the Workloads that a policy makes no jobs of, and why; see `not_as_it_was` for the arguments."""
+    """Yields the Workloads from which a policy makes no jobs, and why; see `not_as_it_was`."""
     untaken = f"{name} does not take them over"
     found: dict[tuple[str, str], list[str]] = {}
     for cluster in several:
@@ -96,9 +94,9 @@ def workloads_left_out(
 
 
 def _lost(cluster: Cluster, each: Workload) -> tuple[str, str, str] | None:
-    """Explains why a Workload has no ClusterQueue; None if it has one.
+    """Returns why a Workload has no ClusterQueue; None if it has one.
 
-    Returns the fault, its effect, and the names of the Workload and its queue.
+    The result is the fault, its effect, and the names of the Workload and its queue.
     """
     if each.holds_quota and each.admission is not None:
         queue = each.admission.cluster_queue
@@ -116,7 +114,7 @@ def _lost(cluster: Cluster, each: Workload) -> tuple[str, str, str] | None:
 
 
 def _missing(held: Sequence[Standing], names: Sequence[str]) -> Iterator[str]:
-    """Yields sentences about Pods that the dump lacks, although their Workloads hold quota for them."""
+    """Yields sentences about Pods that the dump lacks although their Workloads hold quota for them."""
     lacking = [standing.wanted - len(standing.pods) for standing in held]
     without = [
         each for each, lack, standing in zip(names, lacking, held, strict=True) if lack and not standing.pods
@@ -133,7 +131,7 @@ def _missing(held: Sequence[Standing], names: Sequence[str]) -> Iterator[str]:
 def _without_node(
     cluster: Cluster, bound: Sequence[Pod], own: Collection[str], taken: Collection[str]
 ) -> Iterator[str]:
-    """Yields sentences about Pods that cannot stay: their node is missing or has no room for them."""
+    """Yields sentences about Pods that cannot stay, because their node is missing or too full."""
     gone = [pod for pod in bound if pod.node not in cluster.nodes]
     yield from _said(
         [pod.key for pod in gone if pod.key in own], "run on nodes that are not in the manifests", _FINDS
@@ -151,7 +149,7 @@ def _without_node(
 
 
 def _said(names: Sequence[str], what: str, then: str, kind: str = "Pod") -> Iterator[str]:
-    """Yields one sentence about some objects, worded alike for one and for many; nothing for no objects."""
+    """Yields a sentence about one or more objects; nothing without objects."""
     if names:
         shown = ", ".join(names[:_NAMED])
         more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""

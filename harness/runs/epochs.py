@@ -1,4 +1,4 @@
-"""The changes of a run's cluster as `run.json` keeps them, and the spans of time between them."""
+"""The changes of a run's cluster in the form of `run.json`, and the spans of time between changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.engine.events import NEVER
 from harness.runs.tenants import cohorts, quotas
 
 _FACTS = ("capacity", "queues", "cohorts")
-"""The facts of a cluster in `run.json` that may change with quotas; each is a table by name."""
+"""The entries about a cluster in `run.json` that may change with quotas; each maps names to values."""
 
 
 SORTS = {
@@ -32,7 +32,7 @@ SORTS = {
     "taints": ("taints",),
     "resizes": ("allocatable",),
 }
-"""Kind of change -> the beginnings of the fields that it covers. The first kind that fits counts."""
+"""Kind of change -> prefixes of the fields that it covers. The first matching kind counts."""
 
 
 class Epoch(NamedTuple):
@@ -48,11 +48,11 @@ class Epoch(NamedTuple):
 
 
 class Step(NamedTuple):
-    """An amount that holds from an instant on.
+    """An amount that applies from an instant on.
 
     Attributes:
         time: the instant, microseconds since the origin; `NEVER` for the first step.
-        amount: the amount; None if it is unlimited, or if there is none.
+        amount: the amount; None if it is unlimited or absent.
     """
 
     time: int
@@ -62,9 +62,9 @@ class Step(NamedTuple):
 def events(cluster: Cluster, *, by_elastic_quotas: bool) -> list[dict[str, Any]]:
     """Returns the changes of a cluster in the form of `run.json`.
 
-    Each instant has `edits`: the objects that change, and their changed fields before and after. `capacity`,
-    `queues` and `cohorts` hold the entries that differ from before, with null for what is gone. `allocatable`
-    holds the amounts of nodes before and after, with null if the node is not there.
+    Each instant has `edits`: the changed objects, with their changed fields before and after. `capacity`,
+    `queues` and `cohorts` hold the changed entries, with null for removed ones. `allocatable` holds the
+    amounts of nodes before and after, with null for an absent node.
     """
     found = []
     before = _facts(cluster, by_elastic_quotas=by_elastic_quotas)
@@ -98,7 +98,9 @@ def epochs(cluster: Mapping[str, Any]) -> list[Epoch]:
         facts = {}
         for name in _FACTS:
             facts[name] = known = found[-1].cluster.get(name, {})
-            if name in event:  # else the table is the same object, so that readers see that nothing changed
+            if (
+                name in event
+            ):  # else the table stays the same object, so that readers see that it did not change
                 known = {**known, **event[name]}
                 facts[name] = {key: value for key, value in known.items() if value is not None}
         found.append(Epoch(event["at_us"], {**found[-1].cluster, **facts}))
@@ -121,7 +123,7 @@ def steps(those: Sequence[Epoch], amount: Callable[[Mapping[str, Any]], int | No
 
 
 def node_counts(cluster: Mapping[str, Any]) -> list[int]:
-    """Returns how many nodes there are at first, and after each event.
+    """Returns the number of nodes at first, and after each event.
 
     Args:
         cluster: the cluster, as in `run.json`.
@@ -134,18 +136,18 @@ def node_counts(cluster: Mapping[str, Any]) -> list[int]:
 
 
 def summary(those: Sequence[Mapping[str, Any]]) -> str:
-    """Returns how many objects change, by kind of change: `5 (3 quotas, 2 stops)`; "" for none."""
+    """Returns the number of changes over epochs, by kind: `5 (3 quotas, 2 stops)`; "" without changes."""
     return told_sorts(Counter(sort_of(edit) for event in those for edit in event["edits"]))
 
 
 def told_sorts(sorts: Counter[str]) -> str:
-    """Returns how many changes there are of each kind: `5 (3 quotas, 2 stops)`; "" for none."""
+    """Returns counts of changes as text: `5 (3 quotas, 2 stops)`; "" without changes."""
     parts = ", ".join(f"{count:,} {sort_name(sort, count)}" for sort, count in sorted(sorts.items()))
     return f"{sorts.total():,} ({parts})" if sorts else ""
 
 
 def shared(several: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
-    """Returns the events that several runs share: the same objects change alike at the same instant.
+    """Returns the events that several runs share: the same changes of the same objects at the same instant.
 
     Args:
         several: the `events` of each run.
@@ -164,7 +166,7 @@ def shared(several: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[str, Any
 
 
 def sentence(edit: Mapping[str, Any]) -> str:
-    """Describes a changed object for people: `ClusterQueue a: stopPolicy None -> Hold`."""
+    """Returns a text about a changed object: `ClusterQueue a: stopPolicy None -> Hold`."""
     if edit["how"] != "changed":
         return f"{edit['kind']} {edit['name']} is {edit['how']}"
     usual = {name: default_of(edit["kind"], name) for name in edit["fields"]}
@@ -178,7 +180,7 @@ def sentence(edit: Mapping[str, Any]) -> str:
 
 
 def _value(field: str, value: str) -> str:
-    """Returns a value of a field for people; the value of a drain is its time-out in microseconds."""
+    """Returns a field's value as text; the value of a drain is its time-out in microseconds."""
     if field == "drain" and value.isdigit():
         return format_duration(int(value)) if int(value) else "without a time-out"
     return value
@@ -215,7 +217,7 @@ def _facts(cluster: Cluster, *, by_elastic_quotas: bool) -> dict[str, dict[str, 
 
 
 def _amounts(edits: Sequence[Edit]) -> dict[str, list[dict[str, int] | None]]:
-    """Returns node -> amounts before and after, for nodes that changed, came or went; null if absent."""
+    """Returns node -> amounts before and after, for changed, new and removed nodes; null if absent."""
     found: dict[str, list[dict[str, int] | None]] = {}
     for edit in edits:
         if edit.kind == "Node":
@@ -228,7 +230,7 @@ def _amounts(edits: Sequence[Edit]) -> dict[str, list[dict[str, int] | None]]:
 
 
 def _others(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the entries that differ from before, by name; None for those that are gone."""
+    """Returns the changed entries by name; None for removed entries."""
     changed = {name: value for name, value in after.items() if before.get(name) != value}
     return changed | {name: None for name in before if name not in after}
 

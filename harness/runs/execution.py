@@ -27,10 +27,11 @@ def execute(
 
     Args:
         plan: what to replay.
-        plugins: provide the metrics; their hooks are called when the replay starts and finishes.
+        plugins: the plugins, which provide metrics; harness calls their hooks at the start and end of the
+            replay.
         output: the folder that holds runs.
         force: replay even if the run is stored.
-        keep: which parts of the run to keep. A stored run that keeps at least as much is an answer, too.
+        keep: which parts of the run to store. A stored run with at least these parts is reused.
         watch: called now and then with the simulated time and the number of jobs that have arrived.
         command: the command line that reproduces the run, for its provenance.
 
@@ -40,7 +41,7 @@ def execute(
     """
     for code in plan.code:
         if code.changed:
-            warn(f"{code.unknown}, but the replay uses the code from before: import it again", stacklevel=4)
+            warn(f"{code.unknown}, but the replay uses the earlier code: import it again", stacklevel=4)
     if not force and (found := stored(plan, plugins, output=output, keep=keep)) is not None:
         return found
     _call("harness_replay_started", plugins, plan=plan)
@@ -71,7 +72,7 @@ def _call(hook: str, plugins: Plugins, **arguments: Plan | Run) -> None:
 
 
 def _whose(hook: str, plugins: Plugins, error: BaseException) -> str:
-    """Returns the plugin whose hook function raised an error, by the outermost frame of such a function."""
+    """Returns the plugin whose hook raised an error, by the outermost frame of a hook function."""
     functions = [
         (getattr(each.function, "__code__", None), each.plugin_name)
         for each in getattr(plugins.hooks, hook).get_hookimpls()

@@ -1,4 +1,4 @@
-"""Reads run folders: the only access to `run.json` and to the tables as they were written."""
+"""Reads run folders: the only access to `run.json` and the stored tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from harness.runs.seal import info_is_whole, is_sealed, table_fault
 TABLES = ("jobs", "decisions", "stints", "timeline", "metrics")
 
 ON_REQUEST = "causes"
-"""The table of runs for which the causes of waiting were judged."""
+"""The additional table of runs with judged causes of waiting."""
 
 _AGAIN = "replay it again: a damaged run is replaced"
 
@@ -48,7 +48,7 @@ _INFO: dict[str, type] = {
     "outcome.half_bound_gangs": list,
     "provenance.cpu_seconds": float,
 }
-"""The keys that are read from `run.json`, and their types. They reveal a file that somebody edited."""
+"""The keys that harness reads from `run.json`, and their types; a mismatch reveals an edited file."""
 
 _GANG = {"job", "bound", "pods", "held"}
 
@@ -91,7 +91,7 @@ def read_info(folder: Path) -> dict[str, Any]:
     if not _tells_of_livelock(info["outcome"].get("stopped")):
         raise RunError(f"{path} is damaged: outcome.stopped does not describe a livelock", hint=_AGAIN)
     if [type(time) for time in info["window"]] != [int, int]:
-        raise RunError(f"{path} is damaged: window is not two times", hint=_AGAIN)
+        raise RunError(f"{path} is damaged: window does not have two times", hint=_AGAIN)
     if is_sealed(info) and not info_is_whole(info):
         raise RunError(f"{path} is damaged: it lacks the checksums of its content", hint=_AGAIN)
     return info
@@ -119,7 +119,7 @@ def tables_of(info: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def check_present(folder: Path, info: Mapping[str, Any]) -> None:
-    """Check that every kept table is there.
+    """Check that every kept table exists.
 
     Raises:
         RunError: a table is missing.
@@ -130,7 +130,7 @@ def check_present(folder: Path, info: Mapping[str, Any]) -> None:
 
 
 def check_table(folder: Path, info: Mapping[str, Any], name: str) -> None:
-    """Check that a table has the bytes that were written and the columns of the schema.
+    """Check that a table has its original bytes and the columns of the schema.
 
     Args:
         folder: the run's folder.
@@ -138,7 +138,7 @@ def check_table(folder: Path, info: Mapping[str, Any], name: str) -> None:
         name: one of `TABLES`, or `ON_REQUEST`.
 
     Raises:
-        RunError: the table is damaged, or there is no such table.
+        RunError: the table is damaged or does not exist.
     """
     if name not in TABLES and name not in tables_of(info):
         raise RunError(f"a run has no table {name!r}", hint=did_you_mean(name, TABLES))
@@ -165,14 +165,16 @@ def _schema_fault(path: Path, name: str, info: Mapping[str, Any]) -> str | None:
         there = columns.get(column)
         if there is None:
             return f"it has no column {column!r}"
-        wanted = time if column in TIMES else dtype  # polars takes a type for all of its time zones
+        wanted = (
+            time if column in TIMES else dtype
+        )  # a polars type without a time zone stands for all time zones
         if there != wanted:
             return f"its column {column!r} is {there}, not {wanted}"
     return None
 
 
 def _read_through(path: Path) -> None:
-    """Read every value of a table without a checksum, to see whether that works."""
+    """Read every value of a table without a checksum, to find out whether it is readable."""
     with pq.ParquetFile(path, pre_buffer=False) as file:
         for _ in file.iter_batches():
             pass
@@ -183,7 +185,7 @@ def reading(folder: Path) -> Iterator[None]:
     """Turn errors from reading a run's tables into an error that names the run.
 
     Raises:
-        RunError: a table cannot be read although it is as it was written.
+        RunError: a table cannot be read although its bytes are unchanged.
     """
     try:
         yield
@@ -200,7 +202,7 @@ def _no_run(folder: Path) -> RunError:
 
 
 def _where(folder: Path) -> str:
-    """Returns a hint: a run in or below the folder, if there is one."""
+    """Returns a hint: a run in or below the folder, if any."""
     found = next((each for each in _folders_below(folder) if (each / "run.json").is_file()), None)
     return f"give the folder of a run, such as {found}" if found else "replay prints the folders of its runs"
 

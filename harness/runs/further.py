@@ -1,4 +1,4 @@
-"""Requests whose runs get further measurements in the same process after the replay."""
+"""Requests for runs with further measurements, which the same process makes after the replay."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from harness.runs.store import with_windows
 
 
 class FurtherRequest(Request):
-    """A request whose run is measured further while all of its tables are there.
+    """A request for a run with further measurements, made while the process has all tables of the run.
 
     Attributes:
-        whole: the kind of request that makes the run first.
+        whole: the kind of request that first makes the run.
     """
 
     whole: ClassVar[type[Request]] = Request
 
     @classmethod
     def of(cls, request: Request) -> Self:
-        """Returns the same request as one of this class."""
+        """Returns a request as an object of this class."""
         return cls(**settings_of(request))
 
     @abstractmethod
@@ -50,7 +50,7 @@ class FurtherRequest(Request):
         """Carry out the request as `Request.run` does, then measure the run further.
 
         Raises:
-            HarnessError: whatever stopped one of the replays.
+            HarnessError: the error that stopped a replay.
         """
         plugins = plugins or load()
         whole = self.whole(**settings_of(self) | {"keep": "all"})

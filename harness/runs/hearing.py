@@ -1,4 +1,4 @@
-"""Makes the policy of a plan, and finds out whether it follows changes of its cluster."""
+"""Makes the policy of a plan, and checks whether it follows changes of its cluster."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _hears(plan: Plan) -> bool:
 
 
 def check_heard(plan: Plan) -> None:
-    """Check, before any replay, that the policy of a plan follows the changes of its cluster.
+    """Check, before a replay, that the policy of a plan follows the changes of its cluster.
 
     Raises:
         InputError: the policy refuses some of the changes.

@@ -1,10 +1,10 @@
-"""Identifies the code that a result depends on, by checksums of files: an edited policy counts as another.
+"""Identifies the code that a result depends on by checksums of files; an edited policy is another policy.
 
-The loaded code counts. A file tells what that is only if it has not changed since its module was imported. If
-it has changed, or if there is no file (a notebook's cell), the code is unknown. A result of unknown code
-never answers another request. If a module is there both as source and compiled, Python loads the compiled
-one, so that one counts. The compiled build of `harness` is the exception: its sources count, as in the plain
-build. They must be the sources that were compiled.
+The loaded code counts. A file shows this code only if it has not changed since its module was imported. If
+the file has changed, or if the code has no file (a notebook's cell), the code is unknown. A result of unknown
+code never answers another request. If a module exists both as source and compiled, Python loads the compiled
+file, so that file counts. The compiled build of `harness` is the exception: its sources count, as in the
+plain build. They must be the sources that were compiled.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _APART = (
     "trace/bundled.py",
     "trace/generate",
 )
-"""The parts of `harness` that neither decide nor record. Everything else counts, later additions included."""
+"""The parts of `harness` that neither decide nor record. All other parts count, including later additions."""
 
 _METRICS = "analysis/metrics"
 _HOME = Path(__file__).parents[1]
@@ -62,9 +62,9 @@ class Code(NamedTuple):
     """A piece of code.
 
     Attributes:
-        sha256: the checksum of its files; if they do not tell, of what is in memory.
-        unknown: why the files do not tell what the code does; "" if they do.
-        changed: whether `unknown` is because a file changed, so that the loaded code is older than the file.
+        sha256: the checksum of its files; if files do not show the code, of its objects in memory.
+        unknown: why the files do not show what the code does; "" if they do.
+        changed: whether the reason is a changed file, so that the loaded code is older than the file.
     """
 
     sha256: str
@@ -73,17 +73,17 @@ class Code(NamedTuple):
 
 
 Looked: TypeAlias = dict[tuple[str, int], Code]
-"""(What was looked at, id of the subject) -> its code."""
+"""(Kind of subject, id of the subject) -> its code."""
 
 _kept: ContextVar[Looked | None] = ContextVar("_kept", default=None)
 
 
 @contextmanager
 def looked_at_once(kept: Looked) -> Iterator[None]:
-    """Look at each piece of code only once during the block, for callers that make many runs.
+    """Examine each piece of code only once during the block, for callers that make many runs.
 
     Args:
-        kept: the codes found so far; can be passed to the next block.
+        kept: the codes found so far; pass it to the next block to reuse them.
     """
     token = _kept.set(kept)
     try:
@@ -119,36 +119,36 @@ def code_of_policy(spec: PolicySpec) -> Code:
 
 
 def look_at(policy: PolicySpec) -> None:
-    """Look at the code of a replay, so that a later change of the code is noticed."""
+    """Examine the code of a replay, so that a later change of the code is noticed."""
     code_of_harness()
     code_of_policy(policy)
 
 
 def code_of_metric(spec: MetricSpec) -> Code:
-    """Returns the code of a metric; for a metric of `harness`, the code of the metrics' own room."""
+    """Returns the code of a metric; for a metric of `harness`, the code of the metrics' package."""
     if spec.module.partition(".")[0] == _OURS:
         return code_of_room(_METRICS)
     return _once("metric", spec.compute, lambda: _code_of(spec.compute, spec.module))
 
 
 def codes_of_metrics(specs: Iterable[MetricSpec]) -> dict[str, Code]:
-    """Returns the code of each metric by name. A package of many metrics is looked at once."""
+    """Returns the code of each metric by name. A package of many metrics is examined once."""
     kept = _kept.get()
     with looked_at_once({} if kept is None else kept):
         return {spec.name: code_of_metric(spec) for spec in specs}
 
 
 def code_of_room(name: str) -> Code:
-    """Returns the code of a room that neither decides nor records, for results that depend on it anyway."""
+    """Returns the code of a package that neither decides nor records, for results that depend on it."""
     return _once(name, None, lambda: _whole([_Files(_OURS, _within(_HOME / name))]))
 
 
 def _code_of(subject: Any, module: str, besides: Iterable[str] = ()) -> Code:
-    """Returns the code of something that a plugin registers.
+    """Returns the code of an object that a plugin registers.
 
     Args:
         subject: a class or a function.
-        module: the module of the installed plugin; "" for what was given in Python.
+        module: the module of the installed plugin; "" for an object given in Python.
         besides: packages that count as well.
     """
     classes = [subject, *(each for each in getattr(subject, "__mro__", ())[1:] if is_theirs(each.__module__))]
@@ -158,28 +158,28 @@ def _code_of(subject: Any, module: str, besides: Iterable[str] = ()) -> Code:
     files = [_files_of(name) for name in sorted(_packages(names))]
     if module:
         return _whole(files)
-    memory = Memory()  # what is set in Python on a class or a function is in none of its files
+    memory = Memory()  # attributes set in Python on a class or function are in none of its files
     code = _whole(files, [memory.of(each) for each in classes])
     return Code(code.sha256, memory.untold) if memory.untold and not code.changed else code
 
 
 # --- files ------------------------------------------------------------------------------------------------
 
-_SETTLED = 10**10  # ns; what was written just before it was read may be written again with the same times
+_SETTLED = 10**10  # ns; a file written just before it was read may be written again with the same times
 
 _Stands: TypeAlias = tuple[int, int, int, int]
 """The state of a file; see `_stands`."""
 
 
 class _Files(NamedTuple):
-    """The files of a package or module: name independent of the place of installation -> path."""
+    """The files of a package or module: name that does not depend on the installation -> path."""
 
     top: str
     paths: Mapping[str, str]
 
 
 def _packages(modules: Iterable[str]) -> set[str]:
-    """Returns the packages that modules belong to: the outermost ones, namespace packages apart."""
+    """Returns the outermost packages that modules belong to, apart from namespace packages."""
     found = set()
     for module in modules:
         name = module.partition(":")[0]
@@ -190,7 +190,7 @@ def _packages(modules: Iterable[str]) -> set[str]:
 
 
 def _origin(module: str) -> str | None:
-    """Returns the file of a module, or of a package's `__init__`; None if there is none."""
+    """Returns the file of a module, or of a package's `__init__`; None without a file."""
     loaded = sys.modules.get(module)
     if loaded is not None:
         return getattr(loaded, "__file__", None)
@@ -212,7 +212,7 @@ def _files_of(module: str) -> _Files:
 
 
 def _files_of_rooms() -> _Files:
-    """Returns the files of the rooms of `harness` that count for every run."""
+    """Returns the files of the packages of `harness` that count for every run."""
     return _Files(_OURS, _within(_HOME, _APART))
 
 
@@ -232,7 +232,7 @@ def _within(folder: Path, apart: Sequence[str] = ()) -> dict[str, str]:
 
 
 def _that_count(paths: Mapping[str, str], *, ours: bool) -> Mapping[str, str]:
-    """Returns the files without duplicates: of a module that is there as source and compiled, one counts.
+    """Returns the files without duplicates: of a module's source and compiled file, one counts.
 
     Args:
         paths: the files of a package.
@@ -250,7 +250,7 @@ def _that_count(paths: Mapping[str, str], *, ours: bool) -> Mapping[str, str]:
 
 
 def _whole(several: Sequence[_Files], others: Sequence[Any] = ()) -> Code:
-    """Combine packages into one code; `others` is whatever counts besides."""
+    """Combine packages into one code; `others` is further input of the checksum."""
     lines: list[Any] = []
     for files in several:
         modules, compiled = _modules(files.top), compiled_sources().get(files.top, {})
@@ -272,11 +272,11 @@ def _whole(several: Sequence[_Files], others: Sequence[Any] = ()) -> Code:
 
 
 _sums: dict[str, tuple[_Stands, str]] = {}
-"""File -> its state when it was read, and its checksum. A replay looks at the same files several times."""
+"""File -> its state when it was read, and its checksum. A replay examines the same files several times."""
 
 
 def _content_of(path: str) -> str:
-    """Returns the checksum of a file; reads the file again only if it may have changed.
+    """Returns the checksum of a file, which is read again only if it may have changed.
 
     Raises:
         OSError: the file cannot be read.
@@ -285,7 +285,7 @@ def _content_of(path: str) -> str:
     known = _sums.get(path)
     if known is not None and known[0] == stands:
         return known[1]
-    with open(path, "rb") as file:  # noqa: PTH123 - making a Path costs more than the look
+    with open(path, "rb") as file:  # noqa: PTH123 - making a Path costs more than this check
         content = sha256(file.read()).hexdigest()
     if _is_settled(stands):
         _sums[path] = (stands, content)
@@ -296,9 +296,9 @@ def _stands(path: str) -> _Stands:
     """Returns values that change whenever a file is written.
 
     Raises:
-        OSError: the file is not there.
+        OSError: the file does not exist.
     """
-    about = os.stat(path)  # noqa: PTH116 - the same
+    about = os.stat(path)  # noqa: PTH116 - a Path is slow
     return about.st_ctime_ns, about.st_mtime_ns, about.st_size, about.st_ino
 
 
@@ -313,11 +313,11 @@ def _is_settled(stands: _Stands) -> bool:
 # --- what is loaded ---------------------------------------------------------------------------------------
 
 _first: dict[str, tuple[str, object]] = {}
-"""File -> its checksum when it was first looked at, and the import that had loaded it by then."""
+"""File -> its checksum when it was first examined, and the import that had loaded it by then."""
 
 
 def _modules(top: str) -> dict[str, object]:
-    """Returns, for all loaded modules of a package, file -> an object that identifies the import."""
+    """Returns file -> an object that identifies the import, for all loaded modules of a package."""
     found: dict[str, object] = {}
     within = f"{top}."
     for name, module in list(sys.modules.items()):
@@ -341,7 +341,7 @@ def _is_loaded(path: str, content: str, loaded: object) -> bool:
     if same:
         _first[path] = (content, loaded)
     elif earlier is None:
-        _first[path] = ("", loaded)  # nobody knows whether it was loaded before the change or after
+        _first[path] = ("", loaded)  # it may have been loaded before or after the change
     return same
 
 

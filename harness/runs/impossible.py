@@ -1,4 +1,4 @@
-"""Finds jobs of a trace that can never start, with the reason of the policy that would reject them.
+"""Finds jobs of a trace that can never start, with the reason why the policy would reject them.
 
 This happens before a replay. Jobs with equal requests in the same queue are judged once.
 """
@@ -36,7 +36,7 @@ _OWN = frozenset(
         *("grace_period", "checkpoint_interval", "requested_time", "uid", "recorded_start", "recorded_end"),
     )
 )
-"""Columns of the schema that have no influence on whether a job can ever start."""
+"""Columns of the schema that do not influence whether a job can ever start."""
 
 _known: Lasting[tuple[Impossible, ...] | None] = Lasting()
 
@@ -46,10 +46,10 @@ _REASONS = 8
 
 
 class Impossible(NamedTuple):
-    """Jobs that cannot start for one common reason.
+    """Jobs that cannot start, for the same reason.
 
     Attributes:
-        where: what keeps them out, such as `ClusterQueue a` or `nodes`.
+        where: the object that keeps them out, such as `ClusterQueue a` or `nodes`.
         why: the rule, with the figures of the first job.
         jobs: their ids, in the order of the trace.
     """
@@ -76,7 +76,7 @@ class Verdict(NamedTuple):
         return frozenset(job for each in self.found for job in each.jobs)
 
     def told(self, total: int) -> Iterator[str]:
-        """Yields the verdict in sentences, for a trace of `total` jobs."""
+        """Yields the verdict as sentences, for a trace of `total` jobs."""
         for sentence in sentences(self.found, total):
             yield f"with {', '.join(self.plugins)}: {sentence}"
 
@@ -86,11 +86,11 @@ def impossible(
 ) -> tuple[Impossible, ...] | None:
     """Returns the jobs that can never start with a policy on a cluster, by reason.
 
-    Returns None if this is not known beforehand. Either the policy registers no `never` function, or it
+    Returns None if this cannot be known in advance, because the policy registers no `never` function or
     cannot be made on the cluster.
 
     Raises:
-        PluginError: `never` failed, or returned no valid answer.
+        PluginError: `never` failed, or returned an invalid answer.
     """
     if policy.never is None:
         return None
@@ -119,8 +119,8 @@ def _found(
 def verdicts(trace: Trace, cluster: Cluster, plugins: Plugins) -> list[Verdict]:
     """Returns the verdicts of the plugins that the cluster suits, with their default options.
 
-    A plugin with which no job could ever start does not count as one of them, unless this holds for all
-    plugins. A plugin that fails when it is asked is left out with a warning.
+    A plugin with which no job could ever start is left out, unless this applies to all plugins. A plugin that
+    fails is left out with a warning.
     """
     trace = homed(trace, cluster)
     by: dict[tuple[Impossible, ...], list[str]] = {}
@@ -156,7 +156,7 @@ def sentences(found: Sequence[Impossible], total: int) -> Iterator[str]:
 
 
 def without(trace: Trace, jobs: Iterable[str]) -> Trace:
-    """Returns the trace without jobs that can never start; `left_out`, `notes` and `calibration` say so.
+    """Returns the trace without jobs that can never start; `left_out`, `notes` and `calibration` record this.
 
     Raises:
         TraceError: no job is left.
@@ -183,7 +183,7 @@ def without(trace: Trace, jobs: Iterable[str]) -> Trace:
 def _judged(trace: Trace, cluster: Cluster, possible: Possible) -> Iterator[tuple[Never, str]]:
     """Yields each job that can never start, with the reason, in the order of the trace."""
     frame = trace.frame
-    # Whether a job fits nodes that come and go does not depend on when it arrives, see `OverTime`.
+    # Whether a job fits changing nodes does not depend on its arrival, see `OverTime`.
     others_change = any(edit.kind != "Node" for each in cluster.changes for edit in each.edits)
     own = _OWN - {"submit_time"} if others_change else _OWN
     names = [name for name in frame.columns if name not in own and column_of(name) is not None]

@@ -1,4 +1,4 @@
-"""The input of a replay: a trace, a cluster, and the policy that the cluster selects."""
+"""Reads the input of a replay: a trace, a cluster, and the policy that the cluster selects."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 _fits: Lasting[None] = Lasting()
-"""Remembers whether a trace fits a cluster.
+"""The cached answers to whether a trace fits a cluster.
 
-The question is whether ClusterQueues alone admit jobs although there are ElasticQuotas too.
+The key of an answer is whether only ClusterQueues admit jobs although ElasticQuotas exist too.
 """
 
 _DROP = "harness replay --drop-impossible leaves out jobs of unknown queues and those that can never start"
@@ -32,7 +32,7 @@ def read_trace(
 ) -> Trace:
     """Read a trace, check it against its schema, and calibrate it.
 
-    Without `reader`, the file's suffix or first bytes tell its format.
+    Without `reader`, the file's suffix or first bytes determine its format.
 
     Raises:
         TraceError: the trace cannot be read, or breaks the schema; lists all faults at once.
@@ -47,13 +47,13 @@ def read_trace(
 def read_cluster(
     cluster: str | Path | Cluster | None, trace: Trace, calibration: Calibration | None = None
 ) -> Cluster:
-    """Read the cluster for a trace: the given one, else one beside the trace, else one derived from it.
+    """Read the cluster for a trace: the given one, else the file beside the trace, else a derived one.
 
     The calibration then scales the cluster.
 
     Raises:
         ClusterError: the manifests are faulty.
-        TraceError: the trace does not fit the cluster (unknown queues, jobs larger than all of it).
+        TraceError: the trace does not fit the cluster (unknown queues, jobs larger than the whole cluster).
     """
     chosen = cluster_for(cluster, trace, calibration)
     check_fit(trace, chosen)
@@ -61,7 +61,7 @@ def read_cluster(
 
 
 def check_fit(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -> None:
-    """Check that a cluster has what a trace names, and is no smaller than any job.
+    """Check that a cluster has all objects that a trace names, and is at least as large as any job.
 
     Args:
         trace: the jobs.
@@ -94,7 +94,7 @@ def _check_fit(trace: Trace, cluster: Cluster, *, by_queues: bool) -> None:
 def cluster_for(
     cluster: str | Path | Cluster | None, trace: Trace, calibration: Calibration | None = None
 ) -> Cluster:
-    """Returns the cluster for a trace as `read_cluster` does, without checking that the trace fits it.
+    """Returns the cluster for a trace as `read_cluster` does, but does not check that the trace fits it.
 
     Raises:
         ClusterError: the manifests are faulty.

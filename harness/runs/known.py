@@ -1,4 +1,4 @@
-"""Answers a question that several metrics ask of one run only once."""
+"""Computes an answer about a run only once, for several metrics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def once(find: Callable[Concatenate[Run, P], T]) -> Callable[Concatenate[Run, P], T]:
-    """Keep the answers to a question about runs as long as the run is in use.
+    """Decorate a function of a run: cache its answers as long as the run is in use.
 
     Callers must not modify them.
     """
@@ -32,7 +32,7 @@ def once(find: Callable[Concatenate[Run, P], T]) -> Callable[Concatenate[Run, P]
 
 
 def meanwhile(find: Callable[Concatenate[Run, P], T]) -> Callable[Concatenate[Run, P], T]:
-    """Keep the answers to a question about runs within `Run.asked_much`. Callers must not modify them."""
+    """Decorate a function of a run: cache its answers within `Run.asked_much`, for reading only."""
 
     @wraps(find)
     def found(run: Run, /, *args: P.args, **kwargs: P.kwargs) -> T:

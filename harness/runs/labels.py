@@ -7,7 +7,7 @@ from harness.base.names import RULE, is_name
 
 
 def checked_label(text: str) -> str:
-    """Returns a label after checking it; `PLUGIN@NAME` is valid.
+    """Check a label, and return it; `PLUGIN@NAME` is valid.
 
     A label must be usable in folder names on all systems, and in `LABEL.KEY=VALUE`.
 

@@ -1,4 +1,4 @@
-"""Measures a run with every registered metric. A metric that fails spoils neither the run nor the others."""
+"""Measures a run with every registered metric. A failing metric affects neither the run nor other metrics."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def measure(
 ) -> tuple[list[Measurement], dict[str, str]]:
     """Measure a run.
 
-    If two metrics measure the same value, the first one counts and the second fails; metrics of harness come
-    before others. Each other metric gets the run with its own copy of the record, so its changes do not reach
+    If two metrics measure the same value, the first metric counts and the second fails; metrics of harness
+    come first. Each metric of another plugin gets its own copy of the run's record, so that it cannot change
     the run.
 
     Args:
@@ -39,8 +39,8 @@ def measure(
         window: the span to measure; by default the run's own.
 
     Returns:
-        The measurements, in the order of the metrics. Then metric -> a sentence that names it and its plugin,
-        for each metric that failed; no values of these are kept.
+        The measurements, in the order of the metrics. Then, for each metric that failed, metric -> a sentence
+        that names the metric and its plugin. Values of failed metrics are dropped.
 
     Raises:
         RunError: a table of the run is damaged.
@@ -61,7 +61,7 @@ def measure(
                 given = run if is_ours(spec) else _lent(run)
                 rows = list(_checked(spec.compute(given, window or run.window), known))
                 _check_names(spec.name, rows, owners)
-            # Whatever it is, `sys.exit` too: the replay was made, and may have taken an hour.
+            # Catch every error, even `sys.exit`: the replay is done, and may have taken an hour.
             except BaseException as error:
                 if not (isinstance(error, Exception) or is_of_plugin(error)):
                     raise
@@ -84,16 +84,16 @@ def _lent(run: Run) -> Run:
 
 
 def _checked(rows: Iterable[Measurement], known: set[str]) -> Iterator[Measurement]:
-    """Yields the rows after checking that they fit into the table.
+    """Check that rows fit into the table, and yield them.
 
     Args:
         rows: the answer of a metric.
         known: scopes known to be valid; new valid scopes are added.
 
     Raises:
-        TypeError: a row is no measurement, or its value is no number.
+        TypeError: a row is not a measurement, or its value is not a number.
         ValueError: a row has no name, an unknown direction, or a value that is not finite.
-        OptionError: a scope is of no known kind.
+        OptionError: the kind of a scope is unknown.
     """
     for row in rows:
         for text in (row.metric, row.unit, row.better, row.scope, row.resource):
@@ -136,7 +136,7 @@ def _key(row: Measurement) -> _Key:
 
 
 def _check_names(name: str, rows: Sequence[Measurement], owners: Mapping[_Key, str]) -> None:
-    """Check that nothing is measured twice.
+    """Check that no value is measured twice.
 
     Args:
         name: the name of the metric.
@@ -144,7 +144,7 @@ def _check_names(name: str, rows: Sequence[Measurement], owners: Mapping[_Key, s
         owners: earlier measurements -> the metric that made them.
 
     Raises:
-        ValueError: the metric measures something twice, or something that another metric measured.
+        ValueError: the metric measures a value twice, or a value that another metric measured.
     """
     seen: set[_Key] = set()
     for row in rows:
@@ -157,14 +157,14 @@ def _check_names(name: str, rows: Sequence[Measurement], owners: Mapping[_Key, s
 
 
 def _check(run: Run) -> None:
-    """Check that the run itself can be read, so that the fault lies with the metric."""
+    """Check that the run can be read, so that the metric is at fault."""
     again = Run(run.path, run.info)
     for name in run.info["tables"]:
         again.file(name)
 
 
 def _where(error: BaseException) -> str:
-    """Returns the last line of the plugin's own file that an error passed through."""
+    """Returns the last line of the plugin's own file in an error's traceback."""
     frames = extract_tb(error.__traceback__)
     own = [frame for frame in frames if frame.filename != __file__]
     last = [frame for frame in own if frame.filename == own[0].filename]

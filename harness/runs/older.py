@@ -1,8 +1,8 @@
 """Converts the tables of older runs to the current form.
 
-Schema 2 gives some facts only as texts, so the numbers are read from these. Before quotas had their own
-scope, `queue` named the quota in fairness, quota and disruption, and so did `beneficiary`. More allocated
-was called better. Metrics had no `at_least`, and other units.
+Schema 2 has some facts only as texts, from which the numbers are parsed. Before quotas had their own scope,
+`queue` and `beneficiary` named the quota in the metrics of fairness, quota and disruption. A larger
+allocation counted as better. Metrics had no `at_least`, and other units.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _with_scopes_of_quotas(metrics: pl.DataFrame, cluster: Mapping[str, Any]) ->
     for queue, quota in cluster["quota_of"].items():
         if quota is not None:
             queues[quota].append(queue)
-    # A name with a slash may be a queue's with its namespace, which tells queues of one name apart.
+    # A name with a slash may be a queue's name after its namespace, which distinguishes queues with one name.
     alone = {quota: names[0] for quota, names in queues.items() if len(names) == 1 and "/" not in names[0]}
     of_jobs = pl.col("metric").is_in(_OF_JOBS)
     by_queue = metrics.filter(of_jobs & pl.col("scope").is_in([Scope(QUEUE, quota).text for quota in alone]))

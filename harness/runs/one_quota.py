@@ -1,4 +1,4 @@
-"""The replay of one quota alone: its jobs, on no more than its nominal quota."""
+"""Prepares the replay of one quota alone: its jobs, with only its nominal quota."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def alone(
         by_elastic_quotas: as for `tenants`.
 
     Raises:
-        OptionError: there is no such quota, or no job counts against it.
+        OptionError: the quota does not exist, or no job counts against it.
     """
     there = ever(cluster)
     known = quotas(there)

@@ -1,4 +1,4 @@
-"""Makes a trace of a run: what happened in the run becomes the trace's record, for later comparisons."""
+"""Makes a trace from a run: the run's events become the trace's recorded times, for later comparisons."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ class _Span(NamedTuple):
 def outcome_of(run: Run, plugins: Plugins, trace: Path | None = None) -> Trace:
     """Returns the trace of a run, with the jobs' starts and ends in that run as recorded times.
 
-    A run of a job begins with its first progress and ends when it releases its resources. Spans without any
-    progress are left out. Jobs from the manifests are not part of the trace, so they are left out.
+    A run of a job begins with its first progress and ends when it releases its resources. Spans without
+    progress are omitted. Jobs from the manifests are not part of the trace, so they are omitted too.
 
     Args:
         run: a run that has all its tables.
-        plugins: read the trace.
+        plugins: the plugins that read the trace.
         trace: the trace's file; by default where the run found it.
 
     Raises:
-        RunError: the file is another one, or arrivals were scaled.
+        RunError: the file is not the replayed trace, or arrivals were scaled.
         TraceError: the trace cannot be read.
     """
     opened = open_trace(trace or Path(run.info["provenance"]["trace"]), plugins)
@@ -100,7 +100,7 @@ def _cell(span: _Span, trace: Trace) -> dict[str, Any]:
 
 
 def _time(time: int, trace: Trace) -> str | int:
-    """Converts microseconds since the origin to a time as `recorded_runs` writes it."""
+    """Convert microseconds since the origin to a time in the form of `recorded_runs`."""
     time += trace.origin
     return time if trace.kind == "duration" else (_EPOCH + timedelta(microseconds=time)).isoformat()
 
@@ -110,7 +110,7 @@ def _spans(run: Run) -> dict[int, list[_Span]]:
     progress = run.micros("stints").filter(pl.col("state") == "progress").select("job", "start")
     jobs = run.micros("jobs").with_row_index("job").filter(pl.col("start_time").is_not_null())
     firsts = jobs.select(pl.col("job").cast(pl.Int32), pl.col("start_time").alias("start"))
-    # One that was evicted at the instant of its start has started, and made no progress.
+    # A job that was evicted at the instant of its start has started, but made no progress.
     every = pl.concat([firsts, progress]).unique().sort("job", "start").collect()
     starts: dict[int, list[int]] = {}
     for job, start in every.iter_rows():
@@ -137,7 +137,7 @@ def _spans(run: Run) -> dict[int, list[_Span]]:
 
 
 def _add(found: dict[int, list[_Span]], starts: dict[int, list[int]], job: int, held: _Span) -> None:
-    """Add a job's run for a span in which it held something.
+    """Add a job's run for a span in which it held resources.
 
     The run begins with the first progress in the span.
     """

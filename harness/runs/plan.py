@@ -1,4 +1,4 @@
-"""A replay that is about to begin, with everything that its result depends on."""
+"""The plan of a replay, with all inputs that determine its result."""
 
 from __future__ import annotations
 
@@ -49,26 +49,26 @@ _contents: Lasting[dict[str, Any]] = Lasting()
 
 @fixed(slots=False)
 class Plan(Value):
-    """One replay before it runs, with everything that its result depends on.
+    """One replay before it runs, with all inputs that determine its result.
 
     Attributes:
         trace: the job trace.
-        cluster: the cluster to schedule on, with the work that is there at the beginning.
+        cluster: the cluster to schedule on, with its initial work.
         policy: the registered policy.
         label: the name of this replay; the policy's name unless the user gave one.
         options: every option of the policy, with its value.
-        losses: what a preemption costs.
-        grace_period: for jobs that do not give their own, microseconds.
-        startup: how long pods take to become ready, for traces without start-up times, microseconds.
-        until: the last instant to play, microseconds since the origin; None plays to the end.
+        losses: the cost of a preemption.
+        grace_period: the grace period of jobs that state none, microseconds.
+        startup: the time that pods take to become ready, for traces without start-up times, microseconds.
+        until: the last simulated instant, microseconds since the origin; None simulates to the end.
         scale_arrivals: the factor by which jobs arrive faster.
         at_start: how work of the manifests takes part.
         played: the trace whose jobs arrive: `trace` itself or its twin.
         work: how long unfinished work of the manifests runs.
-        twin: which twin of the trace is played; None for the trace itself.
-        observe: wraps the policy in an observer that changes nothing; the result does not depend on it.
+        twin: the replayed twin of the trace; None for the trace itself.
+        observe: wraps the policy in an observer, which does not influence the result.
         alone: the only quota on the cluster, with only its jobs in the trace; None for all quotas.
-        ignore_events: whether a policy that is not notified of changes is replayed as if nothing changed.
+        ignore_events: whether a policy that cannot follow changes is replayed without them.
     """
 
     trace: Trace
@@ -90,21 +90,21 @@ class Plan(Value):
     ignore_events: bool = False
 
     def __post_init__(self) -> None:
-        """Check that a record is neither scaled nor shaken.
+        """Check that the plan of a record neither scales nor shakes arrivals.
 
         Raises:
             OptionError: arrivals of a record would be scaled or shaken.
         """
         changed = "scaled" if self.scale_arrivals != 1 else "shaken" if self.twin is not None else None
         if self.policy.record and changed is not None:
-            raise OptionError(f"{self.policy.name} plays what happened, so arrivals cannot be {changed}")
+            raise OptionError(f"{self.policy.name} repeats recorded events, so arrivals cannot be {changed}")
 
     def with_choices(
         self, *, losses: Losses, grace_period: int, startup: int, until: int | None, scale_arrivals: Fraction
     ) -> Plan:
         """Returns the plan with other choices for the same trace, cluster and policy.
 
-        Everything that follows from those three is reused.
+        All values derived from these three inputs are reused.
 
         Raises:
             OptionError: arrivals of a record would be scaled.
@@ -127,7 +127,7 @@ class Plan(Value):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The choices for this replay as plain values. Rarely used ones appear only if they were chosen."""
+        """The choices for this replay as plain values. Rarely used choices appear only if they were made."""
         from harness.trace.calibration import calibration_of
 
         changed = calibration_of(self.trace, self.cluster)
@@ -147,7 +147,7 @@ class Plan(Value):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Everything that determines the result, and what the run says about it."""
+        """All inputs that determine the result and the run's statements about it."""
         trace, policy = self.trace, self.policy
         ours, theirs = self.code
         return {
@@ -176,7 +176,7 @@ class Plan(Value):
 
     @property
     def unknown_code(self) -> str:
-        """Why the replayed code is not known, so that no stored run is an answer; "" if it is known."""
+        """Why the replayed code is unknown, so that no stored run is reused; "" if it is known."""
         return next((code.unknown for code in self.code if code.unknown), "")
 
     @cached_property
@@ -188,9 +188,9 @@ class Plan(Value):
 
     @property
     def begins(self) -> str:
-        """A sentence that says which world the replay begins in.
+        """A sentence about how the replay begins.
 
-        It adds if the policy takes over none of the manifests' work.
+        It also says if the policy takes over no work of the manifests.
         """
         begins = self.at_start.begins
         if begins and self.at_start.takes_part and not self._taken:
@@ -204,13 +204,13 @@ class Plan(Value):
 
     @property
     def changing(self) -> str:
-        """A sentence about the changes of the cluster; "" if there are none."""
+        """A sentence about the changes of the cluster; "" without changes."""
         told = summary(self.events)
         return f"the cluster changes over time: {told}" if told else ""
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """Sentences about inputs that have no effect in this replay, or that it leaves out."""
+        """Sentences about inputs that have no effect in this replay, or are left out."""
         from harness.runs.impossible import sentences
         from harness.trace.job_rows import count_jobs
         from harness.trace.warnings import unreached
@@ -226,17 +226,17 @@ class Plan(Value):
 
     @cached_property
     def assumed(self) -> tuple[str, ...]:
-        """Sentences about what the policy assumes because the manifests do not say it."""
+        """Sentences about the policy's assumptions, which fill gaps of the manifests."""
         return tuple(assumptions(self.policy, self.cluster, self.options))
 
     @property
     def _whole(self) -> Cluster:
-        """The cluster with all of the manifests' work that takes part, at the beginning or later."""
+        """The cluster with all work of the manifests that takes part, at the beginning or later."""
         later = self.at_start.later
         return self.cluster if later is None else replace(self.cluster, pods=self.cluster.pods + later.pods)
 
     def _nothing_played(self) -> Iterator[str]:
-        """Warn that the replay ends before any job arrives or the cluster changes.
+        """Warn if the replay ends before any job arrives or the cluster changes.
 
         Scaling begins at the first arrival.
         """
@@ -254,13 +254,13 @@ class Plan(Value):
             )
 
     def _startup_of_the_trace(self) -> Iterator[str]:
-        """Warn that a start-up time for all jobs has no effect, since the trace has one for each job."""
+        """Warn if a start-up time for all jobs has no effect, because the trace has one for each job."""
         if self.startup and STARTUP in self.trace.frame.columns:
             chosen = format_duration(self.startup)
             yield f"startup {chosen} has no effect: the trace has a column {STARTUP}"
 
     def _other_algorithm(self) -> Iterator[str]:
-        """Warn that the manifests choose another policy; `auto` does what they choose."""
+        """Warn if the manifests choose another policy; `auto` follows them."""
         scheduler, name = self.cluster.scheduler, self.policy.name
         if scheduler is None or scheduler.preemption_algorithm is None:
             return
@@ -271,18 +271,18 @@ class Plan(Value):
             )
 
     def _left_out(self) -> Iterator[str]:
-        """Yields sentences about work of the manifests that the policy does not begin with."""
+        """Yields sentences about work of the manifests that the policy does not take over."""
         by_queues = self.policy.admits_by_queues(self.cluster)
         yield from not_as_it_was(self._worlds, self._taken, self.policy.name, by_queues=by_queues)
 
     @property
     def _worlds(self) -> list[Cluster]:
-        """The cluster with the work that is there, then the cluster with work that arrives later, if any."""
+        """The cluster with the initial work, then the cluster with work that arrives later, if any."""
         return [each for each in (self.cluster, self.at_start.later) if each is not None]
 
     @cached_property
     def _taken(self) -> frozenset[str]:
-        """`namespace/name` of the jobs that the policy makes of the work of the manifests."""
+        """`namespace/name` of the jobs that the policy makes from the work of the manifests."""
         return frozenset(job.id for each in self._worlds for job, *_ in running_jobs(self.policy, each, 0))
 
     @cached_property
@@ -317,7 +317,7 @@ class Plan(Value):
     def _called(self) -> str:
         """The policy and the label: PLUGIN, PLUGIN@LABEL, or PLUGIN@NAME.
 
-        NAME is that of one of several clusters or patches.
+        NAME is the name of one of several clusters or patches.
         """
         name = self.policy.name
         own = self.label == name or self.label.startswith(f"{name}@")
@@ -325,5 +325,5 @@ class Plan(Value):
 
     @property
     def trace_name(self) -> str:
-        """The name of the folder for runs of this trace: its file's name without endings, made safe."""
+        """The folder for runs of this trace: the file's name without suffixes, in a safe form."""
         return printable(plain_stem(self.trace.path).strip(".")) or "trace"

@@ -1,6 +1,6 @@
-"""Converts what was set in Python on a class or function to plain values that every process agrees on.
+"""Converts attributes set in Python on a class or function to plain values that are equal in every process.
 
-Plain values and those of Python's own classes can be converted. Anything else makes the code unknown, so that
+Plain values and values of Python's own classes can be converted. Other values make the code unknown, so that
 it never counts as equal. Examples are a notebook's cells, which have no file, and objects of other classes.
 """
 
@@ -19,17 +19,17 @@ from typing import Any
 
 _OURS = "harness"
 _MAIN = ("__main__", "__mp_main__")
-"""A script's module, and its name in the processes of `multiprocessing`."""
+"""The names of a script's module, in the main process and in processes of `multiprocessing`."""
 
 _PROTOCOL = 4  # of pickle
 _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None)})
 _AROUND = (staticmethod, classmethod, type(lru_cache(len)))
 _MACHINERY = frozenset({"_abc_impl", "__annotate__", "__annotate_func__"})
-"""Attributes that Python itself keeps in classes."""
+"""Attributes that Python itself sets on classes."""
 
 
 def named(module: str) -> str:
-    """Returns a module's real name, also for a module that runs as a script."""
+    """Returns a module's real name, even for a module that runs as a script."""
     if module not in _MAIN:
         return module
     spec = sys.modules[module].__spec__
@@ -37,7 +37,7 @@ def named(module: str) -> str:
 
 
 def is_theirs(module: str) -> bool:
-    """Returns True if a module is neither Python's nor ours. Those two count anyway."""
+    """Returns True if a module belongs neither to Python nor to harness, which count anyway."""
     top = module.partition(".")[0]
     return top != _OURS and (top in _MAIN or top not in sys.stdlib_module_names)
 
@@ -46,7 +46,7 @@ class Memory:
     """Converts classes and functions to JSON values.
 
     Attributes:
-        untold: the first thing that no file tells and that cannot be compared; "" if there is none.
+        untold: the first value that is in no file and cannot be compared, or "".
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Memory:
         self._generated = False
 
     def of(self, subject: Any) -> Any:
-        """Converts a class or function that was given in Python, with all that was set on it."""
+        """Convert a class or function that was given in Python, with all attributes set on it."""
         self._file, self._generated = "", False
         if not isinstance(subject, (type, FunctionType)):
             self._give_up(f"{subject!r} is neither a class nor a function")
@@ -86,7 +86,7 @@ class Memory:
             return self._give_up("values that are nested too deep")
 
     def _attributes(self, own: Mapping[str, Any]) -> Any:
-        """Converts attributes, in the order of their names, without those that Python keeps in classes."""
+        """Convert attributes, in the order of their names, without those that Python sets on classes."""
         told = []
         for key in sorted(own):
             special = key.startswith("__") and key.endswith("__")
@@ -99,7 +99,7 @@ class Memory:
         return told
 
     def __call__(self, value: Any) -> Any:
-        """Converts one value with everything in it; a class only by its name.
+        """Convert one value with all nested values; a class only by its name.
 
         Raises:
             RecursionError: the value is nested too deep, or contains itself.
@@ -143,7 +143,7 @@ class Memory:
         return [*_name(value), *map(self, parts), *(self(_content(cell)) for cell in value.__closure__ or ())]
 
     def _instance(self, value: Any) -> Any:
-        """Converts a value of one of Python's classes by the parts that pickle would keep."""
+        """Convert a value of one of Python's classes by the parts that pickle would store."""
         kind = type(value)
         what = f"a {kind.__module__}.{kind.__qualname__}"
         if is_theirs(kind.__module__):
@@ -151,7 +151,7 @@ class Memory:
         reduce: Callable[..., Any] | None = copyreg.dispatch_table.get(kind)
         try:
             reduced = value.__reduce_ex__(_PROTOCOL) if reduce is None else reduce(value)
-        except Exception:  # whatever a class says that cannot be pickled
+        except Exception:  # a class that cannot be pickled may raise any error
             return self._give_up(what)
         if isinstance(reduced, str):
             return [*_name(kind), reduced]

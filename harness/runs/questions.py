@@ -1,7 +1,7 @@
-"""Questions to a policy outside a replay: what runs, what can never start, what it ignores and assumes.
+"""Calls the functions of a policy outside a replay: what runs, what can never start, what it ignores.
 
-A plugin registers functions that answer (`running`, `never`, `ignored_fields`, `assumes`). If one fails or
-returns something invalid, the error names the policy and its plugin.
+A plugin registers these functions (`running`, `never`, `ignored_fields`, `assumes`). If a function fails or
+returns an invalid value, the error names the policy and its plugin.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _REASON = "of a job a Never(where, why) of two texts, or None"
 
 
 def running_jobs(policy: PolicySpec, cluster: Cluster, at: int) -> Sequence[Arrival]:
-    """Returns the jobs that already run according to the manifests; none if the policy takes over none.
+    """Returns the jobs that already run according to the manifests; empty if the policy takes over none.
 
-    Each job's progress is how long it has run by `Cluster.as_of`, whatever the policy: see
+    For every policy, a job's progress is how long it has run by `Cluster.as_of`; see
     `harness.cluster.standing`.
 
     Raises:
@@ -47,7 +47,7 @@ def running_jobs(policy: PolicySpec, cluster: Cluster, at: int) -> Sequence[Arri
 
 
 def _with_progress(cluster: Cluster, arrivals: Iterable[Arrival], now: int) -> list[Arrival]:
-    """Arrivals with the progress of their runs, taken from the manifests if the policy does not give it."""
+    """Returns arrivals with the progress of their runs, from the manifests if the policy does not give it."""
     several: list[Workload | Pod] = [*cluster.pods, *cluster.workloads]
     work = {each.key: each for each in several}
     found: list[Arrival] = []
@@ -63,7 +63,7 @@ def _with_progress(cluster: Cluster, arrivals: Iterable[Arrival], now: int) -> l
 
 
 def _lasts(each: Workload | Pod) -> bool:
-    """Returns True if the work never ends, such as the pods of a DaemonSet, so that it makes no progress."""
+    """Returns True if the work never ends, like a DaemonSet's pods, and so makes no progress."""
     return isinstance(each, Pod) and each.lasting
 
 
@@ -77,7 +77,7 @@ def ignored_fields(policy: PolicySpec, cluster: Cluster, options: Mapping[str, A
 
 
 def assumptions(policy: PolicySpec, cluster: Cluster, options: Mapping[str, Any]) -> list[str]:
-    """Returns sentences about what the policy assumes because the manifests do not say it.
+    """Returns sentences about the policy's assumptions, which fill gaps of the manifests.
 
     Raises:
         PluginError: the policy's function failed, or its answer is invalid.
@@ -86,10 +86,10 @@ def assumptions(policy: PolicySpec, cluster: Cluster, options: Mapping[str, Any]
 
 
 def foresight(policy: PolicySpec, cluster: Cluster, options: Mapping[str, Any]) -> Possible | None:
-    """Returns a function that says why a job can never start; None if the policy has none.
+    """Returns a function that says why a job can never start; None if the policy has no such function.
 
     Raises:
-        PluginError: the policy's function failed, or its answer is invalid. The returned function raises it,
+        PluginError: the policy's function failed, or its answer is invalid. The returned function raises it
             too.
         InputError: the policy cannot be made on the cluster.
     """

@@ -1,4 +1,4 @@
-"""Notes on a run that plays a record: its contradictions, and use beyond the cluster's capacity."""
+"""Notes on a run that repeats a record: its contradictions, and use beyond the cluster's capacity."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Beyond(NamedTuple):
     Attributes:
         resource: the resource.
         capacity: the capacity of the cluster.
-        most: the most that jobs held at once.
-        at: when they first held the most, microseconds since the origin.
-        time: for how long they held more than the capacity, microseconds.
+        most: the largest amount that jobs held simultaneously.
+        at: when jobs first held this amount, microseconds since the origin.
+        time: how long jobs held more than the capacity, microseconds.
         span: from the first submission to the last end, microseconds.
     """
 
@@ -34,7 +34,7 @@ class Beyond(NamedTuple):
 
     @property
     def told(self) -> str:
-        """The same as a sentence."""
+        """Returns the figures as a sentence."""
         name = self.resource
         most, capacity = format_amount(name, self.most), format_amount(name, self.capacity)
         share = self.time / self.span if self.span else 0
@@ -45,7 +45,7 @@ class Beyond(NamedTuple):
 
 
 def notes_of(info: Mapping[str, Any]) -> Iterator[str]:
-    """Yields sentences about the record that a run played; none for other runs."""
+    """Yields sentences about the record that a run repeats; nothing for other runs."""
     told = info.get("record", {"notes": (), "beyond": ()})
     yield from told["notes"]
     for each in told["beyond"]:
@@ -53,7 +53,7 @@ def notes_of(info: Mapping[str, Any]) -> Iterator[str]:
 
 
 def beyond(run: Run) -> Iterator[Beyond]:
-    """Yields, for each resource used beyond its capacity, by how much and for how long."""
+    """Yields the excess and its duration for each resource used beyond its capacity."""
     window = run.window
     limited = [name for name in run.resources if name in run.capacity]
     stints = run.micros("stints").select("start", "end", *(f"request.{name}" for name in limited))

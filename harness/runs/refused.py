@@ -1,4 +1,4 @@
-"""The jobs that were rejected for good at their arrival, as `run.json` lists them."""
+"""Finds the jobs that were finally rejected at their arrival, for `run.json`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.runs.run import REFUSED, Run
 
 @once
 def rejected_at_arrival(run: Run) -> pl.Series:
-    """Returns the rows in `jobs.parquet`, in order, of jobs that were rejected when they arrived."""
+    """Returns the rows in `jobs.parquet` of jobs that were rejected when they arrived, in order."""
     known: Sequence[tuple[int, int]] | None = run.info.get(REFUSED)
     if known is not None:
         rows = [row for first, last in known for row in range(first, last + 1)]
@@ -25,7 +25,7 @@ def rejected_at_arrival(run: Run) -> pl.Series:
 
 
 def refused_pieces(run: Run) -> list[tuple[int, int]]:
-    """Returns the same rows as ranges of neighbouring rows: the first and the last row of each."""
+    """Returns these rows as ranges of neighbouring rows: the first and the last row of each range."""
     rows = rejected_at_arrival(run)
     pieces = rows.to_frame("row").group_by(pl.col("row") - pl.int_range(pl.len()), maintain_order=True)
     return pieces.agg(first=pl.col("row").min(), last=pl.col("row").max()).select("first", "last").rows()

@@ -49,13 +49,13 @@ from harness.trace.jobs import Jobs
 
 _SHORT = 16
 _UNLIMITED = Cluster()
-"""The cluster on which a record is played: it limits nothing."""
+"""The cluster of a record's replay, which has no limits."""
 _ADDED = (ISOLATED, IDLE, WINDOWS)
-"""Keys of `run.json` that exist only if metrics were added; measuring the run again drops them."""
+"""Keys of `run.json` for added metrics; measuring the run again drops them."""
 _PLAYED = ("jobs", "decisions", "stints", "timeline")
 
 _LONG = 1 << 17
-"""The columns of traces with more rows are not cached: making them again is a small part of such a replay."""
+"""Columns of longer traces are not cached, because making them is a small part of a long replay."""
 
 _known: Lasting[JobColumns] = Lasting()
 _tenants: Lasting[Tenants] = Lasting()
@@ -82,7 +82,7 @@ def replay_into(
 ) -> tuple[dict[str, Any], pl.DataFrame]:
     """Replay, and write the tables and `run.json` unless nothing is kept; returns `run.json` and the metrics.
 
-    Files that are not kept may exist while the run is measured. They are removed at the end.
+    Files that are not kept may exist while the run is measured; they are removed at the end.
     """
     began, cpu = time.time(), time.process_time()
     leave_modules_alone()
@@ -118,13 +118,13 @@ def measure_into(folder: Path, run: Run, plugins: Plugins) -> dict[str, Any]:
 
 
 def play_again(plan: Plan, watch: Callable[[int, int], None] | None) -> dict[str, Any]:
-    """Replay without recording anything; answers what the run says of how it ended."""
+    """Replay without recording; returns the entries of `run.json` about the end of the run."""
     heard = as_heard(plan)
     return _ended(plan, _played(heard, _jobs(heard, _prepared(heard)[0]), NullRecorder(), watch))
 
 
 def told_by(folder: Path, plan: Plan) -> dict[str, Any]:
-    """Replay without keeping a table; the folder is for those of the replay. Returns its `run.json`."""
+    """Replay without keeping a table, and return `run.json`; `folder` is for temporary tables."""
     return _play_into(folder, plan, None, "nothing")[0]
 
 
@@ -199,7 +199,7 @@ def _of_all(rows: Sequence[Measurement]) -> list[dict[str, Any]]:
 
 
 def _as_table(rows: Sequence[Measurement]) -> pl.DataFrame:
-    """The table of metrics."""
+    """Returns the table of metrics."""
     columns = zip(*rows, strict=True) if rows else repeat(())
     found = dict(zip(Measurement._fields, columns, strict=False))
     return pl.DataFrame([pl.Series(name, found[name], dtype) for name, dtype in schemas.METRICS.items()])
@@ -251,7 +251,7 @@ def _play_into(
 
 
 def _played(plan: Plan, jobs: Jobs, recorder: Recorder, watch: Callable[[int, int], None] | None) -> Outcome:
-    """How a replay ends whose facts go to a recorder."""
+    """Replay with a recorder, and return how the replay ended."""
     engine = Engine(jobs.chunks(), _played_on(plan), recorder, losses=plan.losses, until=plan.until)
     policy = made(plan, engine.view)
     with seldom_collected:
@@ -259,7 +259,7 @@ def _played(plan: Plan, jobs: Jobs, recorder: Recorder, watch: Callable[[int, in
 
 
 def _played_on(plan: Plan) -> Cluster:
-    """What limits a replay."""
+    """Returns the cluster that limits a replay."""
     return _UNLIMITED if plan.policy.record else plan.cluster
 
 
@@ -286,14 +286,14 @@ def _jobs(plan: Plan, columns: JobColumns, more: Sequence[Arrival] = ()) -> Jobs
 
 
 def _taken_over(plan: Plan, cluster: Cluster, at: int) -> Sequence[Arrival]:
-    """Returns the work of the manifests that the policy takes over, with its run times as far as known."""
+    """Returns the work of the manifests that the policy takes over, with its known run times."""
     return plan.work.of(running_jobs(plan.policy, cluster, at))
 
 
 def _prepared(plan: Plan) -> tuple[JobColumns, Tenants]:
     """Returns the trace's jobs in columns, and their queues and quotas.
 
-    Those of a long trace are not cached for other replays.
+    Columns of a long trace are not cached for other replays.
     """
     trace, cluster = plan.played, plan.cluster
     choices: dict[str, Any] = {
@@ -317,7 +317,7 @@ def _prepared(plan: Plan) -> tuple[JobColumns, Tenants]:
 
 
 def _kind(plan: Plan) -> TimeKind:
-    """Returns the way in which times are written: as in the trace."""
+    """Returns the form in which times are written, which is the trace's form."""
     trace = plan.trace
     return TimeKind(trace.origin, trace.kind == "timestamp", trace.time_zone)
 
@@ -377,7 +377,7 @@ def _describe(
 
 
 def _ended(plan: Plan, outcome: Outcome) -> dict[str, Any]:
-    """What a run says of how it ended."""
+    """Returns the entries of `run.json` about the end of the run."""
     return {
         "window": [outcome.start, outcome.end],
         "outcome": {
@@ -391,17 +391,17 @@ def _ended(plan: Plan, outcome: Outcome) -> dict[str, Any]:
 
 
 def _events(plan: Plan) -> list[dict[str, Any]]:
-    """Returns the changes of the cluster; none for a record, because it plays what happened."""
+    """Returns the changes of the cluster; none for a record, because it repeats recorded events."""
     return [] if plan.policy.record else plan.events
 
 
 def _told(code: Code) -> dict[str, str]:
-    """Returns the checksum of code, and the reason if the checksum is not that of files."""
+    """Returns the checksum of code, and the reason if the checksum is not of files."""
     return {"sha256": code.sha256, **({"unknown": code.unknown} if code.unknown else {})}
 
 
 def _provenance(plan: Plan, command: str | None, wall: float, cpu: float) -> dict[str, Any]:
-    """Returns the facts that may differ between repeats of one run, all in one place."""
+    """Returns all facts that may differ between repeats of one run."""
     return {
         "command": command,
         "trace": str(plan.trace.path),

@@ -62,15 +62,15 @@ _IN_JSON: Mapping[str, tuple[type, ...]] = {
     "twin": (str, NoneType),
     "alone": (str, NoneType),
 }
-"""The types in JSON of choices that need not be texts."""
+"""Choice -> its JSON types, for choices that need not be texts."""
 
 
 @fixed(slots=False)
 class Request(Value):
-    """A request for a replay, with every choice. It checks whatever can be checked without files.
+    """A request for a replay, with all choices. It checks everything that can be checked without files.
 
-    A request can be pickled if its content can: traces and clusters in memory can, and so can classes that a
-    module holds under their name.
+    A request can be pickled if its content can. Traces and clusters in memory can be pickled, and classes
+    that their module holds under their name.
 
     Attributes:
         trace: a trace file, in the canonical Parquet schema or in any format that a reader knows, or a trace.
@@ -81,22 +81,22 @@ class Request(Value):
         options: the given options of the policy.
         label: the name of the run; None for the policy's name.
         on_preemption: what a preempted job loses.
-        grace_period: for jobs that do not give their own, microseconds.
-        startup: how long pods take to become ready, for traces without start-up times, microseconds.
-        until: the last instant to play, microseconds since the origin; None plays to the end.
+        grace_period: the grace period of jobs that state none, microseconds.
+        startup: the time that pods take to become ready, for traces without start-up times, microseconds.
+        until: the last simulated instant, microseconds since the origin; None simulates to the end.
         scale_arrivals: the factor by which jobs arrive faster.
         calibration: changes to the trace and the cluster.
-        output: the run becomes the folder `<output>/<trace>/<run>`.
-        force: replay even if the same run is there already.
+        output: the run is stored in the folder `<output>/<trace>/<run>`.
+        force: replay even if the same run already exists.
         keep: `all`, only the `metrics` (with `run.json`), or `nothing`.
-        at_start: the world that the replay begins in, `empty` or `dump`; None lets the dates decide.
+        at_start: how the replay begins, `empty` or with the `dump`; None lets the dates decide.
         unfinished: how long unfinished work of the manifests runs: `draw`, `drop`, `limit`, or a duration.
         seed: the seed for draws of `unfinished`.
-        twin: which twin of the trace is replayed; None for the trace itself.
-        alone: a ClusterQueue or ElasticQuota: only its jobs are replayed, with no more than its nominal
+        twin: the replayed twin of the trace; None for the trace itself.
+        alone: a ClusterQueue or ElasticQuota, of which only the jobs are replayed, with only its nominal
             quota; None for all jobs and quotas.
-        ignore_events: whether a plugin that is not notified of cluster changes is replayed as if nothing
-            changed; otherwise this is an error.
+        ignore_events: whether a plugin that cannot follow cluster changes is replayed without them; otherwise
+            such a plugin is an error.
     """
 
     trace: Path | Trace
@@ -257,7 +257,7 @@ class Request(Value):
 
         policy = None if self.plugin is None else _policy(self.plugin, plugins)
         if policy is not None and isinstance(self.trace, Path):
-            look_at(policy)  # before the trace is read: somebody may edit it meanwhile
+            look_at(policy)  # before the trace is read: the file may be edited meanwhile
         trace = read_trace(self.trace, plugins, self.calibration)
         drawn = self.calibration if self.twin is None else self.twin.calibration(self.calibration)
         cluster = cluster_for(self.cluster, trace, drawn)
@@ -311,10 +311,10 @@ class Request(Value):
     def _shaken(
         self, twin: Twin, trace: Trace, cluster: Cluster, plugins: Plugins, *, by_elastic_quotas: bool
     ) -> Trace:
-        """Returns the twin of a trace as it is replayed.
+        """Returns the replayed twin of a trace.
 
         Raises:
-            OptionError: the twin shakes priorities that this request does not set.
+            OptionError: the twin redraws priorities that this request does not set.
         """
         from harness.trace.homes import homed
 
@@ -326,12 +326,12 @@ class Request(Value):
         return twin.of(trace)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the request as plain JSON values; `from_json` reverses this.
+        """Returns the request as plain JSON values, which `from_json` reads.
 
         Relative paths stay relative to the process that carries out the request.
 
         Raises:
-            OptionError: part of the request exists in memory only; the message names it.
+            OptionError: a part of the request exists only in memory; the message names it.
         """
         steps = None if self.calibration is None else self.calibration.texts()
         kept = [
@@ -365,19 +365,21 @@ class Request(Value):
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Request:
-        """Make a request of the values that `to_json` returned; only the trace is required.
+        """Make a request from the values of `to_json`; only the trace is required.
 
         Raises:
-            OptionError: the value is no request, or a choice is out of range.
+            OptionError: the value is not a request, or a choice is out of range.
         """
         if not isinstance(document, Mapping):
             raise OptionError(
-                f"a request is read from a mapping, and this is {_about(document)}",
+                f"a request is read from a mapping, but this is {_about(document)}",
                 hint="json.loads makes one from a text",
             )
         values = {**document}
         if values.pop("schema", None) != _SCHEMA:
-            raise OptionError(f"this is no request of schema {_SCHEMA!r}", hint="Request.to_json() makes one")
+            raise OptionError(
+                f"this is not a request of schema {_SCHEMA!r}", hint="Request.to_json() makes one"
+            )
         known = [item.name for item in fields(cls)]
         for name, value in values.items():
             if name not in known:
@@ -405,7 +407,7 @@ def _policy(plugin: str | PolicyFactory, plugins: Plugins) -> PolicySpec:
     """Returns the policy for a name, a class or a function.
 
     Raises:
-        PluginError: there is no policy of that name.
+        PluginError: no policy has this name.
         OptionError: the class declares invalid options.
     """
     if isinstance(plugin, str):
@@ -452,11 +454,11 @@ def _calibration(steps: Mapping[str, Any] | None) -> Calibration | None:
 
 
 def _is_plain(value: object) -> bool:
-    """Returns True if JSON can hold a value and give it back unchanged."""
+    """Returns True if JSON can store a value and return it unchanged."""
     return value is None or type(value) in (str, bool, int) or (type(value) is float and isfinite(value))
 
 
 def _about(value: object) -> str:
-    """Describes a value in memory, for messages."""
+    """Returns a description of a value in memory, for messages."""
     name = getattr(value, "__qualname__", None)
     return f"{type(value).__name__} {name}" if name else f"a {type(value).__name__}"

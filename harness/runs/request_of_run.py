@@ -1,4 +1,4 @@
-"""Finds the request that a finished run answers: the original one, or an equal one made from its record."""
+"""Finds the request of a finished run: the original request, or an equal one made from the run's record."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 
 def request_of(run: Run, plugins: Plugins, *, has: str = "", option: str = "--isolated") -> Request:
-    """Returns the request that a run answers: the original one, or one made from the run's record.
+    """Returns the request of a run: the original request, or one made from the run's record.
 
     Args:
         run: the run.
         plugins: the plugins that it uses.
-        has: for messages, what the run lacks, such as `has no twins, and `.
-        option: the option of `harness replay` that makes the run with what it lacks.
+        has: the missing part of the run in messages, such as `has no twins, and `.
+        option: the option of `harness replay` that makes the run with the missing part.
 
     Raises:
-        RunError: the same request would now give another run, or none; says why.
+        RunError: the same request would now give another run, or no run; says why.
     """
     if (quota := run.info["settings"].get("alone")) is not None:
         raise RunError(
@@ -106,14 +106,14 @@ def _cluster(info: Mapping[str, Any], plugins: Plugins, calibration: Calibration
 
 
 def _is_there(source: str) -> bool:
-    """Returns True if the cluster's source is a path that can be read."""
+    """Returns True if the cluster's source is an existing path."""
     from harness.cluster.yaml.sources import sources
 
     return all(path.exists() for path in sources(Path(source)))
 
 
 def _replaying(run: Run, option: str) -> str:
-    """Returns the command to use instead, with an option in place of the same one that it had before."""
+    """Returns the command to use instead, with `option` in place of its earlier value."""
     command = run.info["provenance"].get("command")
     if not command:
         called = {

@@ -1,4 +1,4 @@
-"""A finished replay: a folder of tables, and a record of how they were made."""
+"""A finished replay: a folder of tables, and the record of how they were made."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from harness.runs.request import Request
 
 ISOLATED = "isolated"
-"""The key of `run.json` for sentences about measurements of quotas that are alone."""
+"""The key of `run.json` for sentences about replays of quotas alone."""
 
 IDLE = "idle_causes"
 """The key of `run.json` for sentences about the judged causes of waiting."""
 
 WINDOWS = "windows"
-"""The key of `run.json` for measurements over other windows than the run's own."""
+"""The key of `run.json` for measurements over windows other than the run's own."""
 
 REFUSED = "refused_at_arrival"
 """The key of `run.json` for rows of jobs that were rejected at their arrival.
 
-Each range of rows is given by its first and its last one.
+Each range of rows is stored as its first and its last row.
 """
 
 _BATCH = 1 << 18  # rows
@@ -51,18 +51,18 @@ class Run:
     """A finished replay.
 
     Args:
-        path: its folder; None if nothing was kept.
+        path: the run's folder; None if nothing was kept.
         info: the content of `run.json`.
         stored: whether the run existed before it was requested.
-        measured_again: whether it existed with other metrics, and was measured again.
+        measured_again: whether it existed with other metrics and was measured again.
         metrics: the table of metrics, if nothing was kept.
-        checked: tables known to be as they were written.
-        short: tables that are in memory, as well as in files or instead.
+        checked: tables that are known to be unchanged.
+        short: tables that are in memory, also or only.
 
     Attributes:
-        request: the request that the run answers, within the process that made it; None for runs that were
-            opened or come from another process.
-        memory: question -> answer, while the run is `asked_much`; otherwise None.
+        request: the request of the run, in the process that made it; None for runs that were opened or come
+            from another process.
+        memory: question -> answer, within `asked_much`; otherwise None.
     """
 
     def __init__(
@@ -91,8 +91,8 @@ class Run:
         """Open a run from its folder.
 
         Raises:
-            RunError: the folder is no run, is incomplete, or has another schema.
-            OptionError: `path` is no path.
+            RunError: the folder is not a run, is incomplete, or has another schema.
+            OptionError: `path` is not a path.
         """
         if not isinstance(path, (str, PathLike)):
             raise wrong("path", "the folder of a run, a text or a Path", path)
@@ -102,7 +102,10 @@ class Run:
         return cls(folder, info, stored=stored)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "request": None}  # which may hold what cannot be pickled, and all of a trace
+        return {
+            **self.__dict__,
+            "request": None,
+        }  # a request may hold a whole trace, and values that cannot be pickled
 
     def __repr__(self) -> str:
         ended = ", stopped" if self.stopped is not None else ""
@@ -132,7 +135,7 @@ class Run:
 
     @property
     def kept(self) -> Keep:
-        """The parts that are there: `all` tables or only the `metrics`.
+        """The stored parts: `all` tables or only the `metrics`.
 
         With `nothing`, metrics are in memory.
         """
@@ -150,11 +153,11 @@ class Run:
 
     @property
     def stopped(self) -> Livelock | None:
-        """The livelock of preemptions that stopped the run early; None if nothing did."""
+        """The livelock of preemptions that stopped the run early, or None."""
         found = self.info["outcome"].get("stopped")
         if found is None:
             return None
-        from harness.engine.livelock import Livelock  # with all that replays, which readers do without
+        from harness.engine.livelock import Livelock  # it imports the whole engine, which readers do not need
 
         return Livelock.read(found)
 
@@ -168,14 +171,14 @@ class Run:
 
     @property
     def is_record(self) -> bool:
-        """True if the run records the events of a trace, rather than a simulation."""
+        """True if the run repeats the recorded events of a trace, instead of simulating."""
         return bool(self.info["policy"].get("record"))
 
     @property
     def without_run_times(self) -> str:
         """A sentence that says why the run times of some jobs are unknown; "" if all are known.
 
-        If some are unknown, the waits of other jobs and the losses are meaningless.
+        Unknown run times make the waits of other jobs and the losses meaningless.
         """
         return str(self.info.get("unfinished", {}).get("unknown", ""))
 
@@ -183,14 +186,14 @@ class Run:
     def windows(self) -> dict[str, list[Measurement]]:
         """Measurements over other windows or of other jobs; see `shared_window` of the metrics.
 
-        Twins that are compared with others have them (`harness.studies.twins`).
+        Twins in comparisons have such measurements (`harness.studies.twins`).
         """
         found: Mapping[str, list[list[Any]]] = self.info.get(WINDOWS, {})
         return {key: [Measurement(*row) for row in rows] for key, rows in found.items()}
 
     @property
     def unmeasured(self) -> Mapping[str, str]:
-        """The metrics that failed -> a sentence that names their plugin and the failure."""
+        """Metric that failed -> a sentence that names its plugin and the failure."""
         return dict(self.info.get("unmeasured", {}))
 
     @property
@@ -206,7 +209,7 @@ class Run:
 
     @cached_property
     def epochs(self) -> list[Epoch]:
-        """The spans of time between changes of the cluster, in order; one span if nothing changes."""
+        """The spans of time between changes of the cluster, in order; one span without changes."""
         return epochs(self.info["cluster"])
 
     def capacity_steps(self, resource: str) -> list[Step]:
@@ -214,7 +217,7 @@ class Run:
         return steps(self.epochs, lambda cluster: cluster["capacity"].get(resource))
 
     def nominal_steps(self, quota: str, resource: str) -> list[Step]:
-        """Returns a quota's own nominal amount of a resource over time; None while it has none."""
+        """Returns a quota's own nominal amount of a resource over time; None while it is absent."""
         return steps(
             self.epochs, lambda cluster: cluster["queues"].get(quota, {}).get("nominal", {}).get(resource)
         )
@@ -225,7 +228,7 @@ class Run:
         Args:
             resource: the resource.
             window: the window.
-            lacking: the capacity while the cluster names none; by default it is unlimited then.
+            lacking: the capacity while the cluster names none; by default unlimited.
         """
         total, until = 0, window.end
         for begin, cluster in reversed(self.epochs):
@@ -277,7 +280,7 @@ class Run:
             return self.scan(table).collect()
 
     def check(self) -> None:
-        """Check that all tables are as they were written.
+        """Check that all tables are unchanged.
 
         Raises:
             RunError: a table is damaged.
@@ -286,7 +289,7 @@ class Run:
             self.file(table)
 
     def file(self, table: str) -> Path:
-        """Returns the file of one of `TABLES`, after checking that it is as it was written.
+        """Returns the file of one of `TABLES`, after checking that it is unchanged.
 
         Raises:
             RunError: the table is damaged, or was not kept.
@@ -301,7 +304,7 @@ class Run:
         return path
 
     def scan(self, table: str) -> pl.LazyFrame:
-        """Returns one of `TABLES`, lazily.
+        """Returns one of `TABLES` as a lazy frame.
 
         Raises:
             RunError: the table is damaged, or was not kept.
@@ -330,8 +333,8 @@ class Run:
     def batches(self, table: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         """Yields some columns of one of `TABLES`, in order and in batches, with times as in `micros`.
 
-        Meant for questions to tables that exceed memory. There is always at least one batch; that of an empty
-        table is empty.
+        It is for tables that exceed memory. It yields at least one batch; an empty table yields an empty
+        batch.
         """
         names = list(columns)
         if table in self._short:
@@ -344,13 +347,13 @@ class Run:
             yield from self._pieces(table, names)
 
     def columns(self, table: str, *names: str) -> pl.DataFrame:
-        """Returns some columns of one of `TABLES` as a whole, with times as in `micros`."""
+        """Returns some columns of one of `TABLES` in one frame, with times as in `micros`."""
         first, *others = self.batches(table, names)
         return pl.concat([first, *others]) if others else first
 
     @contextmanager
     def asked_much(self) -> Iterator[None]:
-        """Keep, during the block, what is read of short tables in `memory`, for further questions."""
+        """Keep data that is read from short tables in `memory` during the block, for further questions."""
         before, self.memory = self.memory, {} if self.memory is None else self.memory
         try:
             yield
@@ -367,7 +370,7 @@ class Run:
         return int(known[key])
 
     def _few(self, table: str) -> pl.DataFrame:
-        """Returns all of a table with few rows."""
+        """Returns a whole table with few rows."""
         assert self.memory is not None
         key = ("few", table)
         if key not in self.memory:
@@ -376,7 +379,7 @@ class Run:
         return found
 
     def _remembered(self, table: str, names: list[str]) -> Iterator[pl.DataFrame]:
-        """Yields the batches from columns that stay in memory; of a long table only numbers and times do."""
+        """Yields batches from columns in memory; of a long table, only numbers and times stay in memory."""
         assert self.memory is not None
         known: dict[str, pl.Series] = self.memory.setdefault(("columns", table), {})
         missing = [name for name in names if name not in known]
@@ -393,7 +396,7 @@ class Run:
             yield pl.DataFrame([piece[name] for name in names])
 
     def _pieces(self, table: str, names: list[str] | None) -> Iterator[pl.DataFrame]:
-        """Yields the batches, read from the file; None stands for all columns."""
+        """Yields batches that are read from the file; None stands for all columns."""
         with reading(self.path):
             file = pl.scan_parquet(self.file(table), glob=False)
             rows = self._rows(table)
@@ -406,7 +409,7 @@ class Run:
         """Check that a table was kept.
 
         Raises:
-            RunError: it was not.
+            RunError: the table was not kept.
         """
         if self.kept != "all" and table in TABLES and (table != "metrics" or self._path is None):
             what = "only its metrics were kept" if self.kept == "metrics" else "nothing of it was kept"
@@ -426,7 +429,7 @@ class Run:
 
 
 def _slept(jobs: Sequence[str]) -> str:
-    """Returns a sentence about jobs that waited although they could have started, for want of a cycle."""
+    """Returns a sentence about jobs that could have started, but waited because no cycle was due."""
     named = ", ".join(jobs[:_NAMED]) + (f" and {len(jobs) - _NAMED:,} more" if len(jobs) > _NAMED else "")
     wait, ask = ("1 job waits", "it asks") if len(jobs) == 1 else (f"{len(jobs):,} jobs wait", "they ask")
     return (
@@ -436,14 +439,14 @@ def _slept(jobs: Sequence[str]) -> str:
 
 
 def opened(runs: object) -> list[Run]:
-    """Returns runs, given runs or their folders.
+    """Returns the runs for a list of runs or their folders.
 
     Raises:
-        RunError: there is one run instead of several, or a folder is no run.
+        RunError: the value is one run instead of a list, or a folder is not a run.
         OptionError: a value is neither a run nor a folder.
     """
     wanted = "a list of runs or their folders"
-    if isinstance(runs, (Run, str, PathLike)):  # of a text, each letter would be taken for a folder
+    if isinstance(runs, (Run, str, PathLike)):  # each letter of a text would count as a folder
         raise RunError(f"{runs} is one run", hint="give runs in a list: [first, second]")
     if isinstance(runs, Mapping) or not isinstance(runs, Iterable):
         raise wrong("runs", wanted, runs)

@@ -1,4 +1,4 @@
-"""Checksums of a run's tables and of `run.json` itself, which tell whether they are as they were written."""
+"""Checksums of a run's tables and of `run.json`, which show whether the files are unchanged."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 SUM = "sha256"
-"""The key of a checksum: of a table in `tables`, of the whole document in `provenance`."""
+"""The key of a checksum: in `tables` of a table, in `provenance` of the whole document."""
 
 
 def seal_tables(folder: Path, names: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -18,9 +18,9 @@ def seal_tables(folder: Path, names: Iterable[str]) -> dict[str, dict[str, Any]]
 
 
 def seal_info(info: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the content of `run.json` with a checksum of it all.
+    """Returns the content of `run.json` with a checksum of the whole content.
 
-    The checksum is under `provenance`, with everything else that may differ between repeats of one run.
+    The checksum is under `provenance`, with all other values that may differ between repeats of one run.
     """
     return {**info, "provenance": {**info["provenance"], SUM: _of_info(info)}}
 
@@ -50,9 +50,9 @@ def table_fault(folder: Path, name: str, sealed: Mapping[str, Any]) -> str | Non
 
 
 def _of_info(info: Mapping[str, Any]) -> str:
-    """Returns the checksum of a document without its checksum.
+    """Returns the checksum of a document, excluding its checksum field.
 
-    Equal documents have equal checksums, whether read or written.
+    A document has the same checksum before writing and after reading.
     """
     provenance = {key: value for key, value in info["provenance"].items() if key != SUM}
     text = json.dumps({**info, "provenance": provenance}, separators=(",", ":"))

@@ -1,7 +1,7 @@
-"""Carries out requests in several processes, with the same runs and errors as in one process.
+"""Carries out requests in parallel processes, with the same runs and errors as in one process.
 
-Each process carries out one request after the other. Processes are started anew (`spawn`), so that they share
-nothing with this one. They end when this one asks them to, or is gone, and leave nothing half-written.
+Each process carries out one request after the other. Processes are new (`spawn`) and share no state with this
+one. They end at its request or when it dies, and leave no file half-written.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from harness.runs.run import Run
 from harness.runs.worker_count import workers_for
 from harness.trace.trace import Trace
 
-if TYPE_CHECKING:  # a replay in this process needs none of what makes others
+if TYPE_CHECKING:  # a replay in this process does not need the imports for other processes
     from multiprocessing.connection import Connection
     from multiprocessing.context import SpawnProcess
 
 _PAUSE = 0.1  # seconds between two reports of progress
-_PATIENCE = 10.0  # seconds for a process to tidy up
+_PATIENCE = 10.0  # seconds for a process to clean up
 
 Outcome: TypeAlias = Run | BaseException
 Outcomes: TypeAlias = Generator[tuple[int, Outcome], None, None]
@@ -51,21 +51,22 @@ def carry_out(
     watch: Watch | None = None,
     command: str | None = None,
 ) -> Outcomes:
-    """Carry out requests; yields the number of each with its run or its error, as soon as it is over.
+    """Carry out requests; yields the number of a request and its run or error as soon as it is done.
 
-    An error in one request does not stop the others. Closing the iterator abandons the replays under way.
+    An error in one request does not stop other requests. Closing the iterator aborts running replays.
 
     Args:
         requests: the requests.
         plugins: the plugins that all requests use.
-        plans: the plans of requests that have them already; other processes make their own.
-        workers: how many requests to carry out at once, each in its own process if more than one. The default
-            is what cores and memory allow (`workers_for`), and one if requests cannot go to other processes.
-        watch: receives the progress now and then.
+        plans: existing plans of requests; other processes make their own plans.
+        workers: how many requests to carry out in parallel, each in its own process if more than one. The
+            default is as many as cores and memory allow (`workers_for`), and one if requests cannot go to
+            other processes.
+        watch: receives the progress at intervals.
         command: the command line that reproduces the runs, for their provenance.
 
     Raises:
-        OptionError: several processes are requested, and something cannot go to another process.
+        OptionError: several processes are requested, but a request cannot go to another process.
     """
     if workers is not None and workers < 1:
         raise OptionError(f"workers: {workers} is not a number of processes")
@@ -85,11 +86,11 @@ def runs_of(requests: Sequence[Request], outcomes: Mapping[int, Outcome]) -> lis
 
     Args:
         requests: the requests.
-        outcomes: the outcome of each, by its number.
+        outcomes: (number, outcome) of each request.
 
     Raises:
-        ReplayError: some of several requests failed; names them, and has the runs of the others.
-        BaseException: the error of the only request, or a defect in any of them, with a note that names it.
+        ReplayError: some of several requests failed; names them, and has the runs of the successful ones.
+        BaseException: the error of the only request, or a defect in any request, with a note that names it.
     """
     numbers = range(len(requests))
     errors = {at: error for at in numbers if isinstance(error := outcomes[at], BaseException)}
@@ -132,13 +133,13 @@ def _here(
             outcome: Outcome = request.run(plugins=plugins, plan=plan, watch=told, command=command)
         except INTERRUPTS:
             raise
-        except BaseException as error:  # a panic of polars is no Exception
+        except BaseException as error:  # a panic of polars is not an Exception
             outcome = _told(error)
         yield number, outcome
 
 
 def _told(error: BaseException) -> BaseException:
-    """Returns the error of a replay; a PluginError if a plugin wanted to end the process."""
+    """Returns the error of a replay; a PluginError if a plugin tried to end the process."""
     if not isinstance(error, SystemExit):
         return error
     told = PluginError(f"a plugin called sys.exit({error.code!r})", hint="--debug shows where")
@@ -154,7 +155,7 @@ def _of(number: int, watch: Watch) -> Callable[[int, int], None]:
 
 
 class _Trial(pickle.Pickler):
-    """Tests whether a value can be pickled, skipping the traces and clusters in it, which always can."""
+    """Tests whether a value can be pickled, without the traces and clusters in it, which always can be."""
 
     def persistent_id(self, obj: Any) -> str | None:
         """Returns a substitute for large objects."""
@@ -172,7 +173,7 @@ def _fault(requests: Sequence[Request], plugins: Plugins) -> str | None:
     for what, value in (("plugins", plugins), *((f"request {each.called}", each) for each in requests)):
         try:
             _Trial(BytesIO()).dump(value)
-        except Exception as error:  # whatever a value's own way of being pickled raises
+        except Exception as error:  # a value's own pickling may raise any error
             return f"{what} cannot go to another process: {text_of(error)}"
     return None
 
@@ -195,19 +196,19 @@ class _Worker:
         )
         self.number: int | None = None
         self.ready = False
-        with signals_blocked():  # a new process would be ended before it can tidy up
+        with signals_blocked():  # a signal would otherwise end a new process before it can clean up
             self.process.start()
         theirs.close()
 
     def begin(self, number: int, request: Request, command: str | None, *, watched: bool) -> None:
         """Make the process carry out a request."""
         self.number = number
-        with suppress(OSError):  # it is gone, which its end says too
+        with suppress(OSError):  # the process has died, which its end reports too
             self.pipe.send_bytes(pickle.dumps((request, command, watched)))
 
 
 class _Processes:
-    """The processes of one call, and the requests that are left to do."""
+    """The processes of one call, and the remaining requests."""
 
     def __init__(
         self,
@@ -219,13 +220,13 @@ class _Processes:
     ) -> None:
         self._requests, self._watch, self._command = requests, watch, command
         self._plugins = plugins
-        # What takes longest should begin first, and the plainest is most often the first, as the baseline.
+        # The longest replays should begin first; the first request, often the baseline, is usually short.
         self._left = deque(reversed(range(len(requests))))
         self._most = most
         self._workers: list[_Worker] = []
 
     def outcomes(self) -> Outcomes:
-        """Yields the number of each request with its run or its error, as soon as it is over."""
+        """Yields the number of a request and its run or error, as soon as it is done."""
         from multiprocessing.connection import wait
 
         try:
@@ -242,7 +243,7 @@ class _Processes:
             self._end()
 
     def _next(self, worker: _Worker) -> None:
-        """Give a process its next request, or end it if there is none."""
+        """Give a process its next request, or end the process if none remains."""
         worker.number = None
         if self._left:
             number = self._left.popleft()
@@ -260,7 +261,7 @@ class _Processes:
         except (EOFError, OSError):
             lost = self._lost(worker)
             yield number, lost
-            while not worker.ready and self._left:  # the next one would not begin either
+            while not worker.ready and self._left:  # the next process would not begin either
                 yield self._left.popleft(), lost
             return
         if news == "ready":
@@ -272,7 +273,7 @@ class _Processes:
             yield number, _unpacked(about[0])
 
     def _lost(self, worker: _Worker) -> ReplayError:
-        """Returns an error that says why a busy process is gone."""
+        """Returns an error that says why a busy process died."""
         assert worker.number is not None
         self._workers.remove(worker)
         worker.pipe.close()
@@ -293,7 +294,7 @@ class _Processes:
         return ReplayError(f"its process ended with exit code {code}")
 
     def _end(self) -> None:
-        """End all processes that are still there, and wait until they have tidied up."""
+        """End all remaining processes, and wait until they have cleaned up."""
         for worker in self._workers:
             if worker.number is not None:
                 worker.process.terminate()
@@ -325,7 +326,7 @@ def _unpacked(packed: bytes) -> Outcome:
 
 
 class _Ended(KeyboardInterrupt):
-    """This process is asked to end."""
+    """A signal asks this process to end."""
 
 
 def _end(_: int, __: object) -> NoReturn:
@@ -345,13 +346,13 @@ def _work(pipe: Connection, plugins: Plugins) -> None:
     except EOFError:
         return
     except (_Ended, BrokenPipeError):
-        os._exit(1)  # at once: nobody waits for what is still in memory
+        os._exit(1)  # immediately: data in memory is no longer needed
 
 
 def _outcome(packed: bytes, plugins: Plugins, pipe: Connection) -> Outcome:
     try:
-        request, command, watched = pickle.loads(packed)  # noqa: S301 - from the process that began this one
-    except Exception as error:  # what cannot be found here by its name
+        request, command, watched = pickle.loads(packed)  # noqa: S301 - from the process that started this one
+    except Exception as error:  # an object that this process cannot find by its name
         why = f"it cannot be read in another process: {told(error)}"
         return OptionError(why, hint="define it in a module that can be imported, or use one worker")
     try:
@@ -377,7 +378,7 @@ def _reports(pipe: Connection) -> Callable[[int, int], None]:
 
 
 def _packed(outcome: Outcome) -> bytes:
-    """Returns a run or an error as bytes; only the text of an error that cannot be pickled."""
+    """Returns a run or an error as bytes; for an error that cannot be pickled, only its text."""
     if isinstance(outcome, BaseException):
         outcome.add_note("".join(traceback.format_exception(outcome)))
     try:
@@ -390,7 +391,7 @@ def _packed(outcome: Outcome) -> bytes:
 
 
 def _why_not_begun() -> str:
-    """Returns what to do if a new process could not load the program from its file."""
+    """Returns a hint for the case that a new process could not load the program from its file."""
     main = sys.modules.get("__main__")
     file = getattr(main, "__file__", None)
     if getattr(main, "__spec__", None) is None and file is not None and not Path(file).exists():

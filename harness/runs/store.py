@@ -1,4 +1,4 @@
-"""The store of runs. Each run's folder is written aside and renamed, so that it is whole or absent."""
+"""The store of runs. Each run's folder is written aside and renamed, so that it is complete or absent."""
 
 from __future__ import annotations
 
@@ -37,11 +37,10 @@ class Store:
         return self.root / plan.folder
 
     def find(self, plan: Plan, plugins: Plugins, keep: Keep = "all") -> Run | None:
-        """Returns the run of a plan if it is there and whole.
+        """Returns the stored run of a plan if it exists and is complete.
 
-        It is measured again if other metrics, or other code, measured it. A run that keeps less, lacks a
-        metric on request, or is of unknown code is no answer. Remains of dead processes beside it are
-        removed.
+        The run is measured again if other metrics, or other code, measured it. A run that keeps less, lacks a
+        requested metric, or is of unknown code does not count. Files of dead processes beside it are removed.
 
         Raises:
             RunError: the run must be measured again, and cannot be written.
@@ -75,11 +74,11 @@ class Store:
         watch: Callable[[int, int], None] | None = None,
         command: str | None = None,
     ) -> Run:
-        """Replay a plan and keep the run, as far as `keep` says; replaces a run of the same name.
+        """Replay a plan and store the parts of the run that `keep` names; replace a run of the same name.
 
         Raises:
             RunError: the folder cannot be written.
-            HarnessError: whatever stopped the replay; nothing is left behind.
+            HarnessError: the error that stopped the replay; no file is left behind.
         """
         if keep == "nothing":
             with aside() as folder:
@@ -130,7 +129,7 @@ def with_windows(run: Run, windows: Mapping[str, Sequence[Measurement]], keep: K
 
 
 def _again(run: Run, info: Mapping[str, Any]) -> Run:
-    """Returns a run that was written once more."""
+    """Returns a run that was rewritten."""
     found = Run(run.path, info, stored=run.stored, measured_again=run.measured_again)
     found.request = run.request
     return found
@@ -138,7 +137,7 @@ def _again(run: Run, info: Mapping[str, Any]) -> Run:
 
 @contextmanager
 def aside() -> Iterator[Path]:
-    """Make a temporary folder for a run that is not kept, and remove folders that dead processes left.
+    """Make a temporary folder for a run that is not kept, and remove folders of dead processes.
 
     Raises:
         RunError: the folder cannot be written.
@@ -158,7 +157,7 @@ def aside() -> Iterator[Path]:
 
 @contextmanager
 def _written(path: Path) -> Iterator[Path]:
-    """Make a new folder for a run, which replaces the old one when the block ends without an error.
+    """Make a new folder for a run, which replaces the old folder when the block ends without an error.
 
     Raises:
         RunError: the folder cannot be written.

@@ -1,7 +1,7 @@
-"""Finds the quota that jobs of a queue count against, and the name by which a run distinguishes the queue.
+"""Finds the quota that jobs of a queue count against, and the queue's unique name in a run.
 
 A trace's queue is a LocalQueue of the row's namespace, a ClusterQueue, or a quota. One name may stand for
-different quotas in different namespaces. Labels of pods may name other quotas than their queue does.
+different quotas in different namespaces. Labels of pods may name quotas other than that of their queue.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Tenants(NamedTuple):
     Attributes:
         names: each job's queue. It is `<namespace>/<queue>` if a queue's name stands for several quotas, and
             `<namespace>/<queue>/<quota>` if labels name several quotas within one namespace.
-        quotas: every such name, sorted -> the ClusterQueue or ElasticQuota behind it, or None.
+        quotas: every such name, sorted -> its ClusterQueue or ElasticQuota, or None.
         by_label: whether some jobs of one namespace and queue have several names.
     """
 
@@ -44,13 +44,13 @@ class Tenants(NamedTuple):
 
 
 def tenants(jobs: pl.DataFrame, cluster: Cluster, *, by_elastic_quotas: bool = False) -> Tenants:
-    """Distinguish queues by the quota behind them.
+    """Distinguish queues by their quota.
 
     Args:
-        jobs: has the columns `namespace` and `queue`, and `QUOTA_NAME` if labels name quotas.
+        jobs: the jobs, with columns `namespace` and `queue`, and `QUOTA_NAME` if labels name quotas.
         cluster: the cluster of the replay.
-        by_elastic_quotas: whether jobs count against the ElasticQuota, not the ClusterQueue, if both are
-            behind a queue (`PolicySpec.admits_by_elastic_quotas`).
+        by_elastic_quotas: whether jobs count against the ElasticQuota, not the ClusterQueue, if a queue has
+            both (`PolicySpec.admits_by_elastic_quotas`).
     """
     leaves = QuotaLeaves(cluster)
     doors = _distinct(_doors(jobs))
@@ -84,11 +84,11 @@ def tenants(jobs: pl.DataFrame, cluster: Cluster, *, by_elastic_quotas: bool = F
 
 
 def timeline_queues(jobs: pl.DataFrame, known: Iterable[str]) -> pl.Series:
-    """What the timeline of a run calls the queue of each job, by its place in `known`.
+    """Returns, for each job, the index in `known` of its queue's name in the timeline.
 
     Args:
-        jobs: some of its jobs, with `namespace`, `queue` and, if it has that column, `TIMELINE_QUEUE`.
-        known: all queues of the timeline, as `quota_of` in `run.json` has them.
+        jobs: some jobs of a run, with `namespace`, `queue` and, if the run has it, `TIMELINE_QUEUE`.
+        known: all queues of the timeline, as in `quota_of` of `run.json`.
     """
     names = pl.Enum(list(known))
     if TIMELINE_QUEUE in jobs.columns:
@@ -106,9 +106,9 @@ def _doors(jobs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _distinct(rows: pl.DataFrame) -> pl.DataFrame:
-    """Returns the distinct rows of many, found slice by slice: all at once takes ten times their size.
+    """Returns the distinct rows, found slice by slice, because one step would take ten times their memory.
 
-    If all rows have one namespace, as in most traces, the queues alone suffice, in a fifth of the time.
+    If all rows have the same namespace, as in most traces, the queues suffice, in a fifth of the time.
     """
     namespaces = rows["namespace"].unique()
     if len(namespaces) == 1 and rows.width == 2:
@@ -129,7 +129,7 @@ def _quota_of(
 ) -> str | None:
     """Returns the ClusterQueue that a queue stands for, or the ElasticQuota that its jobs count against.
 
-    If both exist, the one that counts is returned.
+    If both exist, it returns the quota that counts.
     """
     cluster_queue = cluster.cluster_queue_of(namespace, queue)
     if cluster_queue is not None and not by_elastic_quotas:
@@ -141,7 +141,7 @@ def _quota_of(
 def elastic_quotas(jobs: pl.DataFrame, cluster: Cluster) -> set[str]:
     """Returns the ElasticQuotas that jobs count against with plugins that use ElasticQuotas.
 
-    ClusterQueues make no difference.
+    It ignores ClusterQueues.
     """
     leaves = QuotaLeaves(cluster)
     found = {leaves.of(*door) for door in _distinct(_doors(jobs)).iter_rows()}
@@ -149,7 +149,7 @@ def elastic_quotas(jobs: pl.DataFrame, cluster: Cluster) -> set[str]:
 
 
 def coded(tenants: Tenants) -> tuple[pl.Series, npt.NDArray[Any]]:
-    """Returns the names of queues, sorted, and each job's place among them."""
+    """Returns the names of queues, sorted, and for each job the index of its queue's name."""
     distinct = pl.Series(list(tenants.quotas), dtype=pl.String)
     return distinct, places(tenants.names, distinct).astype(np.int32)
 
@@ -158,8 +158,8 @@ def quotas(cluster: Cluster, *, by_elastic_quotas: bool = False) -> dict[str, di
     """Returns every ClusterQueue and ElasticQuota that can have jobs, as in `run.json`.
 
     `nominal` is resource -> the guaranteed amount: nominal quota summed over flavors, or `min`. A
-    ClusterQueue has `limits` as a cohort does. If a resource has quota in several flavors, `flavors` gives
-    the quota by flavor.
+    ClusterQueue has `limits` like a cohort. If a resource has quota in several flavors, `flavors` has the
+    quota by flavor.
 
     Args:
         cluster: the cluster of the replay.
@@ -181,7 +181,7 @@ def quotas(cluster: Cluster, *, by_elastic_quotas: bool = False) -> dict[str, di
         }
         for name, queue in cluster.cluster_queues.items()
     }
-    # Where names are shared, the order is that of the elastic quotas either way.
+    # If names are shared, the order is always that of the elastic quotas.
     return elastic | queues | elastic if by_elastic_quotas else elastic | queues
 
 
@@ -200,7 +200,7 @@ def cohorts(cluster: Cluster) -> dict[str, dict[str, Any]]:
 
 
 def _nominal(groups: Iterable[ResourceGroup]) -> dict[str, int]:
-    """Resource -> nominal quota, summed over flavors."""
+    """Returns resource -> nominal quota, summed over flavors."""
     nominal: dict[str, int] = {}
     for group in groups:
         for flavor in group.flavors:
@@ -235,10 +235,10 @@ def _by_flavor(groups: Iterable[ResourceGroup]) -> dict[str, dict[str, dict[str,
 
 
 def _limits(tree: QuotaTree, node: int) -> dict[str, dict[str, int]]:
-    """Returns the limits of borrowing and lending, summed over flavors; unlimited resources are left out.
+    """Returns the borrowing and lending limits, summed over flavors, without unlimited resources.
 
-    `borrowing` is resource -> how much may be borrowed, if every flavor limits it. `kept` is resource -> the
-    amount that is never lent, and `lent` the amount that may be lent.
+    `borrowing` is resource -> the amount that may be borrowed, if every flavor limits it. `kept` is resource
+    -> the amount that is never lent, and `lent` is resource -> the amount that may be lent.
     """
     limits: dict[str, list[int | None]] = {}
     kept: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Determines how many replays to run at once: as many as cores and memory allow."""
+"""Determines how many replays to run in parallel: as many as cores and memory allow."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 FEW_JOBS = 10_000
-"""A trace with fewer jobs is replayed in about the time that another process takes to start."""
+"""The replay of a trace with fewer jobs takes about as long as the start of another process."""
 
 FEW_BYTES = 64 << 10
-"""A trace file with fewer bytes has fewer jobs than that: bundled traces take at least 13 bytes per job."""
+"""A trace file with fewer bytes has fewer jobs than that; bundled traces have at least 13 bytes per job."""
 
-_PROCESS = 400 << 20  # bytes: the interpreter, its libraries, and what a replay takes whatever its length
-_OF_TRACE = 4  # times the bytes that its columns take
-_OF_FILE = 20  # times the bytes of its file, which is compressed
+_PROCESS = 400 << 20  # bytes: the interpreter, its libraries, and the fixed part of a replay
+_OF_TRACE = 4  # times the bytes of its columns
+_OF_FILE = 20  # times the bytes of its compressed file
 _OF_GROUP = (
     ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
     ("memory.max", "memory.current"),
@@ -27,11 +27,11 @@ _OF_GROUP = (
 
 
 def workers_for(requests: Sequence[Request]) -> int:
-    """Returns the number of processes for some replays: at most the cores that this process may use.
+    """Returns the number of processes for some replays, at most the number of cores of this process.
 
-    Each process counts with 400 MB and four times the trace's size in memory. For a file that was not read
-    yet, it is twenty times the file's size. All processes must fit the free memory. Traces of fewer than
-    10,000 jobs, or in files of less than 64 KiB, are replayed in this process.
+    Each process counts as 400 MB plus four times the trace's size in memory, or twenty times the size of a
+    file that was not read yet. All processes must fit the free memory. Traces with fewer than 10,000 jobs, or
+    in files of less than 64 KiB, are replayed in this process.
     """
     if len(requests) < 2 or all(_is_short(request) for request in requests):
         return 1
@@ -42,15 +42,15 @@ def workers_within(memory: int, *, most: int) -> int:
     """Returns how many processes fit the cores and the free memory; at least one.
 
     Args:
-        memory: the bytes that each process takes.
-        most: how many processes have work.
+        memory: the bytes per process.
+        most: the number of processes that have work.
     """
     most, free = min(most, _cores()), _free_memory()
     return max(1, most if free is None else min(most, free // memory))
 
 
 def memory_for(trace: Trace) -> int:
-    """Returns about how many bytes a process takes that replays a trace."""
+    """Returns an estimate of the bytes that a process needs to replay a trace."""
     return _PROCESS + _OF_TRACE * int(trace.frame.estimated_size())
 
 
@@ -65,7 +65,7 @@ def _is_short(request: Request) -> bool:
 
 
 def _memory(request: Request) -> int:
-    """Returns about how many bytes a process takes for the replay of a request."""
+    """Returns an estimate of the bytes that a process needs for the replay of a request."""
     trace = request.trace
     if not isinstance(trace, Path):
         return memory_for(trace)
@@ -84,7 +84,7 @@ def _cores() -> int:
 
 
 def _free_memory(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """Returns the free bytes of the machine and of the control group, the lower one; None if unknown."""
+    """Returns the free bytes of the machine or of the control group, whichever is lower; None if unknown."""
     found = []
     for line in _text(proc / "meminfo").splitlines():
         name, _, amount = line.partition(":")

@@ -174,7 +174,7 @@ def damage(run: Path, how: str) -> None:
             "replay it again",
         ),
         ("without a part", "run.json is damaged: trace.name is None", "replay it again"),
-        ("of another type", "run.json is damaged: window is not two times", "replay it again"),
+        ("of another type", "run.json is damaged: window does not have two times", "replay it again"),
         ("no table", "is incomplete: there is no metrics.parquet", "replay it again"),
         ("a number changed", "run.json is damaged: it lacks the checksums of its content", "replay it again"),
         ("truncated table", "metrics.parquet is damaged: it has ", "replay it again"),

@@ -185,7 +185,7 @@ def test_what_points_share_does_not_let_a_record_be_scaled(
         ("recorded", 1, "done"),
         ("recorded", 2, "failed"),
     ]
-    assert "plays what happened, so arrivals cannot be scaled" in found["error"][3]
+    assert "repeats recorded events, so arrivals cannot be scaled" in found["error"][3]
 
 
 @pytest.mark.parametrize(("until", "scale"), [("3d", 1), ("3d", 2), ("1h", 0.5), ("99d", 1)])

@@ -1,1 +1,1 @@
-"""Estimates of run times and of future jobs, from what is known at a moment."""
+"""Estimates run times and future jobs from the facts known at a moment."""

@@ -1,7 +1,7 @@
-"""Future jobs: whole days drawn from the history, of the same weekday, with each job at its hour.
+"""Draws future jobs: whole days of the history with the same weekday, with each job at its time of day.
 
-A day that the history does not cover says nothing about its jobs. So only days between the history's first
-and last submission are drawn.
+The jobs of a day that the history does not cover are unknown. So only days between the history's first and
+last submission are drawn.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from harness.runs.estimates.traits import Traits
 from harness.trace.generate.uniform import uniform
 
 WEEKS = 8
-"""The number of weeks before now that the drawn days come from."""
+"""The number of weeks before now from which days are drawn."""
 
 
 class Past(NamedTuple):
     """A job of the history; times in microseconds on the history's clock (since 1970, or since its origin).
 
     Attributes:
-        arrival: the job as a replay of the history would get it: the job, its run time and so on.
+        arrival: the job's arrival in a replay of the history: the job, its run time and so on.
         traits: the known traits of the job.
         submit: its submission.
-        end: its end; None if it had not ended, or if its end is unknown.
-        start: its first start; None if it had not started, or if its start is unknown.
+        end: its end; None if it had not ended, or if the end is unknown.
+        start: its first start; None if it had not started, or if the start is unknown.
     """
 
     arrival: Arrival
@@ -39,17 +39,17 @@ class Past(NamedTuple):
 
     @property
     def run_time(self) -> int:
-        """The time of one undisturbed run, microseconds."""
+        """The time of one uninterrupted run, microseconds."""
         return self.arrival[1]
 
 
 class Coming:
-    """The days of a history, with the jobs that came on each.
+    """The days of a history, with the jobs submitted on each.
 
     Args:
         jobs: the jobs of the history, ascending by submission.
-        first, last: the time that the history covers with submissions, microseconds on its clock.
-        dated: whether weekdays of the history are those of the cluster.
+        first, last: the time span of the history's submissions, microseconds on its clock.
+        dated: whether weekdays of the history are weekdays of the cluster.
 
     Attributes:
         whole: whether the history covers the drawn days from midnight to midnight.
@@ -64,7 +64,7 @@ class Coming:
         self._jobs = jobs[begin:]
 
     def future(self, seed: int, number: int, clock: int, horizon: int, first: int) -> Iterator[list[Arrival]]:
-        """Yields the jobs that come in one future, day by day; `submit` counts from now.
+        """Yields the jobs that arrive in one future, day by day; their `submit` counts from now.
 
         Args:
             seed: the seed of all draws.
@@ -92,9 +92,9 @@ class Coming:
                 yield chunk
 
     def days_like(self, day: int) -> Sequence[int]:
-        """Returns the days of the history that a future day is drawn from: recent ones of the same weekday.
+        """Returns the days of the history from which a future day is drawn: recent days of the same weekday.
 
-        Without such days, it returns all recent days; none if the history is empty.
+        Without such days, it returns all recent days; for an empty history, no days.
 
         Args:
             day: the future day, days since 1970.
@@ -110,7 +110,7 @@ class Coming:
 
 
 def first_day(last: int) -> int:
-    """Returns the earliest day that future days may be drawn from, for a time in microseconds."""
+    """Returns the earliest day from which future days may be drawn, for a time in microseconds."""
     return last // DAY - 7 * WEEKS
 
 
@@ -119,5 +119,5 @@ def _submit(job: Past) -> int:
 
 
 def _full_days(first: int, last: int) -> Sequence[int]:
-    """Returns the days that lie wholly between two times, within the last weeks before the second one."""
+    """Returns the days that lie wholly between two times, within the last weeks before the second time."""
     return range(max(-(-first // DAY), first_day(last)), last // DAY)

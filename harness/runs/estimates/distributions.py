@@ -1,9 +1,9 @@
-"""Run times of jobs, drawn from the run times of similar jobs.
+"""Draws run times of jobs from the run times of similar jobs.
 
-A job that has run for some time is drawn among the jobs of its group that ran longer. If a group has too few
-of these, a wider group is taken. If no job at all ran longer, the job runs to its limit. Without a limit, the
-remaining time follows a Pareto tail with exponent 1: half of the jobs that have run for a time t still run at
-2 t. Of the distributions that do not depend on a unit of time, this one is the least informative.
+For a job that has run for some time, the draw is among the jobs of its group that ran longer. If a group has
+too few such jobs, a wider group is used. If no job ran longer, the job runs to its limit. Without a limit,
+the remaining time follows a Pareto tail with exponent 1: half of the jobs that have run for a time t still
+run at 2 t. This is the least informative distribution that does not depend on a unit of time.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from harness.runs.estimates.traits import LEVELS, Traits, key_of_group
 from harness.trace.generate.uniform import uniform
 
 LEAST = 20
-"""The least number of jobs of a group that must have run longer, for a job to be drawn among them."""
+"""The smallest number of longer jobs that a group must have for a draw from the group."""
 
 RECENT = 1000
-"""The number of these jobs that are used: the latest ones."""
+"""The largest number of these jobs that is used; the latest jobs count."""
 
 PARTS = 4
-"""A future draws the jobs of one group from one part of it, a quarter of the group."""
+"""A future draws all jobs of a group from one part of the group, a quarter of it."""
 
 STEPS = 16
-"""The number of places in a group at which its parts are weighted by the jobs that run now."""
+"""The number of positions in a group at which running jobs weight the group's parts."""
 
 ALL = "all jobs"
 LIMIT, TAIL = "the requested limit", "the time run so far"
-"""The sources of run times if groups are too small, and if no job of the history ran long enough."""
+"""The sources of run times if groups are too small, or if no job of the history ran long enough."""
 
 EVER = "nothing, for they never end by themselves"
-"""The source of run times of pods that something keeps running for ever, such as those of a DaemonSet."""
+"""The source of run times of pods that never end by themselves, such as those of a DaemonSet."""
 
 _LONGEST_TAIL = 64
 
@@ -46,11 +46,11 @@ class Draws(NamedTuple):
     Attributes:
         source: the jobs to draw from, `jobs of the same queue and size` or `ALL`; else `LIMIT`, `TAIL` or
             `EVER`.
-        group: names the group; jobs of one group have similar run times.
+        group: the name of the group; jobs of one group have similar run times.
         elapsed: how long the job has run, microseconds.
         values: run times of the group, in the order of their ends.
-        limit: the longest that the job may run; None for no limit.
-        likely: cumulative probabilities that a future's part begins in each of the group's equal steps. Empty
+        limit: the longest allowed run time, or None.
+        likely: cumulative probabilities that a future's part begins in each of the group's equal steps; empty
             if all steps are equally likely.
     """
 
@@ -62,7 +62,7 @@ class Draws(NamedTuple):
     likely: Sequence[float] = ()
 
     def drawn(self, seed: int, future: int | str, name: str) -> int:
-        """Returns the run time in one future, microseconds; longer than what has elapsed.
+        """Returns the run time in one future, microseconds; longer than the elapsed time.
 
         Args:
             seed: the seed of all draws.
@@ -74,14 +74,14 @@ class Draws(NamedTuple):
         )
 
     def run_time(self, number: float, part: float) -> int:
-        """Returns the run time for two numbers in [0, 1), microseconds; longer than what has elapsed.
+        """Returns the run time for two numbers in [0, 1), microseconds; longer than the elapsed time.
 
-        Jobs that end one after the other (one user's series, one week's experiment) are more alike than any
-        two of their group. So one future draws all jobs of a group from one part of it.
+        Jobs that end one after the other (a user's series, a week's experiment) resemble each other more than
+        any two jobs of their group. So one future draws all jobs of a group from one part of the group.
 
         Args:
-            number: the place within that part.
-            part: the beginning of the part, if all are equally likely.
+            number: the position within that part.
+            part: the beginning of the part, if all parts are equally likely.
         """
         if self.values:
             count = len(self.values)
@@ -96,11 +96,11 @@ class Draws(NamedTuple):
         return max(found, self.elapsed + 1)
 
     def beside(self, running: Sequence[int]) -> Draws:
-        """Returns the distribution for a waiting job, given how long jobs of its group have run by now.
+        """Returns the distribution for a waiting job, given how long running jobs of its group have run.
 
-        The probability of a part follows Bayes' rule: how likely its jobs run longer than these have. The
-        jobs that still run reveal a user's series of long jobs. Such a series waits longer than one of short
-        jobs.
+        By Bayes' rule, the probability of a part depends on how likely its jobs run longer than the running
+        jobs have. The jobs that still run reveal a user's series of long jobs. Such a series waits longer
+        than a series of short jobs.
 
         Args:
             running: how long each job has run, microseconds.
@@ -138,7 +138,7 @@ def ever(elapsed: int) -> Draws:
 
 
 def _size(count: int) -> int:
-    """Returns how many values make up a part of a group."""
+    """Returns the number of values in a part of a group."""
     return max(count // PARTS, min(LEAST, count))
 
 
@@ -157,10 +157,10 @@ class Ran(NamedTuple):
 
 
 class Ended:
-    """The ended jobs of a history by group, made once for questions about any time.
+    """The ended jobs of a history by group, prepared for questions about any time.
 
     Args:
-        jobs: from the earliest to the latest; ascending by end if questions give a time.
+        jobs: the jobs, from the earliest to the latest; ascending by end if questions give a time.
     """
 
     def __init__(self, jobs: Iterable[Ran]) -> None:
@@ -181,11 +181,11 @@ class Ended:
                 group[1].append(time)
 
     def count(self, now: int | None) -> int:
-        """Returns how many jobs had ended by a time; all of them for None."""
+        """Returns how many jobs had ended by a time; None counts all jobs."""
         return len(self._ends) if now is None else bisect_right(self._ends, now)
 
     def group(self, level: int, key: tuple[str, ...], now: int | None) -> Sequence[int]:
-        """Returns the run times of a group's jobs that had ended by a time, in order; of all for None."""
+        """Returns the run times of a group's jobs that had ended by a time, in order; None means all jobs."""
         ends, times = self._groups.get((level, key), ((), ()))
         return times if now is None else times[: bisect_right(ends, now)]
 
@@ -194,8 +194,8 @@ class RunTimes:
     """The run times of a history's jobs, by group.
 
     Args:
-        ended: the jobs.
-        now: the time by which they must have ended; None counts all of them.
+        ended: the ended jobs.
+        now: the time by which they must have ended; None counts all jobs.
     """
 
     def __init__(self, ended: Ended, now: int | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The distributions of run times of all present work, given how long running jobs have run so far."""
+"""Finds the distributions of run times of all present work, given how long running jobs have run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.runs.estimates.traits import LEVELS, key_of_group
 
 
 def draws_of(present: Sequence[Present], run_times: RunTimes) -> list[Draws | None]:
-    """Returns the distribution of each job's run time; None if nothing says how long it runs.
+    """Returns the distribution of each job's run time; None if no source gives one.
 
     Args:
         present: the present work.
@@ -28,7 +28,7 @@ def draws_of(present: Sequence[Present], run_times: RunTimes) -> list[Draws | No
 
 
 class _Running:
-    """The times that running jobs have run so far, by group."""
+    """The elapsed run times of running jobs, by group."""
 
     def __init__(self, running: Iterable[Present]) -> None:
         self._running = [each for each in running if not each.lasting]
@@ -36,7 +36,7 @@ class _Running:
         self._known: dict[int, dict[tuple[str, ...], list[int]]] = {}
 
     def alike(self, draws: Draws) -> list[int]:
-        """Returns the times of running jobs that belong to the group of a distribution."""
+        """Returns the elapsed run times of running jobs in the group of a distribution."""
         if not draws.values:
             return []
         level, key = int(draws.group[0]), draws.group[1:]

@@ -1,4 +1,4 @@
-"""The jobs in a cluster's manifests that have ended, as a history; manifests may be from several files."""
+"""Makes a history from the ended jobs in a cluster's manifests, which may be from several files."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ _PLACE = re.compile(r"document 1\b.*?, item ([0-9]+) \(\w+\)")
 def ended_jobs(cluster: Cluster, plugins: Plugins) -> Trace:
     """Returns the Workloads, Jobs and Pods that have ended.
 
-    Readers read one file, and a Workload and its Job may be from two. So all objects are first written to one
-    file.
+    A reader reads one file, but a Workload and its Job may be from two files. So all objects are first
+    written to one file.
 
     Args:
         cluster: the cluster with the manifests.
         plugins: the plugins that provide the reader.
 
     Raises:
-        TraceError: none has ended, or the objects are malformed.
+        TraceError: no object has ended, or the objects are malformed.
     """
     source = cluster.source or "the cluster"
     objects = [each for each in cluster.manifests if each.get("kind") in _KINDS]
@@ -62,7 +62,7 @@ def _plain(value: Any) -> Any:
 
 
 def _named(where: str, objects: Sequence[Mapping[str, Any]]) -> str:
-    """Replaces a place in the joined file by the object's name, which users can find in the original."""
+    """Replace a place in the joined file by the object's name, which users can find in their files."""
 
     def name(found: re.Match[str]) -> str:
         item = objects[int(found[1]) - 1]

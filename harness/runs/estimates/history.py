@@ -1,4 +1,4 @@
-"""A history as known at a given time: run times of jobs, and days with the jobs that came on them."""
+"""A history as known at a given time: run times of jobs, and days with their submitted jobs."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class History:
     Attributes:
         jobs: all jobs that a policy could ever start on the cluster.
         dated: whether its clock is that of the cluster, so that its weekdays are known.
-        recorded: whether it says when jobs ended.
+        recorded: whether it records when jobs ended.
         first, last: its first and last submission on its clock, including jobs that were left out.
-        notes: sentences about what was left out or assumed.
+        notes: sentences about omitted jobs and assumptions.
     """
 
     jobs: Sequence[Past]
@@ -52,9 +52,9 @@ class History:
     notes: tuple[str, ...] = ()
 
     def by(self, now: int | None) -> Known:
-        """Returns what the history knows by a time on its clock.
+        """Returns the part of the history that is known by a time on its clock.
 
-        It returns all of the history if the time is None or precedes the first job.
+        It returns the whole history if the time is None or precedes the first job.
         """
         if now is None or not self.jobs or self._is_later(now):
             coming = Coming(self.jobs, self.first, self.last, dated=self.dated)
@@ -68,11 +68,11 @@ class History:
         return Known(run_times, Coming(came, self.first, last, dated=self.dated))
 
     def said_of_days(self, now: int | None, coming: Coming) -> Iterator[str]:
-        """Yields sentences about oddities of the days that future days are drawn from.
+        """Yields sentences about oddities of the days from which future days are drawn.
 
         Args:
             now: the time of the forecast; None if it is unknown.
-            coming: the days to draw from.
+            coming: the drawn days' source.
         """
         if self.dated and now is not None and now - self.last > DAY:
             yield (
@@ -88,17 +88,17 @@ class History:
             yield "history: it covers no whole day, so future days are drawn from parts of days"
 
     def _is_later(self, now: int) -> bool:
-        """Returns True if the whole history is after a time, so that it knew nothing by then."""
+        """Returns True if the whole history is after a time, so that nothing was known by then."""
         return now <= self.jobs[0].submit
 
     @cached_property
     def _ended(self) -> Ended:
-        """The jobs that end, in the order of their submission."""
+        """The jobs that end, in the order of submission."""
         return Ended(Ran(job.traits, job.run_time, 0) for job in self.jobs if self._has_ended(job))
 
     @cached_property
     def _ended_in_order(self) -> Ended:
-        """The jobs that end, in the order of their ends; in a record, only those with a recorded end."""
+        """The jobs that end, in the order of their ends; in a record, only jobs with a recorded end."""
         ran = (Ran(job.traits, job.run_time, _end_of(job)) for job in self.jobs if self._has_ended(job))
         return Ended(sorted(ran, key=lambda each: each.end))
 
@@ -110,11 +110,11 @@ class History:
 
 
 class Known(NamedTuple):
-    """The knowledge of a history at a time.
+    """The part of a history that is known at a time.
 
     Attributes:
         run_times: the run times of jobs that had ended by then.
-        coming: the days with the jobs that came on them.
+        coming: the days with their submitted jobs.
     """
 
     run_times: RunTimes
@@ -122,9 +122,9 @@ class Known(NamedTuple):
 
 
 def run_times_of(traces: Iterable[Trace], cluster: Cluster) -> RunTimes:
-    """Returns the run times of all jobs in traces that ended; a job that is in two traces counts once.
+    """Returns the run times of all ended jobs in traces; a job that is in two traces counts once.
 
-    It does not matter whether a policy could start them.
+    Jobs that a policy could never start count too.
 
     Args:
         traces: the histories.
@@ -140,17 +140,17 @@ def run_times_of(traces: Iterable[Trace], cluster: Cluster) -> RunTimes:
 
 
 def _has_ended(job: Past, *, recorded: bool) -> bool:
-    """Returns True if a job of a history has ended; `recorded` if the history says when jobs ended."""
+    """Returns True if a job of a history has ended; `recorded`: the history records when jobs ended."""
     return job.run_time < ENDLESS and not (recorded and job.end is None)
 
 
 def _end_of(job: Past) -> int:
-    """Returns the end of a job; without a record, its end if it had not waited."""
+    """Returns the end of a job; without a record, its end if it started at submission."""
     return job.submit + job.run_time if job.end is None else job.end
 
 
 def _drawn(job: Past, now: int, run_times: RunTimes) -> Past | None:
-    """Returns a job that had not ended by now with a drawn run time; None if nothing gives a run time."""
+    """Returns a job that had not ended by now, with a drawn run time; None if no source gives a run time."""
     start = job.submit if job.end is None else job.end - job.run_time
     found = run_times.draws(job.traits, max(0, now - start), None)
     if found is None:
@@ -168,7 +168,7 @@ def history_of(
     *,
     dated: bool | None = None,
 ) -> History:
-    """Returns the jobs of a trace in a form that can come to a cluster again.
+    """Returns the jobs of a trace in a form in which they can arrive at a cluster again.
 
     Args:
         trace: the history.
@@ -233,7 +233,7 @@ def _of_known_queues(trace: Trace, cluster: Cluster) -> tuple[Trace, list[str]]:
 
 
 def _past(trace: Trace, cluster: Cluster, out: set[str]) -> Iterator[Past]:
-    """The jobs of a trace, ascending by submission."""
+    """Yields the jobs of a trace, ascending by submission."""
     starts, ends = _recorded(trace, START), _recorded(trace, END)
     for chunk in Jobs(JobColumns(trace, cluster)).chunks():
         for arrival in chunk:
@@ -244,7 +244,7 @@ def _past(trace: Trace, cluster: Cluster, out: set[str]) -> Iterator[Past]:
 
 
 def _recorded(trace: Trace, column: str) -> dict[str, int | None]:
-    """By job a time that a trace recorded, on its clock; empty where it did not."""
+    """Returns job -> a recorded time on the trace's clock; empty if the trace lacks the column."""
     if column not in trace.frame.columns:
         return {}
     return dict(trace.frame.select("job_id", pl.col(column).to_physical()).iter_rows())

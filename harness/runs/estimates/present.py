@@ -1,4 +1,4 @@
-"""The work that a cluster holds and has waiting now, according to its manifests."""
+"""Finds the running and waiting work of a cluster, according to its manifests."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 
 class Present(NamedTuple):
-    """A workload that is there now.
+    """A workload that exists now.
 
     Attributes:
-        job: the job that the policy makes of it.
+        job: the job that the policy makes from it.
         traits: the known traits of the job.
-        waits: whether it lacks something that it asks for, or must give it back.
-        leaving: whether it must give back what it holds.
-        elapsed: how long it has held what it asks for, microseconds; 0 if it waits.
+        waits: whether it lacks some of its requests, or must release them.
+        leaving: whether it must release its resources.
+        elapsed: how long it has held all of its requests, microseconds; 0 if it waits.
         waited: how long it has waited, microseconds; None if its creation is unknown.
-        limit: the longest that it may run, microseconds; None for no limit.
+        limit: the longest allowed run time, microseconds, or None.
         lasting: whether it never ends by itself, such as the pods of a DaemonSet.
     """
 
@@ -45,14 +45,14 @@ class Present(NamedTuple):
 
     @property
     def queue(self) -> str:
-        """The queue in which it waits or holds quota, as people see it."""
+        """The name of the queue in which it waits or holds quota."""
         return self.traits.queue
 
 
 class Said(NamedTuple):
-    """Facts about a job from a trace that no manifest gives: its user, and how long it asked to run.
+    """Facts about a job that a trace has but no manifest: its user, and its requested run time.
 
-    `requested` is no limit, because nothing ends a trace's job that runs longer.
+    `requested` is not a limit, because no component ends a trace's job that runs longer.
     """
 
     user: str
@@ -61,11 +61,11 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True)
 class Now:
-    """A cluster as it is now.
+    """A cluster at the current time.
 
     Attributes:
         at: the current time, microseconds since 1970; None if the manifests have no dates.
-        present: the work that is there, in the order in which a policy takes it over.
+        present: the existing work, in the order in which a policy takes it over.
     """
 
     at: int | None
@@ -78,23 +78,23 @@ class Now:
 
     @property
     def running(self) -> list[Present]:
-        """The work that holds what it asks for and may keep it until it ends."""
+        """The work that holds all of its requests and may keep them until it ends."""
         return [each for each in self.present if not (each.waits or each.lasting)]
 
 
 def now_of(
     cluster: Cluster, policy: PolicySpec, at: int | None, said: Mapping[str, Said] | None = None
 ) -> Now:
-    """Returns the present work as a policy takes it over.
+    """Returns the present work in the form in which a policy takes it over.
 
     Args:
         cluster: the manifests.
         policy: the scheduling policy.
-        at: the current time, microseconds since 1970; None for the latest time that the work mentions.
-        said: `namespace/name` of workloads -> facts that manifests do not give.
+        at: the current time, microseconds since 1970; None for the latest time in the work.
+        said: `namespace/name` of a workload -> facts that manifests lack.
 
     Raises:
-        OptionError: the policy cannot begin with the work that a cluster holds.
+        OptionError: the policy cannot take over the work of a cluster.
         ClusterError: the work holds resources that the cluster lacks.
     """
     if policy.running is None:
@@ -109,7 +109,7 @@ def now_of(
 def present_of(
     jobs: Iterable[Job], cluster: Cluster, time: int | None, said: Mapping[str, Said] | None = None
 ) -> list[Present]:
-    """Returns the facts that manifests give about jobs that a policy took over.
+    """Returns the facts in manifests about jobs that a policy took over.
 
     Args:
         jobs: the jobs, named by `namespace/name` of their Workloads or Pods.
@@ -151,7 +151,7 @@ def _present(
 
 
 def is_leaving(manifest: Workload | Pod) -> bool:
-    """Returns True if a job must give back what it holds."""
+    """Returns True if a job must release its resources."""
     return isinstance(manifest, Workload) and manifest.holds_quota and manifest.is_true("Evicted")
 
 
@@ -172,7 +172,7 @@ def _lacks_nodes(cluster: Cluster, standing: Standing) -> bool:
 
 
 def _limit(manifest: Workload | Pod, since: int | None) -> int | None:
-    """Returns the longest that work may run, microseconds; a Workload's time begins with its admission."""
+    """Returns the longest allowed run time, microseconds; a Workload's time begins with its admission."""
     if not isinstance(manifest, Workload):
         return manifest.deadline
     limits = [] if manifest.deadline is None else [manifest.deadline]

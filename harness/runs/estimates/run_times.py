@@ -1,4 +1,4 @@
-"""Run times of unfinished work of the manifests in a replay, as `unfinished_work` determined them."""
+"""The run times of the manifests' unfinished work in a replay, as `unfinished_work` determines them."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ DRAW, DROP, LIMIT = "draw", "drop", "limit"
 
 
 def checked_unfinished(text: str) -> str:
-    """Returns the choice for unfinished work; a run time is returned in its standard form.
+    """Returns the checked choice for unfinished work, with a run time in its standard form.
 
     Raises:
-        OptionError: it is neither a known word nor a run time.
+        OptionError: the text is neither a known word nor a run time.
     """
     if text in (DRAW, DROP, LIMIT):
         return text
@@ -46,11 +46,11 @@ class RunTimesOfWork(Value):
     """The run times of the manifests' unfinished work in one replay.
 
     Attributes:
-        choice: what happens to the work: `draw`, `drop`, `limit` or a run time; "" if no such work takes
+        choice: the treatment of the work: `draw`, `drop`, `limit` or a run time; "" if no such work takes
             part.
         seed: the seed of the draws.
         times: `namespace/name` -> run time in microseconds, if it is known.
-        said: a sentence with the number of workloads and what was done; "" if none takes part.
+        said: a sentence with the number of workloads and their treatment; "" if none takes part.
         unknown: a sentence that says why some run times are unknown; "" if all are known.
     """
 
@@ -62,7 +62,7 @@ class RunTimesOfWork(Value):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings that the result of a replay depends on; cluster, trace and twin apart."""
+        """The settings that influence the result of a replay, apart from cluster, trace and twin."""
         if not self.choice:
             return {}
         return {"unfinished": self.choice, **({"seed": self.seed} if self.choice == DRAW else {})}
@@ -74,7 +74,7 @@ class RunTimesOfWork(Value):
         return {"unfinished": about} if self.said else {}
 
     def of(self, arrivals: Iterable[Arrival]) -> list[Arrival]:
-        """Returns work as a policy takes it over, with its run times."""
+        """Returns arrivals of work that a policy takes over, with their run times."""
         found: list[Arrival] = []
         for job, time, *more in arrivals:
             found.append((job, self.times.get(job.id, time) if time == ENDLESS else time, *more))
@@ -82,10 +82,10 @@ class RunTimesOfWork(Value):
 
 
 class Material(NamedTuple):
-    """The sources from which run times of work are found.
+    """The sources of run times of work.
 
     Attributes:
-        cluster: the manifests as they are.
+        cluster: the unchanged manifests.
         trace: the replayed trace.
         policy: the policy that takes the work over.
         plugins: the plugins whose readers read the manifests' ended work.
@@ -100,19 +100,19 @@ class Material(NamedTuple):
 def beginning(
     begun: AtStart, of: Material, choice: str, seed: int, twin: Twin | None
 ) -> tuple[AtStart, RunTimesOfWork]:
-    """Decide how work of the manifests takes part, and how long it runs.
+    """Determine how work of the manifests takes part, and how long it runs.
 
     Args:
-        begun: how it takes part if none is left out because of its run time.
+        begun: how work takes part if none is left out because of its run time.
         of: the sources of run times.
-        choice: what to do with unfinished work.
+        choice: the treatment of unfinished work.
         seed: the seed of all draws.
         twin: which twin of the trace is replayed; each has its own draws.
     """
     if of.policy.running is None or not begun.takes_part:
         return begun, RunTimesOfWork()
     from harness.runs.estimates.unfinished_work import (
-        Work,  # most replays have no such work, and import nothing of it
+        Work,  # most replays have no such work and do not need this import
     )
 
     work = Work(begun, *of)

@@ -31,7 +31,7 @@ LIMITED: tuple[tuple[str, ...], ...] = (
     ("user", "queue", "size", "limit"),
     ("user", "queue", "limit"),
 )
-"""Groups of jobs with the same run-time limit. They are the narrowest, because no trait predicts more."""
+"""Groups of jobs with the same run-time limit. They are the narrowest, because this trait predicts best."""
 
 GROUPS: tuple[tuple[str, ...], ...] = (
     ("user", "queue", "size", "stem"),
@@ -46,32 +46,32 @@ GROUPS: tuple[tuple[str, ...], ...] = (
 """The traits that jobs of a group share, from the narrowest group to all jobs."""
 
 LEVELS = tuple(enumerate((*LIMITED, *GROUPS), -len(LIMITED)))
-"""All groups with their numbers, which draws depend on.
+"""All groups with their numbers, on which draws depend.
 
-Groups by limit have negative numbers, so that the draws of jobs without a limit do not depend on them.
+Groups by limit have negative numbers, so that they do not affect draws of jobs without a limit.
 """
 
 
 def key_of_group(traits: Traits, group: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Returns a job's values of a group's traits; None if one of them is unknown."""
+    """Returns a job's values of a group's traits; None if a value is unknown."""
     key = tuple(getattr(traits, name) for name in group)
     return key if all(key) else None
 
 
 def traits_of(job: Job, cluster: Cluster) -> Traits:
-    """Returns the traits of a job; its queue is the ClusterQueue that its own queue leads to."""
+    """Returns the traits of a job; the queue trait is the ClusterQueue of the job's queue."""
     queue = cluster.cluster_queue_of(job.namespace, job.queue)
     name = job.queue if queue is None else queue.name
     return Traits(job.user, name, size_of(job), stem_of(job.id), limit_of(job.requested))
 
 
 def limit_of(limit: int | None) -> str:
-    """Returns the run-time limit of a job as a trait: people request few different times."""
+    """Returns the run-time limit of a job as a trait, because people request few different times."""
     return "" if limit is None else str(limit)
 
 
 def size_of(job: Job) -> str:
-    """Returns the size class of a job: its GPUs if it requests any, else its cores, up to a power of two."""
+    """Returns the size class of a job: its GPUs if it requests any, else its cores, as a power of two."""
     amounts = {name: amount for name, amount in job.requests_of(range(job.pods)).items() if amount}
     gpus = sorted(name for name in amounts if "gpu" in name)
     name = gpus[0] if gpus else "cpu" if "cpu" in amounts else min(amounts, default="")
@@ -84,7 +84,7 @@ def size_of(job: Job) -> str:
 
 
 def stem_of(name: str) -> str:
-    """Returns the part of a job's name that recurs across submissions: no numbers, no generated parts."""
+    """Returns the part of a job's name that recurs across submissions: no numbers or generated parts."""
     parts = _PARTS.split(name.rpartition("/")[2].lower())
     while parts:
         last = parts[-1].rstrip("0123456789")

@@ -1,7 +1,7 @@
-"""Determines how long unfinished work of the manifests runs in a replay: manifests do not say.
+"""Determines how long unfinished work of the manifests runs in a replay, because manifests do not state it.
 
-The run time is drawn as in a forecast (`harness.runs.estimates.distributions`), or is the work's limit, or
-the one that the user gives. Work of unknown run time keeps what it holds for the whole replay. The waits of
+The run time is drawn as in a forecast (`harness.runs.estimates.distributions`), or is the work's limit, or a
+time that the user gives. Work with an unknown run time keeps its resources for the whole replay. The waits of
 other jobs, and the losses, are then meaningless.
 """
 
@@ -45,8 +45,8 @@ class _Known(NamedTuple):
 
     Attributes:
         times: `namespace/name` -> run time in microseconds, if it is known.
-        how: what was done with the known ones, as the end of a sentence.
-        why: why others are unknown, as the end of a sentence.
+        how: the source of known run times, as the end of a sentence.
+        why: the reason for unknown run times, as the end of a sentence.
     """
 
     times: Mapping[str, int]
@@ -60,7 +60,7 @@ class Work:
 
     Attributes:
         begun: how the work takes part.
-        cluster: the manifests as they are.
+        cluster: the unchanged manifests.
         trace: the replayed trace.
         policy: the policy that takes the work over.
         plugins: the plugins whose readers read the manifests' ended work.
@@ -76,7 +76,7 @@ class Work:
         """Determine how long the work runs.
 
         Args:
-            choice: what to do with it.
+            choice: the treatment of the work.
             seed: the seed of all draws.
             twin: which twin of the trace is replayed; each has its own draws.
         """
@@ -112,7 +112,7 @@ class Work:
 
     @property
     def dropped(self) -> AtStart:
-        """The part that work takes if all work that ends by itself is left out."""
+        """Returns how work takes part if all work that ends by itself is left out."""
         later = None if self.begun.later is None else _without_what_ends(self.begun.later)
         found = replace(self.begun, cluster=_without_what_ends(self.begun.cluster), later=later)
         return found if later is not None and later.pods else replace(found, later=None)
@@ -134,7 +134,7 @@ class Work:
         return [each for each in several if each[1] == ENDLESS and each[0].id in named]
 
     def _known(self, choice: str, seed: int, twin: Twin | None, present: Sequence[Present]) -> _Known:
-        """Returns the run times of work that ends."""
+        """Returns the run times of work that ends by itself."""
         if choice == LIMIT:
             limits = {each.job.id: each.limit for each in present if each.limit is not None}
             why = "they have neither maximumExecutionTimeSeconds nor activeDeadlineSeconds"
@@ -152,7 +152,7 @@ class Work:
     def _history(self) -> tuple[RunTimes, str]:
         """Returns the run times of ended jobs in the trace and the manifests.
 
-        The text says why there may be nothing to draw from.
+        The text says why there may be no run times to draw from.
         """
 
         def find() -> tuple[RunTimes, str]:
@@ -167,14 +167,14 @@ class Work:
         return _histories.answer(self.trace, self.cluster, find)
 
     def _counted(self, names: Iterable[str]) -> str:
-        """Returns the counts of some of the work, such as `2 Workloads`."""
+        """Returns the counts of named work as text, such as `2 Workloads`."""
         known: dict[str, Workload | Pod] = {each.key: each for each in self.cluster.pods}
         known.update((each.key, each) for each in self.cluster.workloads)
         return counted([known[name] for name in names])
 
 
 def _future(twin: Twin | None) -> int | str:
-    """Returns the future of a forecast whose run times a replay uses: the one with the number of its twin."""
+    """Returns the number of the forecast's future whose run times a replay uses: the number of its twin."""
     if twin is None:
         return 0
     return f"{twin.number}@{twin.shaking.seed}" if twin.shaking.seed else twin.number

@@ -1,1 +1,1 @@
-"""Recording of a replay: turns the engine's reports into columns, and writes them to Parquet tables."""
+"""Records a replay: converts the engine's reports to columns, and writes them to Parquet tables."""

@@ -1,4 +1,4 @@
-"""Codes by which actions are recorded, and the changes of levels that they cause."""
+"""The recorded codes of actions, and the changes of levels that actions cause."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def action_codes(column: pl.Series) -> Ints:
 
 
 def by_action(moves: Mapping[int, int]) -> Ints:
-    """Returns, for each action by its code, how it changes a level."""
+    """Returns an array: code of an action -> its change of a level."""
     return np.array([moves.get(action, 0) for action in range(len(ACTIONS))], np.int64)
 
 
 BOUND = by_action({BIND: 1, GONE: -1, FINISH: -1})
-"""Changes of the amounts that pods hold that are bound one by one."""
+"""Changes of held amounts by actions, for pods that are bound one by one."""
 
 ASKED = by_action({SUBMIT: 1, REQUEUE: 1, REJECT: -1})
-"""Changes of the requested amounts, without regard to held amounts."""
+"""Changes of requested amounts by actions, regardless of held amounts."""

@@ -18,10 +18,10 @@ _V = TypeVar("_V")
 
 @final
 class FactColumns:
-    """Facts that are not written yet: a column for each of their attributes.
+    """Facts that are not written yet: one column per attribute.
 
-    Attributes that only few facts have are kept by row: flavors and detail (as text), `amounts`, `dropped`
-    and `unused`, and a pod's successor if it is not 0. The preemptor is its index.
+    Attributes that only few facts have are stored by row: flavors and detail (as text), `amounts`, `dropped`
+    and `unused`, and a pod's successor if it is not 0. The preemptor is stored as an index.
     """
 
     __slots__ = (
@@ -46,9 +46,9 @@ class FactColumns:
         self.unused: dict[int, Amounts] = {}
 
     def tell(self, fact: Fact, row: int, texts: Texts) -> None:
-        """Convert the objects in a fact to text before the fact is added as that row.
+        """Convert the objects in a fact to text before the fact is added as row `row`.
 
-        This happens at once, so that the error blames the policy that has just reported the fact.
+        This happens immediately, so that an error blames the policy that just reported the fact.
 
         Raises:
             UnwritableError: an object cannot be converted.

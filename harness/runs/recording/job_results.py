@@ -1,4 +1,4 @@
-"""Writes `jobs.parquet` during a replay: each chunk of jobs as soon as all of them are over.
+"""Writes `jobs.parquet` during a replay: each chunk of jobs as soon as all of its jobs have ended.
 
 Rows are in order of arrival. Finished jobs wait in memory only for jobs that arrived before them.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from harness.trace.jobs import Jobs
 
 
-_AT_ONCE = 1 << 12  # jobs that are put into columns together: a fraction of what it costs one by one
+_AT_ONCE = 1 << 12  # jobs that are put into columns together, at a fraction of the cost of single jobs
 
 _STILL_WAITING = (PENDING, NEVER, NEVER, NEVER, 0, 0, 0)
 """The values for a job that was never reported to `JobResults.add`."""
@@ -33,7 +33,7 @@ _STILL_WAITING = (PENDING, NEVER, NEVER, NEVER, 0, 0, 0)
 
 @final
 class _Chunk:
-    """The results of neighbouring jobs in columns; `left` jobs are not over yet."""
+    """The results of neighbouring jobs in columns; `left` jobs have not ended yet."""
 
     __slots__ = ("_columns", "left")
 
@@ -70,9 +70,8 @@ class JobResults:
         jobs: the jobs of the replay, for the other columns of their rows.
         kind: how times are written.
         rows: the number of rows in a chunk.
-        timeline_queue: the name of each job's queue in the timeline, if namespace and queue do not determine
-            it.
-        files: whether to write a short table to a file, too.
+        timeline_queue: the name of each job's queue in the timeline, if namespace and queue are not enough.
+        files: whether to write a short table to a file too.
     """
 
     def __init__(
@@ -94,7 +93,7 @@ class JobResults:
         self._rows = rows
         self._written = 0  # chunks
         self._chunks: dict[int, _Chunk] = {}
-        self._recent: list[tuple[int, ...]] = []  # in no chunk yet
+        self._recent: list[tuple[int, ...]] = []  # not in a chunk yet
 
     def add(
         self,
@@ -116,7 +115,7 @@ class JobResults:
                 self._write(first, self._frame.height)
 
     def close(self, arrived: int) -> ShortTable | None:
-        """Write the rest of the first `arrived` jobs, those that the replay saw, and finish the table.
+        """Write the remaining rows of the first `arrived` jobs, those that arrived, and finish the table.
 
         Returns the whole table if it is short.
         """
@@ -126,7 +125,7 @@ class JobResults:
         return self._writer.close()
 
     def abandon(self) -> None:
-        """Leave the table as it is."""
+        """Stop writing; the table stays incomplete."""
         self._writer.abandon()
 
     def _pack(self) -> None:

@@ -1,4 +1,4 @@
-"""Collects the engine's reports in columns, and writes them to Parquet chunk by chunk.
+"""Collects the engine's reports in columns, and writes the columns to Parquet chunk by chunk.
 
 The memory needed depends on the size of a chunk, not on the length of the replay.
 """
@@ -29,8 +29,8 @@ from harness.runs.tenants import Tenants, coded
 if TYPE_CHECKING:
     from harness.trace.jobs import Jobs
 
-_CHUNK = 1 << 17  # rows; large enough that the cost of a chunk is nothing, small enough that its memory is
-_AT_ONCE = 1 << 12  # rows that are packed into columns together, a part of a chunk: their objects live on
+_CHUNK = 1 << 17  # rows; so many that a chunk's fixed cost is negligible, so few that its memory is too
+_AT_ONCE = 1 << 12  # rows that are packed into columns together; their objects stay alive until then
 
 
 @final
@@ -52,7 +52,7 @@ class _Stints:
         self.recent: list[tuple[int, ...]] = []  # not in the columns yet
 
     def pack(self) -> int:
-        """Move recent stints into the columns; returns the number of rows in these."""
+        """Move recent stints into the columns; returns the number of rows in the columns."""
         if self.recent:
             columns = self.job, self.pods, self.start, self.end, self.state, self.lost
             for column, values in zip(columns, zip(*self.recent, strict=True), strict=True):
@@ -63,7 +63,7 @@ class _Stints:
 
 
 def _pod_names(job_id: pl.Expr, pods: Ints, pod: array[int], successor: npt.NDArray[np.int32]) -> pl.Expr:
-    """Returns the names of pods as `Job.pod_name` does, for columns with their jobs' names and pods."""
+    """Returns the names of pods as `Job.pod_name` does, from columns of job names and pod numbers."""
     name = job_id
     if (pods != 1).any():
         numbered = pl.concat_str(name, pl.lit("-"), as_series(pod))
@@ -75,14 +75,14 @@ def _pod_names(job_id: pl.Expr, pods: Ints, pod: array[int], successor: npt.NDAr
 
 
 def _known(numbers: Ints) -> pl.Series:
-    """Returns a column of numbers that most rows lack, null for `NEVER`."""
+    """Returns a column of numbers that most rows lack, with null for `NEVER`."""
     if (numbers == NEVER).all():
         return pl.Series([None], dtype=pl.Int32).new_from_index(0, len(numbers))
     return pl.select(pl.when(as_series(numbers) != NEVER).then(as_series(numbers)).cast(pl.Int32)).to_series()
 
 
 def _column(values: list[Any], dtype: pl.DataType) -> pl.Series:
-    """Returns a column of values; polars does not search a column without values for their type."""
+    """Returns a column of values of this type; polars need not infer the type."""
     if values.count(None) == len(values):
         return pl.Series([None], dtype=dtype).new_from_index(0, len(values))
     return pl.Series(values, dtype=dtype)
@@ -93,13 +93,13 @@ class ParquetRecorder:
     """Writes the tables of one replay into a folder.
 
     Args:
-        folder: the folder; it exists.
+        folder: the folder, which must exist.
         jobs: the jobs of the replay, for the other columns of their rows.
         kind: how times are written.
         capacity: resource -> amount, for the shares of the timeline.
         tenants: the queues of the timeline, see `harness.runs.tenants`.
         on_nodes: whether pods hold resources from their binding on (else from the start of their job).
-        files: whether to write short tables to files, too; long ones always are.
+        files: whether to write short tables to files too; long tables are always in files.
     """
 
     def __init__(
@@ -184,9 +184,9 @@ class ParquetRecorder:
             self._shares.append((time, code, share, weighted))
 
     def close(self, arrived: int) -> dict[str, ShortTable]:
-        """Write what is left; `jobs.parquet` gets the first `arrived` jobs, those that the replay saw.
+        """Write the remaining rows; `jobs.parquet` gets the first `arrived` jobs, those that arrived.
 
-        Returns the short ones of the tables.
+        Returns the short tables.
         """
         self._pack()
         self._flush_facts()
@@ -297,7 +297,7 @@ class ParquetRecorder:
         )
 
     def _held(self, job: Ints, pods: Ints, exceptions: Mapping[int, Amounts]) -> dict[str, Ints]:
-        """Returns what the pods of each row hold of each resource."""
+        """Returns resource -> the amount that the pods of each row hold."""
         of_job = self._pods[job]
         held = {}
         for resource, totals in self._totals.items():

@@ -1,7 +1,7 @@
 """The timeline of a replay: the held and pending amounts of each queue after every change.
 
-It is derived from the decisions, a chunk at a time. Each decision moves amounts between waiting and
-allocated. The moves of one instant are added up, and running totals are carried from chunk to chunk.
+It is derived from the decisions, one chunk at a time. Each decision moves amounts between pending and
+allocated. The moves of one instant are added up, and running totals carry over from chunk to chunk.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class Change(NamedTuple):
     """The changes that each row makes: -1, 0 or 1.
 
     Attributes:
-        quota: 1 if the row's pods get quota, -1 if they give it back.
-        alive: 1 if the job arrives, -1 if it is over.
+        quota: 1 if the row's pods get quota, -1 if they release it.
+        alive: 1 if the job arrives, -1 if it ends.
         holding: 1 if the job begins to hold resources, -1 if it stops.
     """
 
@@ -40,9 +40,9 @@ class _Moves(NamedTuple):
         time: the times of the changes.
         queue: the codes of the queues.
         levels: name of a level -> its changes.
-        told: whether a share is reported from then on.
-        dominant: the reported dominant share; meaningless if none is reported.
-        weighted: the reported weighted share, likewise.
+        told: whether the row reports a share.
+        dominant: the reported dominant share; meaningless without a report.
+        weighted: the reported weighted share; meaningless without a report.
     """
 
     time: Ints
@@ -87,7 +87,7 @@ class _Moves(NamedTuple):
 
 
 class Timeline:
-    """Turns decisions into change points.
+    """Converts decisions to change points.
 
     Args:
         writer: receives the rows.
@@ -113,7 +113,7 @@ class Timeline:
         self._on_nodes = on_nodes
         columns = ["alive", "holding"]
         columns += [f"{kind}{at}" for at in range(len(self._resources)) for kind in _LEVELS]
-        # What has come of all moves so far, for each queue.
+        # The levels after all moves so far, for each queue.
         self._levels = {name: np.zeros(len(queues), np.int64) for name in columns}
         self._told = np.zeros(len(queues), np.bool_)
         self._dominant, self._weighted = np.zeros(len(queues)), np.zeros(len(queues), np.int64)
@@ -137,12 +137,12 @@ class Timeline:
             action: codes of the actions.
             queue: codes of the jobs' queues.
             change: the changes that each row makes for its job and its pods.
-            amounts: resource -> what the row's pods hold.
-            dropped: resource -> what a partial admission no longer requests; empty if there was none.
-            unused: resource -> quota given back without having been used; empty if there was none.
+            amounts: resource -> the amount that the row's pods hold.
+            dropped: resource -> the amount that a partial admission no longer requests; may be empty.
+            unused: resource -> quota that was released unused; may be empty.
             shares: time, code of the queue, and the dominant and weighted share from then on, in order.
         """
-        # Without nodes a job holds resources as a whole, so that whether it begins or stops to do so says it.
+        # Without nodes a job holds all of its resources or none, so that begin and end determine the amounts.
         grows = BOUND[action] if self._on_nodes else change.holding
         waits = ASKED[action] - grows.clip(0)
         levels = {"alive": change.alive, "holding": change.holding}
@@ -159,20 +159,20 @@ class Timeline:
         if self._held_back is not None:
             moves = self._held_back.then(moves)
         moves = moves.added_up()
-        # The next chunk may go on at the last instant of this one.
+        # The next chunk may continue at the last instant of this chunk.
         last = int(moves.time.searchsorted(moves.time[-1]))
         self._held_back = moves.some(slice(last, None))
         if last:
             self._write(moves.some(slice(last)))
 
     def close(self) -> ShortTable | None:
-        """Write what was held back and finish the table; returns the whole table if it is short."""
+        """Write the held-back rows and finish the table; returns the whole table if it is short."""
         if self._held_back is not None:
             self._write(self._held_back)
         return self._writer.close()
 
     def abandon(self) -> None:
-        """Leave the table as it is."""
+        """Stop writing; the table stays incomplete."""
         self._writer.abandon()
 
     def _only_told(self, shares: Sequence[tuple[int, int, float, int]]) -> _Moves:
@@ -227,10 +227,10 @@ class Timeline:
         )
 
     def _shares(self, moves: _Moves, groups: Groups) -> tuple[Bools, Mapping[str, Floats | Ints]]:
-        """Returns whether shares are known after each move, and the latest reported ones."""
+        """Returns whether shares are known after each move, and the latest reported shares."""
         number = np.where(moves.told[groups.order], np.arange(len(moves.time)), -1)
         latest = np.maximum.accumulate(number)
-        # What was said of another queue is not of this one.
+        # A share of another queue does not apply to this queue.
         new = latest >= groups.begins[groups.first.cumsum() - 1]
         last = groups.last
         held = groups.keys[last]
