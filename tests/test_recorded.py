@@ -186,7 +186,7 @@ def test_a_trace_without_a_record_and_scaled_arrivals_are_refused(tmp_path: Path
     with pytest.raises(OptionError, match="arrivals cannot be scaled"):
         played(tmp_path, rows, scale_arrivals=2)
     for cell in ("x", "[]", "[1]", '[{"end": 1}]', '[{"start": "soon"}]', '{"start": 1}', '[{"start": 1.5}]'):
-        with pytest.raises(TraceError, match=r"row 1, job j0: .* is no list of runs"):
+        with pytest.raises(TraceError, match=r"row 1, job j0: .* is not a list of runs"):
             played(tmp_path, [{**rows[0], "recorded_runs": cell}])
 
 

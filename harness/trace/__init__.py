@@ -1,1 +1,1 @@
-"""Job traces: the schema, reading and validating them, and turning them into jobs."""
+"""Job traces: their schema, reading, validation, and conversion to jobs."""

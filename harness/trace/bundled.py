@@ -10,7 +10,7 @@ from harness.base.errors import InputError
 from harness.base.options import did_you_mean
 
 _PLACES = (Path(__file__).parent / "bundled", Path(__file__).parents[2] / "traces")
-"""The folders of bundled traces: in an installed package, and in a checkout."""
+"""The folders of bundled traces, in an installed package and in a checkout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +19,9 @@ class Bundled:
 
     Attributes:
         about: a one-line description.
-        plugins: the schedulers that a first look compares.
-        until: the end of the part that a first look plays; None for all of the trace.
-        shake: how many twins a first look compares, so that differences get an interval; None for one replay.
+        plugins: the schedulers that a demo compares.
+        until: the end of the part that a demo replays; None for the whole trace.
+        shake: how many twins a demo compares, so that differences get an interval; None for one replay.
     """
 
     about: str
@@ -43,14 +43,14 @@ BUNDLED: Mapping[str, Bundled] = {
     "philly": Bundled("virtual clusters of GPUs at Microsoft: 82,247 jobs on 640 GPUs", ("none",)),
     "hpc2n": Bundled("an HPC cluster of 240 processors in Umeå: 202,871 jobs of 257 users", ("none",)),
 }
-"""Name -> trace; those with the fastest replays come first."""
+"""Name -> trace; the traces with the fastest replays come first."""
 
 
 def bundled_path(name: str) -> Path:
     """Returns the file of a bundled trace; its cluster is in the same folder.
 
     Raises:
-        InputError: there is no such trace, or it was not installed.
+        InputError: the trace does not exist, or was not installed.
     """
     if name not in BUNDLED:
         raise InputError(f"no trace {name!r} comes with harness", hint=did_you_mean(name, BUNDLED))

@@ -1,8 +1,8 @@
-"""Changes that a user makes to a trace and its cluster before a replay, in a fixed order, all recorded.
+"""Applies a user's changes to a trace and its cluster before a replay, in a fixed order, and records them.
 
-The order is that of the fields of `Calibration`. Priorities come before tenants, because a trace's queue is
-often a priority, and another column is the tenant. `harness.trace.jobs` scales arrivals last, when it makes
-the jobs. `harness.cluster.changes.scale` scales the cluster.
+The order is that of the fields of `Calibration`. Priorities come before tenants, because a trace's queue
+often stands for a priority, while another column is the tenant. `harness.trace.jobs` scales arrivals last,
+when it makes the jobs. `harness.cluster.changes.scale` scales the cluster.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 
 class Step(Protocol):
-    """One change of a trace; its text is what a user writes for it."""
+    """One change of a trace; its text is the form that users write."""
 
     def changed(self, trace: Trace) -> tuple[pl.DataFrame, str]:
-        """Returns the rows that a replay gets instead, and a sentence about the change.
+        """Returns the changed rows, and a sentence about the change.
 
         Raises:
-            InputError: the trace lacks something that the step needs.
+            InputError: the trace lacks data that the step needs.
         """
 
 
@@ -47,11 +47,11 @@ class Calibration(Value):
 
     Attributes:
         window: keep the jobs submitted in a span of time.
-        sample: keep a seeded share of the jobs, each whole.
+        sample: keep a random share of the jobs, each with all its pods.
         priority_from: give priorities by the values of a column.
-        priority_share: give a priority to a seeded share of each queue's jobs.
-        tenants: whose a job is: another column, the largest queues, this many hashed ones.
-        scale_cluster: how many times as large the cluster is.
+        priority_share: give a priority to a random share of each queue's jobs.
+        tenants: how to derive the tenant of a job: another column, the largest queues, or hashes.
+        scale_cluster: the factor by which nodes and quotas are multiplied.
         failures: how often nodes fail, and for how long.
     """
 
@@ -65,7 +65,7 @@ class Calibration(Value):
 
     @classmethod
     def parse(cls, **texts: str | None) -> Calibration:
-        """Parse the text that a user wrote for each field; None for fields that were not given.
+        """Parse the user's text for each field; None for omitted fields.
 
         Raises:
             OptionError: a text is invalid.
@@ -83,12 +83,12 @@ class Calibration(Value):
         return cls(**given)  # type: ignore[arg-type]
 
     def texts(self) -> dict[str, str]:
-        """Returns the text that a user writes for each field that is given."""
+        """Returns field -> its text, for fields that are set."""
         given = {item.name: getattr(self, item.name) for item in fields(self)}
         return {name: str(value) for name, value in given.items() if value is not None}
 
     def of_trace(self, trace: Trace) -> Trace:
-        """Apply every step to a trace; `Trace.calibration` and `notes` record it, and `left_out` counts rows.
+        """Apply every step to a trace; `Trace.calibration` and `notes` record steps, `left_out` counts rows.
 
         Raises:
             InputError: a step does not fit the trace, or leaves no job.
@@ -102,10 +102,10 @@ class Calibration(Value):
         return replace(trace, calibration={**trace.calibration, "failures": str(self.failures)})
 
     def of_cluster(self, cluster: Cluster, trace: Trace | None = None) -> Cluster:
-        """The cluster, scaled, with nodes that fail while a trace is replayed.
+        """Returns the scaled cluster, with nodes that fail during the replay of a trace.
 
         Raises:
-            InputError: nodes cannot fail as they should.
+            InputError: the failures do not fit the cluster.
         """
         scaled = scaled_cluster(cluster, self.scale_cluster)
         return scaled if self.failures is None or trace is None else self.failures.over(scaled, trace)

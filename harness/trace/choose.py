@@ -1,4 +1,4 @@
-"""Chooses the reader of a file: the named one, else by the file's suffix, else by its first bytes."""
+"""Chooses the reader of a file: the named reader, else by the file's suffix, else by its first bytes."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def choose_reader(path: Path, plugins: Plugins, name: str | None = None) -> Read
     """Returns the reader for a file.
 
     Raises:
-        TraceError: there is no such file, it is unreadable or empty, or none or several readers accept it.
-        PluginError: there is no reader of that name.
+        TraceError: the file is missing, unreadable or empty, or not exactly one reader accepts it.
+        PluginError: no reader has this name.
     """
     if path.is_dir():
         return _of_folder(path, plugins, name)
@@ -56,7 +56,7 @@ def choose_reader(path: Path, plugins: Plugins, name: str | None = None) -> Read
 
 
 def _of_folder(path: Path, plugins: Plugins, name: str | None) -> ReaderSpec:
-    """Returns the reader for a folder: the named one if it reads folders, else one that accepts it."""
+    """Returns the reader for a folder: the named reader if it reads folders, else one that accepts it."""
     if name is not None and (named := plugins.reader(name)).folder is not None:
         return named
     for spec in plugins.readers:
@@ -70,7 +70,7 @@ def _of_folder(path: Path, plugins: Plugins, name: str | None) -> ReaderSpec:
 
 
 def advice(path: Path, plugins: Plugins) -> str | None:
-    """Returns advice from readers about a file or folder that none accepts as it is; None without advice."""
+    """Returns advice from readers about a file or folder that none of them accepts; None without advice."""
     for spec in plugins.readers:
         if spec.advise is not None and (said := _asked(spec, spec.advise, path)) is not None:
             return str(said)
@@ -78,7 +78,7 @@ def advice(path: Path, plugins: Plugins) -> str | None:
 
 
 def _takes(spec: ReaderSpec, ask: Callable[..., bool] | None, path: Path, *head: bytes) -> bool:
-    """Returns True if a reader accepts a file or folder; False if it fails, so that others can try."""
+    """Returns True if a reader accepts a file or folder; False if it fails, so that other readers can try."""
     return ask is not None and bool(_asked(spec, ask, path, *head))
 
 

@@ -1,4 +1,4 @@
-"""The demand of a trace on a cluster, in a few figures per resource."""
+"""Computes the demand of a trace on a cluster, in a few figures per resource."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DIGITS = 19
 
 
 def demands_of(trace: Trace) -> dict[str, Demand]:
-    """Returns resource -> demand of the trace, with the mean from the first to the last submission.
+    """Returns resource -> demand of the trace, with its mean from the first to the last submission.
 
     If all jobs are submitted at one instant, the mean is the sum of their requests.
     """
@@ -39,7 +39,7 @@ def demands_of(trace: Trace) -> dict[str, Demand]:
 
 
 def traced_capacity(trace: Trace, resource: str) -> int | None:
-    """Returns the traced machine's capacity of a resource; None if the trace does not give it."""
+    """Returns the traced machine's capacity of a resource; None if the trace does not state it."""
     return _stated(trace, f"{CAPACITY}{resource}")
 
 

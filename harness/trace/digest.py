@@ -1,4 +1,4 @@
-"""The checksum of a table's values, independent of how they are stored."""
+"""Computes a checksum of a table's values that does not depend on how they are stored."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import json
 
 import polars as pl
 
-_ROWS = 1 << 16  # at a time: a table may be longer than memory is large
+_ROWS = 1 << 16  # per step, because a table may exceed memory
 _NO_VALUE = "-"
 
 
 def frame_digest(frame: pl.DataFrame, *besides: str) -> str:
-    """Returns the SHA-256 of a table's names, types and values, and of some further texts."""
+    """Returns the SHA-256 of a table's names, types and values, and of further texts."""
     found = hashlib.sha256()
     dtypes = [[name, "String" if _is_category(dtype) else str(dtype)] for name, dtype in frame.schema.items()]
     found.update(json.dumps([frame.height, dtypes, besides]).encode())

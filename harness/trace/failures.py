@@ -1,4 +1,4 @@
-"""A model of failing nodes: when each one fails and returns, drawn from a seed."""
+"""A model of failing nodes: it draws from a seed when each node fails and returns."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _ANY = "*"
 
 @fixed()
 class Failures(Value):
-    """Nodes that fail and return, each by itself, or all nodes of a domain together.
+    """A model of nodes that fail and return, each separately, or all nodes of a domain together.
 
-    A node fails after a time from a Weibull distribution with the mean `mtbf`. It counts from the origin
-    or from the node's return. The node is gone for an exponential time with the mean `mttr`. All times are
-    whole seconds, at least one.
+    A node fails after a time from a Weibull distribution with the mean `mtbf`, counted from the origin or
+    from the node's return. It is absent for an exponential time with the mean `mttr`. All times are whole
+    seconds, at least one.
 
     Attributes:
-        mtbf: pool -> mean time between failures of a node or domain, microseconds; `*` stands for all others.
+        mtbf: pool -> mean time between failures of a node or domain, microseconds; `*` is all other pools.
         mttr: mean time to repair, microseconds.
-        shape: of the Weibull distribution; 1 is exponential, less than 1 has many early failures.
-        together: a label of nodes: those with one value fail together. "" lets each node fail alone.
+        shape: the shape of the Weibull distribution; 1 is exponential, less than 1 gives many early failures.
+        together: a label of nodes; nodes with the same value fail together. "" lets each node fail alone.
         seed: equal seeds give equal failures.
     """
 
@@ -45,10 +45,10 @@ class Failures(Value):
 
     @classmethod
     def parse(cls, text: str) -> Failures:
-        """Reads `mtbf:[POOL=]SPAN,... mttr:SPAN shape:K together:LABEL seed:N`; only `mtbf` is needed.
+        """Parse `mtbf:[POOL=]SPAN,... mttr:SPAN shape:K together:LABEL seed:N`; only `mtbf` is required.
 
         Raises:
-            OptionError: a part is not of that form, or out of its range.
+            OptionError: a part has another form, or is out of range.
         """
         parts = dict.fromkeys(("mtbf", "mttr", "shape", "together", "seed"), "")
         for part in text.split():
@@ -58,7 +58,7 @@ class Failures(Value):
             parts[name] = value
         if not parts["mtbf"]:
             raise OptionError(
-                "how often nodes fail is not given",
+                "the failure rate of nodes is not given",
                 hint="add --mtbf SPAN, such as 30d, the mean time between failures",
             )
         pairs = [each.rpartition("=") for each in parts["mtbf"].split(",")]
@@ -84,12 +84,12 @@ class Failures(Value):
         return " ".join(parts)
 
     def over(self, cluster: Cluster, trace: Trace) -> Cluster:
-        """A cluster whose nodes fail while the jobs of a trace run.
+        """Returns a cluster whose nodes fail while the jobs of a trace run.
 
-        Failures begin until the last job would end if each job started when it arrives.
+        The last failure begins before the last job would end if each job started when it arrives.
 
         Raises:
-            InputError: the cluster has no nodes, or not what the model names; or nodes fail too often.
+            InputError: the cluster lacks nodes, or a pool or label of the model; or nodes fail too often.
         """
         if not cluster.nodes:
             raise InputError("--mtbf: the cluster has no nodes that could fail")
@@ -102,7 +102,7 @@ class Failures(Value):
         return replace(cluster.patched(rows), source=cluster.source, files=cluster.files)
 
     def _rows(self, cluster: Cluster, end: int) -> Iterator[Mapping[str, str]]:
-        """The rows of a table of events: a span in which a node is gone each."""
+        """Yields rows of a table of events, one for each absence of a node."""
         count = 0
         for domain, (nodes, mean) in self._domains(cluster).items():
             for down, up in self._spans(domain, mean, end):
@@ -117,7 +117,7 @@ class Failures(Value):
                     yield {**times, "kind": "Node", "name": node, "field": "remove", "value": ""}
 
     def _spans(self, domain: str, mean: int, end: int) -> Iterator[tuple[int, int]]:
-        """When a domain fails and returns, microseconds since the origin."""
+        """Yields the failure and the return of a domain, microseconds since the origin, for each absence."""
         random = Random(f"{self.seed}/{domain}")  # noqa: S311 - Python promises this sequence on every version
         scale = mean / gamma(1 + 1 / self.shape)
         now = 0
@@ -130,10 +130,10 @@ class Failures(Value):
             now = up
 
     def _domains(self, cluster: Cluster) -> dict[str, tuple[list[str], int]]:
-        """What fails together -> its nodes, and its mean time between failures.
+        """Returns domain that fails together -> its nodes, and its mean time between failures.
 
         Raises:
-            InputError: a pool or a label is none of the cluster.
+            InputError: the cluster lacks a pool or a label.
         """
         from harness.cluster.kinds.core import node_names
 
@@ -141,12 +141,12 @@ class Failures(Value):
         pools = {node: pool for pool, nodes in node_names(cluster.manifests).items() for node in nodes}
         unknown = means.keys() - {_ANY} - set(pools.values())
         if unknown:
-            raise InputError(f"--mtbf: there is no NodePool {min(unknown)!r}")
+            raise InputError(f"--mtbf: the cluster has no NodePool {min(unknown)!r}")
         own = {str(each["metadata"]["name"]) for each in cluster.manifests if each.get("kind") == "Node"}
         found: dict[str, tuple[list[str], int]] = {}
         for name, node in cluster.nodes.items():
             if name not in own and name not in pools:
-                continue  # a copy that scaling made, which no table can name
+                continue  # a copy made by scaling, which a table cannot name
             mean = means.get(pools.get(name, ""), means.get(_ANY))
             if mean is None:
                 continue
@@ -160,7 +160,7 @@ class Failures(Value):
 
 
 def _exponential(random: Random) -> float:
-    """A time from the exponential distribution with the mean 1."""
+    """Returns a time from the exponential distribution with the mean 1."""
     return -log(1 - random.random())
 
 
@@ -174,7 +174,7 @@ def _span(option: str, text: str) -> int:
     except InputError as error:
         raise OptionError(f"{option}: {error.message}") from error
     if span < SECOND:
-        raise OptionError(f"{option} {text} must be a second or more")
+        raise OptionError(f"{option} {text} must be at least 1 s")
     return span
 
 
@@ -185,13 +185,13 @@ def _shape(text: str) -> float:
         shape = 0.0
     if not 0.1 <= shape <= 10:
         raise OptionError(
-            f"--failure-shape {text!r} is no number from 0.1 to 10",
-            hint="1 is exponential, 0.7 has early failures",
+            f"--failure-shape {text!r} is not a number from 0.1 to 10",
+            hint="1 is exponential, 0.7 gives early failures",
         )
     return shape
 
 
 def _seed(text: str) -> int:
     if not text.isdecimal() or len(text) > 18:
-        raise OptionError(f"--failure-seed {text!r} is no whole number of 0 or more")
+        raise OptionError(f"--failure-seed {text!r} is not a whole number of 0 or more")
     return int(text)

@@ -1,8 +1,8 @@
-"""Finds the LocalQueue that a job means if its trace does not name it with its namespace.
+"""Finds the LocalQueue of a job whose trace does not name it with its namespace.
 
-Only unambiguous cases count. If a trace does not give the namespace, the only LocalQueue of that name is
-meant. If the trace's queue is the name of a namespace, the only LocalQueue of that namespace is meant. The
-reader of Jobs without Kueue's label writes queues so. All other cases need `--tenants map:FILE`.
+Only unambiguous cases count. If a trace does not state the namespace, the only LocalQueue of that name is
+meant. If the trace's queue is the name of a namespace, the only LocalQueue of that namespace is meant; the
+reader of Jobs without Kueue's label writes queues in this form. All other cases need `--tenants map:FILE`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def homed(trace: Trace, cluster: Cluster) -> Trace:
 
 
 def map_hint(faults: Iterable[Fault]) -> str | None:
-    """Returns a hint for queues that lead nowhere; None if no fault is about one."""
+    """Returns a hint for queues that lead to no quota; None if no fault is about such a queue."""
     if any(fault.where.endswith("queue") for fault in faults):
         return "--tenants map:FILE says which namespace and LocalQueue a queue of the trace means"
     return None
@@ -48,11 +48,11 @@ def homed_rows(frame: pl.DataFrame, cluster: Cluster) -> pl.DataFrame:
 
 
 def home_of(cluster: Cluster, namespace: str | None, queue: str) -> LocalQueue | None:
-    """Returns the LocalQueue that a queue means if it leads nowhere by itself; None if that is ambiguous.
+    """Returns the LocalQueue that a queue means if it leads to no quota itself; None if ambiguous.
 
     Args:
         cluster: the cluster with the queues.
-        namespace: the job's namespace; None if the trace does not give it.
+        namespace: the job's namespace; None if the trace does not state it.
         queue: the job's queue.
     """
     stated = DEFAULT_NAMESPACE if namespace is None else namespace
@@ -87,7 +87,7 @@ def _keys(frame: pl.DataFrame) -> list[pl.Expr]:
 
 
 def _with(frame: pl.DataFrame, found: Mapping[tuple[str | None, str], LocalQueue]) -> pl.DataFrame:
-    """Returns rows with the new namespaces and queues; unchanged if there are none."""
+    """Returns rows with the new namespaces and queues, if any."""
     if not found:
         return frame
     table = pl.DataFrame(

@@ -1,7 +1,7 @@
-"""The columns of a trace's jobs under one cluster and some choices; jobs are made from them.
+"""The columns of a trace's jobs for one cluster and some choices, from which jobs are made.
 
-They never change, so all replays of a trace with the same choices may share them. They keep neither the trace
-nor the cluster.
+The columns never change, so all replays of a trace with the same choices may share them. They keep neither
+the trace nor the cluster in memory.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 GRACE_PERIOD = 30 * SECOND
-"""The time that a preempted pod keeps its resources unless the trace gives one; Kubernetes' default."""
+"""The grace period of preempted pods if the trace has none; Kubernetes' default."""
 
 _ARRIVAL = "harness.arrival"
 _SUBMIT = "harness.submit"
 _CLASS = "harness.class"
 _PREEMPTS = "harness.preempts"
 _KEPT = ("requested_time", "recorded_start", "recorded_end")
-"""Columns of the schema that are copied to the results, to compare them with what happened."""
+"""Columns of the schema that are copied to the results, for comparisons with the record."""
 
 _OF_RUNS = (schemas.POD_SETS, schemas.RAN_BEFORE, schemas.TIMELINE_QUEUE)
 _TAKEN = frozenset((*schemas.jobs((), {}), *_OF_RUNS, *TIMES, "submit", "job"))
-"""Reserved names: of results, of times (written as such), and of a row's job in other tables."""
+"""Reserved names: of results, of time columns, and of the job's row number in other tables."""
 
 
 @final
@@ -56,10 +56,10 @@ class JobColumns:
     Args:
         trace: the record.
         cluster: the cluster whose priority classes count.
-        grace_period: for jobs that do not give their own, microseconds.
-        startup: how long pods take to become ready, for traces without start-up times, microseconds.
-        record: play what the trace says happened. Jobs tell policies their recorded runs, end with the last
-            of these, and release what they hold at once.
+        grace_period: the grace period of jobs that state none, microseconds.
+        startup: the time that pods take to become ready, for traces without start-up times, microseconds.
+        record: repeat the trace's recorded events. Jobs show policies their recorded runs, end with the last
+            run, and release their resources immediately.
         scale_arrivals: the factor by which jobs arrive faster than recorded: at `first + (t - first) /
             scale`, rounded down to the microsecond.
 
@@ -69,7 +69,7 @@ class JobColumns:
             duration. `request.<resource>` is int64, the total of the job. Then come the columns named in
             `extra`, and `QUOTA_NAME` if labels name elastic quotas of the cluster.
         resources: the resources that jobs request, sorted.
-        record: what happened according to the trace, if that is played.
+        record: the trace's recorded events, if they are repeated.
         extra: further columns of the trace, requested run times, and recorded starts and ends. A column with
             the name of a result is renamed to `trace.<name>`. `schemas.POD_SETS` precedes them if the pods of
             some job have different requests.
@@ -138,12 +138,12 @@ class JobColumns:
         self._requested = _microseconds(jobs, "requested_time", None)
 
     def chunk(self, start: int, count: int, index: int, *, clairvoyant: bool) -> list[Arrival]:
-        """Make the jobs of some rows anew.
+        """Make new jobs of some rows.
 
         Args:
             start: the first row.
             count: the number of rows.
-            index: the place of the first of them among all jobs of the replay.
+            index: the index of the first of these jobs among all jobs of the replay.
             clairvoyant: whether policies can see the jobs' run times.
         """
         durations = self._duration(start, count)
@@ -166,7 +166,7 @@ class JobColumns:
 
 
 def _scaled(submit: pl.Series, scale: Fraction) -> pl.Series:
-    """Returns exact submissions in microseconds since the origin, with arrivals `scale` times as dense."""
+    """Returns exact submissions in microseconds since the origin, with `scale` times the rate of arrivals."""
     if scale == 1:
         return submit
     if scale <= 0:
@@ -194,7 +194,7 @@ def _by_arrival(rows: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _unequal(rows: pl.DataFrame, job_ids: pl.Series) -> tuple[pl.Series, ...]:
-    """Returns a column of the pod sets of jobs whose pods differ in requests; no column if there are none."""
+    """Returns a column with the pod sets of jobs whose pods have different requests, if such jobs exist."""
     requests = [f"{REQUEST}{resource}" for resource in resources_of(rows.columns)]
     asked = rows.select("job_id", "pod_set", pods_of(rows).alias("pods"), pl.col(requests).fill_null(0))
     differ = pl.any_horizontal(pl.col(name) != pl.col(name).first().over("job_id") for name in requests)
@@ -215,7 +215,7 @@ def _unequal(rows: pl.DataFrame, job_ids: pl.Series) -> tuple[pl.Series, ...]:
 def _priorities(trace: Trace, jobs: pl.DataFrame, cluster: Cluster) -> Iterable[pl.Expr]:
     """Yields priority, class, and whether a job preempts: its own value, else its class's, else the default.
 
-    Classes count as they are when the job arrives.
+    The state of classes at the job's arrival counts.
     """
     states = by_arrival(cluster)
     own: list[pl.Expr] = []
@@ -240,7 +240,7 @@ def _priorities(trace: Trace, jobs: pl.DataFrame, cluster: Cluster) -> Iterable[
 
 
 def _when_it_arrives(values: Sequence[tuple[int, pl.Expr]]) -> pl.Expr:
-    """Returns, of values that each count from a time on, the one that counts when a job arrives."""
+    """Returns the value that applies when a job arrives, of values that each apply from a time on."""
     found = values[0][1]
     for at, value in values[1:]:
         found = pl.when(pl.col(_SUBMIT) >= at).then(value).otherwise(found)
@@ -273,7 +273,7 @@ def _absent_classes(
         found = jobs.filter(here) if absent else jobs.clear()
         for job, name, submit in found.select("job_id", "priority_class", _SUBMIT).head(1).iter_rows():
             when = format_duration(max(submit, 0))
-            what = f"{name!r} is no priority class of the cluster when it arrives, {when} after the origin"
+            what = f"{name!r} is not a priority class of the cluster when it arrives, {when} after the origin"
             yield Fault(f"job {job}, priority_class", f"{what} ({found.height:,} such jobs)")
 
 
@@ -307,7 +307,7 @@ def _microseconds(jobs: pl.DataFrame, name: str, default: int | None) -> Slice:
 
 
 def _startup(jobs: pl.DataFrame, default: int) -> Slice | None:
-    """Returns how long pods take to become ready, `ENDLESS` for never; None if no pod takes any time."""
+    """Returns how long pods take to become ready, `ENDLESS` for never; None if all pods take no time."""
     if STARTUP in jobs.columns:
         return values(jobs[STARTUP].to_physical().fill_null(ENDLESS))
     return constant(default) if default else None

@@ -1,4 +1,4 @@
-"""Jobs as one row each, with defaults filled in and the requests of all pods added up."""
+"""Makes one row per job, with defaults filled in and the requests of all pods added up."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.base.units import INT64_MAX
 from harness.trace.schema import DEFAULT_NAMESPACE, REQUEST, Column, column_of, resources_of
 
 ROW = "harness.row"
-"""Number of a job's first row in its file, from 0 (no column of a trace starts with `harness.`)."""
+"""The number of a job's first row in its file, from 0 (no column of a trace starts with `harness.`)."""
 ROWS = "harness.rows"
 """The number of rows (pod sets) of a job."""
 
@@ -21,7 +21,7 @@ def job_rows(frame: pl.DataFrame) -> pl.DataFrame:
     """Returns the jobs of a trace, in the order of their first rows.
 
     Args:
-        frame: a trace's rows, valid, in the schema's types.
+        frame: valid rows of a trace, in the schema's types.
 
     Returns:
         The trace's columns with one row per job: `pods` is the number of pods over all pod sets, and
@@ -57,7 +57,7 @@ def job_rows(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def count_jobs(frame: pl.DataFrame) -> int:
-    """Returns how many jobs the rows of a trace are; without pod sets each row is one."""
+    """Returns the number of jobs in the rows of a trace; without pod sets, each row is a job."""
     return frame["job_id"].n_unique() if "pod_set" in frame.columns else frame.height
 
 
@@ -67,7 +67,7 @@ def has_pod_sets(frame: pl.DataFrame) -> bool:
 
 
 def distinct(names: pl.Series) -> bool:
-    """Returns True if all texts differ. If so, their hashes prove it, range by range in little memory."""
+    """Returns True if all texts differ. Hashes prove this, range by range in little memory."""
     hashes = names.hash()
     ranges = 1 + len(names) // _HASHES
     bounds = [2**64 * at // ranges for at in range(ranges + 1)]
@@ -82,7 +82,7 @@ def differs(name: str) -> bool:
 
 
 def pods_of(frame: pl.DataFrame) -> pl.Expr:
-    """Returns the pods of a row; 1 if the trace does not give them."""
+    """Returns the pods of a row; 1 if the trace does not state them."""
     if "pods" not in frame.columns:
         return pl.lit(1, pl.Int32)
     return pl.col("pods").fill_null(1)
@@ -99,7 +99,7 @@ def total_of(frame: pl.DataFrame, resource: str) -> pl.Expr:
 
 
 def _most(series: pl.Series) -> int:
-    """The largest absolute value, at least 1."""
+    """Returns the largest absolute value, at least 1."""
     least, most = series.min(), series.max()
     return max([1, *(abs(value) for value in (least, most) if isinstance(value, int))])
 

@@ -1,6 +1,7 @@
 """The jobs of a trace in order of arrival, made chunk by chunk while a replay needs them.
 
-Only the columns stay in memory. A `Job` exists from its chunk on, as long as something refers to it.
+Only the columns stay in memory. A `Job` exists from the making of its chunk on, while a reference to it
+exists.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from harness.trace.recorded import Record
 from harness.trace.schema import REQUEST, resources_of
 
 _CHUNK = 1024
-"""The number of jobs made at once; small chunks fit the cache, and spare the garbage collector."""
+"""The number of jobs per chunk; small chunks fit the cache and save work of the garbage collector."""
 
 _FIXED = 8
 """The number of columns of `Jobs.frame` before the requests."""
@@ -43,17 +44,17 @@ class Jobs:
         clairvoyant: whether policies can see the jobs' run times.
         running: returns the jobs that already run, given the time of the first arrival; they come first.
         later: jobs that are not from the trace and arrive during it, in order; `submit` is before scaling. At
-            equal times they precede those of the trace.
+            equal times they precede jobs of the trace.
 
     Attributes:
         frame: one row per job in order of arrival, see `JobColumns`; includes jobs that are not from the
             trace.
         resources: the resources that jobs request, sorted.
-        record: what happened according to the trace, if that is played.
+        record: the trace's recorded events, if they are repeated.
         extra: see `JobColumns`.
 
     Raises:
-        ClusterError: running jobs and the trace together request more than can be counted.
+        ClusterError: running jobs and the trace together request more than 64 bits can count.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class Jobs:
 
     @property
     def only_of_trace(self) -> bool:
-        """True if all jobs are the trace's own."""
+        """True if all jobs are from the trace."""
         return self.frame is self._columns.frame
 
     @property
@@ -106,7 +107,7 @@ class Jobs:
         durations = self.frame["duration"]
         known = len(durations) - durations.null_count()
         longest: Any = durations.max() or 0
-        # A hundred years times many millions of jobs do not fit 64 bits.
+        # The sum of a hundred years over many millions of jobs does not fit 64 bits.
         wide = longest * known > INT64_MAX
         return int((durations.cast(pl.Int128) if wide else durations).sum()) // max(1, known)
 
@@ -123,7 +124,7 @@ class Jobs:
         yield from self._slices(start, len(self) - len(self._running) - len(self._later), index, size)
 
     def _slices(self, start: int, end: int, index: int, size: int) -> Iterator[list[Arrival]]:
-        """Yields jobs of some rows of the trace; `index` is the place of the first of them among all jobs."""
+        """Yields jobs of some rows of the trace; `index` is the index of the first of them among all jobs."""
         for begin in range(start, end, size):
             yield self._columns.chunk(
                 begin, min(size, end - begin), index + begin - start, clairvoyant=self._clairvoyant
@@ -147,8 +148,8 @@ def _order(rows: int, running: int, places: Sequence[int]) -> pl.Series:
 
     Args:
         rows: the number of rows of the trace.
-        running: how many jobs exist before it.
-        places: for each job that arrives during the trace, in order, the row that it precedes.
+        running: how many jobs exist before the trace.
+        places: for each further job that arrives during the trace, in order, the row that it precedes.
     """
     others = running + len(places)
     parts = [range(running)]
@@ -174,16 +175,15 @@ def _check_sums(running: Sequence[Arrival], frame: pl.DataFrame, source: str) ->
         for name, amount in job.requests_of(range(job.pods)).items():
             total[name] = total.get(name, 0) + amount
             if total[name] > INT64_MAX:
-                what = (
-                    f"{format_amount(name, amount)} of {name} and what all others ask for are together more "
-                )
+                what = f"{format_amount(name, amount)} of {name} and the requests of other jobs are together "
+                "more "
                 raise ClusterError(source, [Fault(where, f"{what}than 64 bits can count")])
 
 
 def _ran_before(running: Sequence[Arrival], rows: int) -> pl.Series:
     """Returns how long jobs that precede the trace had run.
 
-    Null for jobs that arrive during it, and for pods that have no end, such as those of a DaemonSet.
+    Null for jobs that arrive during the trace, and for pods without an end, such as those of a DaemonSet.
     """
     done = [_done(arrival) for arrival in running]
     return pl.Series(schemas.RAN_BEFORE, [*done, *[None] * (rows - len(done))], dtype=pl.Duration("us"))
@@ -199,7 +199,7 @@ def _done(arrival: Arrival) -> int | None:
 def _other_rows(others: Sequence[Arrival]) -> pl.DataFrame:
     """Returns rows for jobs that are not from the trace.
 
-    Their requests are known, their run times may not be.
+    Their requests are known, but their run times may be unknown.
     """
     rows = [
         {

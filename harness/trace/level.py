@@ -1,4 +1,4 @@
-"""The demand for a resource over time, if every job started at its submission."""
+"""Computes the demand for a resource over time, if every job started at its submission."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.trace.schema import REQUEST
 from harness.trace.trace import Trace
 
 SUBMIT = "harness.submit"
-"""Column of a job's submission, microseconds since the origin."""
+"""The column of a job's submission, microseconds since the origin."""
 
 _ROWS = 1 << 19
 """The number of jobs processed together."""
@@ -30,12 +30,12 @@ _NO_CHANGE = pl.DataFrame(schema={"time": pl.Int64, "amount": pl.Int64})
 
 @dataclass(frozen=True)
 class Steps:
-    """The held amount of a resource over time, in pieces: as a whole it would be larger than the trace.
+    """The held amount of a resource over time, in pieces, because the whole would be larger than the trace.
 
     Attributes:
         jobs: the jobs that hold the resource.
-        amount: the column with the amount that each of them holds.
-        start, end: the beginning and the end of each job's hold; a job without either holds nothing.
+        amount: the column with the amount that each job holds.
+        start, end: the beginning and the end of each job's hold; a job without one of both holds nothing.
     """
 
     jobs: pl.DataFrame
@@ -44,24 +44,24 @@ class Steps:
     end: pl.Expr
 
     def pieces(self) -> Iterator[pl.DataFrame]:
-        """Yields `time`, ascending from piece to piece, and the `level` from then on; ends precede starts."""
+        """Yields frames of ascending `time` and the `level` from then on; ends precede starts."""
         level = 0
         for since, until in pairwise((None, *self._bounds(), None)):
             changes = pl.concat([_NO_CHANGE, *self._changes(since, until)]).sort("time")
-            # All amounts together fit 64 bits, as `open_trace` has checked.
+            # The sum of all amounts fits 64 bits, as `open_trace` has checked.
             steps = changes.select("time", pl.col("amount").cum_sum().alias("level") + level)
             steps = steps.filter((pl.col("time") != pl.col("time").shift(-1)).fill_null(value=True))
             level = steps["level"][-1] if steps.height else level
             yield steps
 
     def _held(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Returns begin, end and amount of each hold, for jobs that hold anything."""
+        """Returns begin, end and amount of each hold, for jobs that hold an amount."""
         columns = (self.start.alias("start"), self.end.alias("end"), pl.col(self.amount).alias("amount"))
         return rows.select(columns).filter(pl.col("end") > pl.col("start"))
 
     @cached_property
     def _slices(self) -> list[tuple[pl.DataFrame, int, int]]:
-        """Slices of the jobs, each with the first and last time at which its jobs hold anything."""
+        """Slices of the jobs, each with the first and last time at which its jobs hold an amount."""
         found = []
         for rows in self.jobs.iter_slices(_ROWS):
             first, last = self._held(rows).select(pl.col("start").min(), pl.col("end").max()).row(0)
@@ -79,7 +79,7 @@ class Steps:
         return times.gather(places).unique().sort().to_list()
 
     def _changes(self, since: int | None, until: int | None) -> Iterator[pl.DataFrame]:
-        """Yields the times and amounts of changes from one time on and before another one."""
+        """Yields the times and amounts of changes from `since` on and before `until`."""
         for rows, first, last in self._slices:
             if (until is not None and first >= until) or (since is not None and last < since):
                 continue
@@ -133,7 +133,7 @@ class Level:
         wanted = ceil(share * (self.last - self.first))
         least, most = 0, peak
         while True:
-            # Where too many levels occur to count each: in ranges, then within the one that is reached.
+            # If levels are too many to count each: count ranges, then count within the range that is reached.
             width = 1 if known is not None else -(-(most - least + 1) // _RANGES)
             total = _total(
                 spans.filter(pl.col("level").is_between(least, most)).with_columns(
@@ -151,7 +151,7 @@ class Level:
 
     @cached_property
     def _levels(self) -> tuple[int, pl.DataFrame | None]:
-        """The peak, and how long each level lasts; None for the latter if there are too many levels."""
+        """The peak, and how long each level lasts; None instead of the durations for too many levels."""
         peak, total = 0, pl.DataFrame(schema=_SPANS)
         few = True
         for spans in self._spans():
@@ -162,7 +162,7 @@ class Level:
         return peak, total if few else None
 
     def _spans(self) -> Iterator[pl.DataFrame]:
-        """Yields each `level` in turn and the `span` it lasts between the first and the last submission."""
+        """Yields each `level` in turn and the `span` it lasts, between the first and last submission."""
         time, level = self.first, 0
         for steps in self.steps.pieces():
             before = pl.DataFrame({"time": [time], "level": [level]}, schema=steps.schema)
@@ -175,7 +175,7 @@ class Level:
 
 
 def _total(spans: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """Returns how long each level lasts altogether."""
+    """Returns the total duration of each level."""
     total = pl.DataFrame(schema=_SPANS)
     for each in spans:
         total = pl.concat([total, each.filter(pl.col("span") > 0)])
@@ -207,7 +207,7 @@ def level_of(jobs: pl.DataFrame, resource: str) -> Level:
 
 
 def recorded_peak(jobs: pl.DataFrame, resource: str) -> int | None:
-    """Returns the highest amount that really ran at once; None if the trace does not record runs."""
+    """Returns the highest amount that ran simultaneously by the record; None if the trace has no record."""
     if not {"recorded_start", "recorded_end"} <= set(jobs.columns):
         return None
     start, end = (pl.col(name).to_physical() for name in ("recorded_start", "recorded_end"))

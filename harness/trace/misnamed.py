@@ -1,6 +1,6 @@
-"""Finds further columns whose names nearly match the schema: probably misspelt, and then without effect.
+"""Finds columns outside the schema with names similar to the schema's: probably misspelt, and without effect.
 
-A column is reported only if the trace lacks the one that was probably meant.
+A column is reported only if the trace lacks the probably meant column.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from harness.trace.recorded import RUNS, STATE
 from harness.trace.schema import COLUMNS, LIMIT, REQUEST, Kind, column_of
 
 _OWN = ("recorded_hosts", RUNS, STATE)
-"""Further columns that harness's own readers and commands write."""
+"""Columns outside the schema that harness's own readers and commands write."""
 
 _ONE_EDIT, _TWO_EDITS = 4, 9
 """The shortest names that may differ by one edit, and by two."""
@@ -34,7 +34,7 @@ _RESOURCES = {
 
 
 def misnamed(columns: Mapping[str, pl.DataType]) -> dict[str, str]:
-    """Returns the further columns that were probably meant for the schema -> the columns they were meant for.
+    """Returns column outside the schema -> the column of the schema that was probably meant.
 
     Args:
         columns: all columns of a trace, with their types.
@@ -49,13 +49,13 @@ def misnamed(columns: Mapping[str, pl.DataType]) -> dict[str, str]:
 
 
 def sentences(columns: Mapping[str, pl.DataType]) -> Iterator[str]:
-    """Yields one sentence for each of these columns."""
+    """Yields a sentence for each probably misspelt column."""
     for name, meant in misnamed(columns).items():
         yield f"column {name!r} is not in the schema: did you mean {meant!r}?"
 
 
 def _column(name: str, dtype: pl.DataType, columns: Mapping[str, pl.DataType]) -> str | None:
-    """Returns the column of the schema that the trace lacks and whose name is nearest to this one."""
+    """Returns the column of the schema with the most similar name, if the trace lacks it."""
     plain = _plain(name)
     near = [
         (edits, column.name)
@@ -96,8 +96,9 @@ def _plain(name: str) -> str:
 def _edits(name: str, known: str) -> int | None:
     """Returns the number of edits between two names if it is small for their length; else None.
 
-    An edit is an additional character, a missing one, another one, or two exchanged neighbours. In a name of
-    four characters another character makes another word (`used`). Names of less than four never match.
+    An edit is an additional, missing or replaced character, or two exchanged neighbours. In a name of four
+    characters, a replaced character makes another word (`used`). Names of fewer than four characters never
+    match.
     """
     if name == known:
         return 0
@@ -111,7 +112,7 @@ def _edits(name: str, known: str) -> int | None:
 
 
 def _distance(one: str, other: str) -> int:
-    """Returns the least number of edits without overlaps (optimal string alignment)."""
+    """Returns the smallest number of edits without overlaps (optimal string alignment)."""
     before: list[int] = []
     row = list(range(len(other) + 1))
     for i, sign in enumerate(one, 1):

@@ -15,18 +15,18 @@ from harness.trace.schema import DEFAULT_POD_SET, LIMIT, REQUEST, entries, is_ma
 from harness.trace.topology import topology_of
 
 _MOST_SHARED = 1 << 16
-"""The most shapes to remember, so that a trace of all different jobs does not fill the memory."""
+"""The largest number of cached shapes, so that a trace of all different jobs does not fill memory."""
 
 _Key: TypeAlias = tuple[Any, ...]
-"""The values of a row for its pod set, in the order of its columns; maps as sorted pairs."""
+"""The values of a row for its pod set, in the order of columns; maps are sorted pairs."""
 
 
 class PodSetMaker:
-    """Makes the pod sets of one slice of jobs after the other.
+    """Makes the pod sets of jobs, one slice after the other.
 
     Args:
         rows: the trace's rows, in the order in which their jobs arrive.
-        counts: how many rows each job has; None if all have one.
+        counts: the number of rows of each job; None if all jobs have one row.
     """
 
     def __init__(self, rows: pl.DataFrame, counts: pl.Series | None) -> None:
@@ -39,7 +39,7 @@ class PodSetMaker:
         self._known: Memo[_Key, tuple[PodSet, ...]] = Memo(_MOST_SHARED)
 
     def of(self, start: int, count: int) -> list[tuple[PodSet, ...]]:
-        """The pod sets of jobs `start` to `start + count`."""
+        """Returns the pod sets of jobs `start` to `start + count`."""
         if self._ends is None:
             known = self._known
             return [known.get(key) or self._remember(key, (key,)) for key in self._keys(start, count)]

@@ -1,4 +1,4 @@
-"""Sets priorities of jobs that the trace implies but does not state, or that are unknown."""
+"""Sets priorities of jobs that a trace implies but does not state, or does not know."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class PriorityFrom(Value):
 
     Attributes:
         column: any column of the trace, in the schema or not.
-        priorities: value, as text -> priority. `*` stands for all other values; without it these keep the
-            priority that the trace states.
+        priorities: value, as text -> priority. `*` stands for all other values; without `*`, they keep the
+            trace's priority.
     """
 
     column: str
@@ -61,7 +61,7 @@ class PriorityFrom(Value):
         """Returns the rows with these priorities.
 
         Raises:
-            OptionError: there is no such column, or no job has one of the values.
+            OptionError: the column does not exist, or no job has one of the values.
         """
         frame = trace.frame
         if self.column not in frame.columns:
@@ -94,8 +94,8 @@ class PriorityShare(Value):
     """Priorities for a seeded share of each queue's jobs, for traces without priorities.
 
     Attributes:
-        shares: (share, priority) in turn; each takes from the jobs that the previous ones left. All other
-            jobs keep the priority that the trace states.
+        shares: (share, priority) in turn; each pair takes jobs that earlier pairs left. All other jobs keep
+            the trace's priority.
         seed: equal seeds choose equal jobs, and a larger first share includes all jobs of a smaller one.
     """
 
@@ -118,7 +118,7 @@ class PriorityShare(Value):
             try:
                 shares.append((exact_number(share), _priority(number, option, _SHARE_FORM)))
             except ValueError:
-                raise OptionError(f"{option}: {share!r} is no share", hint=_SHARE_FORM) from None
+                raise OptionError(f"{option}: {share!r} is not a share", hint=_SHARE_FORM) from None
         if any(share <= 0 for share, _ in shares) or sum(share for share, _ in shares) > 1:
             raise OptionError(f"{option}: shares are above 0, and at most 1 together", hint=_SHARE_FORM)
         if max(sum(share for share, _ in shares[: 1 + at]).denominator for at in range(len(shares))) > 10**6:
@@ -172,5 +172,5 @@ def _priority(text: str, option: str, form: str) -> int:
 
 
 def _stated(frame: pl.DataFrame) -> pl.Expr:
-    """The priorities that a trace states."""
+    """Returns the priorities that a trace states."""
     return pl.col("priority") if "priority" in frame.columns else pl.lit(None, pl.Int32)

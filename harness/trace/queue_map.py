@@ -13,7 +13,7 @@ _HINT = "write CSV with the head queue,namespace,local_queue and a line for each
 
 
 class Place(NamedTuple):
-    """The replacement for a queue; "" keeps the original."""
+    """The replacement for a queue; "" keeps the original value."""
 
     namespace: str
     local_queue: str
@@ -37,7 +37,9 @@ def read_queue_map(path: str) -> dict[str, Place]:
         raise OptionError(f"--tenants map:{path}: cannot be read: {reason}", hint=_HINT) from error
     unknown = sorted({*head} - {_QUEUE, _NAMESPACE, _LOCAL_QUEUE})
     if unknown or _QUEUE not in head or len(head) < 2 or len({*head}) < len(head):
-        raise OptionError(f"--tenants map:{path}, line 1: {','.join(head)!r} is not such a head", hint=_HINT)
+        raise OptionError(
+            f"--tenants map:{path}, line 1: {','.join(head)!r} is not a valid header", hint=_HINT
+        )
     found: dict[str, Place] = {}
     wrong = []
     for number, row in enumerate(rows, 2):
@@ -47,9 +49,9 @@ def read_queue_map(path: str) -> dict[str, Place]:
         place = Place(cells.get(_NAMESPACE, ""), cells.get(_LOCAL_QUEUE, ""))
         name = cells[_QUEUE]
         if len(row) != len(head) or not name or not any(place):
-            wrong.append(f"line {number}: {','.join(row)!r} is no queue with its place")
+            wrong.append(f"line {number}: {','.join(row)!r} is not a queue with its replacement")
         elif name in found:
-            wrong.append(f"line {number}: {name!r} is there already")
+            wrong.append(f"line {number}: {name!r} occurs twice")
         else:
             found[name] = place
     if wrong:

@@ -11,18 +11,18 @@ from harness.trace.schema import entries
 QUOTA_NAME = "harness.quota_name"
 """The column of jobs with the quota that the labels of their first pod set name.
 
-Absent if no label names one. No column of a trace starts with `harness.`.
+Absent if no label names a quota. No column of a trace starts with `harness.`.
 """
 
-_SLICE = 1 << 16  # rows whose labels are Python's at once
+_SLICE = 1 << 16  # rows whose labels are converted to Python together
 
 
 def quota_names(rows: pl.DataFrame, cluster: Cluster) -> pl.Series | None:
-    """Returns for each row the elastic quota that its labels name, "" for none; None if no row names any.
+    """Returns, for each row, the elastic quota that its labels name, or ""; None if no row names a quota.
 
     Args:
         rows: the rows of a trace.
-        cluster: the cluster with the quotas. Quotas that it lacks, or that have others below them, do not
+        cluster: the cluster with the quotas. Quotas that it lacks, or that have quotas below them, do not
             count.
     """
     leaves = leaves_of(cluster.elastic_quotas)

@@ -1,12 +1,12 @@
 """The record of a trace: the starts, the ends and the states of its jobs' runs.
 
-`recorded_start` is the start of a job's first run, and `recorded_end` the end of its last one. A job of
+`recorded_start` is the start of a job's first run, and `recorded_end` the end of its last run. A job of
 several runs lists them all in `recorded_runs`, a JSON list of objects with `start`, `end` and, if known,
 `state`. If the trace has timestamps, times are texts in ISO 8601 (UTC without an offset). Otherwise they are
-microseconds. These count from the same moment as the durations in the file's `submit_time` and
-`recorded_start`, even if only a window of the trace is replayed. A run was preempted if its state is
-`Preempted`, in any letter case, or if it has `preempted: true` beside another word. Any other run that ended
-before the last one was evicted.
+microseconds, counted from the same moment as the durations in the file's `submit_time` and `recorded_start`,
+even if only a window of the trace is replayed. A run was preempted if its state is `Preempted`, in any letter
+case, or if it has `preempted: true` beside another state. Any other run that ended before the last run was
+evicted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 START, END, RUNS, STATE = "recorded_start", "recorded_end", "recorded_runs", "recorded_state"
 
 _PREEMPTED = "preempted"
-"""The state, in lower case, that Slurm and Kueue give to a run that was preempted."""
+"""The state, in lower case, that Slurm and Kueue give to a preempted run."""
 
 _UNSTARTED = "never started, or the record does not say when: they wait until the end"
 _UNENDED = "had not ended when the record was made: they run until the end"
@@ -53,13 +53,13 @@ class Record(NamedTuple):
     notes: tuple[str, ...]
 
     def work(self, duration: pl.Series) -> pl.Series:
-        """Returns how long jobs run: as the trace says, and endless for those that had not ended."""
+        """Returns the trace's durations, and endless ones for jobs that had not ended."""
         endless = pl.Series([not runs or runs[-1].end == ENDLESS for runs in self.runs], dtype=pl.Boolean)
         return duration.to_frame().select(pl.when(endless).then(ENDLESS).otherwise(pl.first())).to_series()
 
 
 def check_recorded(trace: Trace) -> None:
-    """Check that a trace says when jobs started and ended.
+    """Check that a trace records when jobs started and ended.
 
     Raises:
         TraceError: it does not.
@@ -79,10 +79,11 @@ def record_of(trace: Trace, jobs: pl.DataFrame, submit: pl.Series) -> Record:
     Args:
         trace: the trace, for its times and for messages.
         jobs: its jobs, one row each, see `harness.trace.job_rows`.
-        submit: when they arrive, microseconds since the origin.
+        submit: the arrivals of the jobs, microseconds since the origin.
 
     Raises:
-        TraceError: it does not say when jobs started and ended, or some `recorded_runs` are no list of runs.
+        TraceError: it does not record when jobs started and ended, or a cell of `recorded_runs` is not a list
+            of runs.
     """
     check_recorded(trace)
     said: Counter[str] = Counter()
@@ -104,7 +105,7 @@ def record_of(trace: Trace, jobs: pl.DataFrame, submit: pl.Series) -> Record:
                 spans = list(_read(texts, trace))
             except (ValueError, TypeError, KeyError, OverflowError):
                 where = f"column {RUNS}, row {jobs[ROW][place] + 1}, job {jobs['job_id'][place]}"
-                faults.append(Fault(where, f"{str(texts)[:60]!r} is no list of runs with start and end"))
+                faults.append(Fault(where, f"{str(texts)[:60]!r} is not a list of runs with start and end"))
                 continue
         played, changed = _played(spans, arrival)
         runs.append(tuple(played))
@@ -115,7 +116,7 @@ def record_of(trace: Trace, jobs: pl.DataFrame, submit: pl.Series) -> Record:
 
 
 class _Span(NamedTuple):
-    """A run as it was recorded; `end` is None if its end is unknown."""
+    """A recorded run; `end` is None if unknown."""
 
     start: int
     end: int | None
@@ -124,7 +125,7 @@ class _Span(NamedTuple):
 
 
 def _played(spans: Iterable[_Span], arrival: int) -> tuple[list[RecordedRun], set[str]]:
-    """Returns the runs of one job in a form that can be played, and the kinds of changes made for that.
+    """Returns the runs of one job in a form that a replay can repeat, and the kinds of changes made for that.
 
     No run starts before the arrival or before the end of the previous one. A run without an end ends when the
     next one starts.
@@ -153,7 +154,7 @@ def _read(text: str, trace: Trace) -> Iterator[_Span]:
     """Yields the runs of a cell.
 
     Raises:
-        ValueError, TypeError, KeyError: the cell holds something else.
+        ValueError, TypeError, KeyError: the cell has another form.
     """
     runs = json.loads(text)
     if not isinstance(runs, list) or not runs:
@@ -168,7 +169,7 @@ def _read(text: str, trace: Trace) -> Iterator[_Span]:
 
 
 def _time(value: object, trace: Trace) -> int | None:
-    """A time of a run, microseconds since the origin."""
+    """Returns a time of a run, microseconds since the origin."""
     if value is None:
         return None
     if type(value) is int:

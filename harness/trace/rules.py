@@ -1,4 +1,4 @@
-"""Rules for rows, and the faults of rows that break them."""
+"""Rules for rows, and faults of rows that break rules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.base.units import format_duration
 
 _ROW = re.compile(r"row ([0-9,]+)")
 _LISTED = 1000
-"""The most rows to list for one rule; further breaches are counted."""
+"""The largest number of listed rows per rule; further violations are counted."""
 
 
 class Rule(NamedTuple):
@@ -23,7 +23,8 @@ class Rule(NamedTuple):
     Attributes:
         column: the column whose value is shown.
         broken: true for rows that break the rule; null counts as false.
-        says: what is wrong, after the value; without the value if it starts with "is missing" or "is empty".
+        says: the fault, to follow the value in messages; without the value if it starts with "is missing" or
+            "is empty".
         about: a column whose value replaces `{}` in `says`.
     """
 
@@ -34,12 +35,12 @@ class Rule(NamedTuple):
 
 
 def breaches(frame: pl.DataFrame, rules: Iterable[Rule], rows: pl.Series | None = None) -> list[Fault]:
-    """Returns every breach of the rules, in the order of rows, then of rules.
+    """Returns every violation of the rules, in the order of rows, then of rules.
 
     Args:
         frame: rows in the schema's types; `job_id` may be absent.
         rules: rules about columns of the frame.
-        rows: the number in the file, from 0, of each row of the frame; by default its place.
+        rows: the number in the file, from 0, of each row of the frame; by default its index.
     """
     rules = list(rules)
     if not rules or not frame.height:
@@ -64,11 +65,12 @@ def breaches(frame: pl.DataFrame, rules: Iterable[Rule], rows: pl.Series | None 
 
 
 def placed(fault: Fault, place: Callable[[int], str] | None) -> Fault:
-    """Returns a fault of a row in a frame with the row's place in the source file.
+    """Returns a fault of a row with the row's place in the source file.
 
     Args:
         fault: the fault from `breaches`.
-        place: returns the place in the file of a row, counted from 0; None keeps the row's number.
+        place: returns the place in the file of a row, whose number counts from 0; None keeps the row's
+            number.
     """
     found = None if place is None else _ROW.match(fault.where)
     if place is None or found is None:
@@ -77,7 +79,7 @@ def placed(fault: Fault, place: Callable[[int], str] | None) -> Fault:
 
 
 def shown(value: Any, dtype: pl.DataType | None = None) -> str:
-    """A value for a message."""
+    """Returns a value as text for a message."""
     if value is None:
         return "null"
     if isinstance(dtype, pl.Duration):

@@ -1,4 +1,4 @@
-"""Keeps a seeded share of the jobs."""
+"""Keeps a random share of the jobs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.trace.trace import Trace
 
 @fixed()
 class Sample(Value):
-    """A random sample: each job stays with probability `share`, with all its pods and pod sets.
+    """A random sample, which keeps each job with probability `share`, with all its pods and pod sets.
 
     Attributes:
         share: above 0, below 1.
@@ -37,7 +37,7 @@ class Sample(Value):
             sample = cls(0.0)
         if not 0 < sample.share < 1 or sample.seed < 0:
             raise OptionError(
-                f"--sample {text!r} is no share of the jobs",
+                f"--sample {text!r} is not a share of the jobs",
                 hint="write SHARE or SHARE@SEED, such as 0.1@7, with a share above 0 and below 1",
             )
         return sample
@@ -46,14 +46,14 @@ class Sample(Value):
         return f"{self.share}@{self.seed}"
 
     def changed(self, trace: Trace) -> tuple[pl.DataFrame, str]:
-        """Returns the rows of the jobs that stay."""
+        """Returns the rows of the kept jobs."""
         frame = trace.frame.filter(draws(trace.frame, self.seed) < self.share)
         whole = ", with all its pod sets" if "pod_set" in trace.frame.columns else ""
         return frame, f"each job stays with that probability{whole}"
 
 
 def draws(frame: pl.DataFrame, seed: int) -> pl.Series:
-    """Returns a seeded number in [0, 1) for each row; the rows of one job have the same."""
+    """Returns a random number in [0, 1) for each row; the rows of one job have the same number."""
     draw = Random(seed).random  # noqa: S311 - Python promises this sequence on every version
     if "pod_set" not in frame.columns:
         return pl.Series("draw", [draw() for _ in range(frame.height)], dtype=pl.Float64)

@@ -1,6 +1,7 @@
 """The canonical schema of a trace, version 1, as data: every column with its type, default and meaning.
 
-Validation, conversion and the documentation all read this one table. Other columns are kept unchanged.
+Validation, conversion and the documentation all read this one table. Columns outside the schema are kept
+unchanged.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ DEFAULT_POD_SET = "main"
 
 
 class Kind(Enum):
-    """The type of a column, as the schema names it."""
+    """The type of a column, with the schema's name for it."""
 
     STRING = "string"
     INT32 = "int32"
@@ -40,7 +41,8 @@ class Kind(Enum):
     MAP = "map<string, string>"
 
     def takes(self, dtype: pl.DataType) -> bool:
-        """True if a file's column can hold this: any width of integer, any time unit, any kind of text."""
+        """Returns True if a file's column can have this kind, in any integer width, time unit or text
+        type."""
         match self:
             case Kind.STRING:
                 return dtype in (pl.String, pl.Categorical, pl.Enum)
@@ -56,7 +58,7 @@ class Kind(Enum):
                 return is_map(dtype)
 
     def stored(self, dtype: pl.DataType) -> pl.DataType:
-        """Returns the type that a frame uses for it, given a type that it accepts."""
+        """Returns the type that a frame uses for this kind, given a type that the kind accepts."""
         match self:
             case Kind.STRING:
                 return pl.String()
@@ -82,7 +84,7 @@ class Column(Value):
         meaning: its meaning, with its unit.
         default: the meaning of an absent column or a null, in words; None if a value is required.
         of_pod_set: whether rows of one job (its pod sets) may differ in it.
-        recurs: for texts, whether few of them recur in many rows; a frame then stores them as categories.
+        recurs: whether the column repeats few texts in many rows; a frame then stores them as categories.
     """
 
     name: str
@@ -185,7 +187,7 @@ REQUIRED = tuple(column.name for column in COLUMNS if column.default is None)
 
 
 def column_of(name: str) -> Column | None:
-    """Returns the schema's column for a column of a file; None for a further column, which is kept."""
+    """Returns the schema's column for a column of a file; None for a column outside the schema."""
     for prefix in (REQUEST, LIMIT):
         if name.startswith(prefix):
             return _BY_NAME[prefix]
@@ -198,7 +200,7 @@ def resources_of(names: Iterable[str], prefix: str = REQUEST) -> list[str]:
 
 
 def is_map(dtype: pl.DataType) -> bool:
-    """True if a column maps texts to texts: polars' own Map, or the list of entries of older releases."""
+    """Returns True if a column maps texts to texts: polars' Map, or the list of entries of older releases."""
     if type(dtype).__name__ == "Map":
         return repr(dtype) == "Map(String, String)"
     entry = dtype.inner if isinstance(dtype, pl.List) else None
@@ -206,7 +208,7 @@ def is_map(dtype: pl.DataType) -> bool:
 
 
 def has_names(dtype: pl.DataType) -> bool:
-    """Returns True if the values of a column can serve as names: texts, numbers and truth values."""
+    """Returns True if the values of a column can be names: texts, numbers and booleans."""
     return dtype in (pl.String, pl.Categorical, pl.Enum, pl.Boolean) or dtype.is_numeric()
 
 
@@ -219,7 +221,7 @@ def entries(value: Any) -> tuple[tuple[str, str | None], ...]:
 
 
 def ordered(names: Iterable[str]) -> list[str]:
-    """Returns column names in the order of the schema, resources sorted, further columns last."""
+    """Returns column names in the order of the schema, with resources sorted and other columns last."""
     names = list(names)
     order = {column.name: place for place, column in enumerate(COLUMNS)}
 

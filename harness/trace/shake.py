@@ -1,11 +1,11 @@
-"""Twins of a trace: the same jobs, shifted slightly in what is uncertain, such as their time of arrival.
+"""Twins of a trace: the same jobs with small changes of uncertain quantities, such as their time of arrival.
 
 A replay is chaotic: a job that arrives a second later may get another node, which changes the waits of
-thousands of jobs after it. In one replay, two policies therefore differ by their decisions and by luck. The
+thousands of later jobs. In one replay, two policies therefore differ by their decisions and by luck. The
 difference that remains over several twins is due to their decisions (Tsafrir, Ouaknine, Feitelson: Reducing
 Performance Evaluation Sensitivity and Variability by Input Shaking, MASCOTS 2007).
 
-Only the seed, the twin's number and the job's id decide what a job draws. It is the same in every version of
+A job's draw depends only on the seed, the twin's number and the job's id. It is the same in every version of
 Python, for every policy and cluster, and in a sample or window of the trace.
 """
 
@@ -27,15 +27,15 @@ from harness.trace.generate.uniform import key_of, uniforms
 from harness.trace.trace import Trace
 
 JITTER = 30 * SECOND
-"""The most by which arrivals are shifted, in either direction."""
+"""The largest allowed shift of arrivals, in either direction."""
 
 MOST_TWINS = 10_000
 
 _MOST_DIGITS = 18
 _MOST_NOISE = Fraction(1, 2)
-_PARTS = 10**6  # durations are moved by so many parts of themselves, in whole numbers
+_PARTS = 10**6  # durations change by a whole number of these parts of themselves
 _OF_TRACES: Memo[str, pl.Series] = Memo(2)
-"""The digest of a trace -> a number for each of its rows."""
+"""Digest of a trace -> a number for each of its rows."""
 _FORM = "write N[@SEED], such as 10 or 10@7; then, as wanted: ,arrivals=30s ,ties ,durations=1% ,priorities"
 _OPTIONS = ("arrivals", "ties", "durations", "priorities")
 
@@ -46,10 +46,10 @@ class Shaking:
 
     Attributes:
         seed: other seeds make other twins.
-        arrivals: the most by which a job arrives earlier or later, microseconds, uniformly distributed. None
-            arrives before the trace's origin. Jobs that then arrive together are in the trace's order.
+        arrivals: the largest shift of a job's arrival, earlier or later, microseconds, uniformly distributed.
+            No job arrives before the trace's origin. Jobs that then arrive together keep the trace's order.
         ties: whether jobs with equal times in the trace change their order.
-        durations: the largest part by which a job is longer or shorter, uniformly distributed.
+        durations: the largest relative change of a job's duration, uniformly distributed.
         priorities: whether `--priority-share` chooses other jobs.
     """
 
@@ -99,7 +99,7 @@ class Twin:
         return f"{self.number}{self.shaking}"
 
     def of(self, trace: Trace) -> Trace:
-        """Returns the twin of a trace; everything that does not vary stays the same."""
+        """Returns the twin of a trace; quantities that do not vary stay the same."""
         shaking, frame = self.shaking, trace.frame
         jobs = _numbers(trace)
         if shaking.ties:
@@ -121,7 +121,7 @@ class Twin:
         return replace(trace, frame=frame.with_columns(moved))
 
     def calibration(self, calibration: Calibration | None) -> Calibration | None:
-        """The calibration of a twin: other failures, and another `--priority-share` if wanted.
+        """Returns the calibration of a twin: other failures, and other `--priority-share` jobs if they vary.
 
         Raises:
             OptionError: priorities should vary, but the calibration sets none.
@@ -133,7 +133,7 @@ class Twin:
             return calibration
         if calibration is None or calibration.priority_share is None:
             raise OptionError(
-                "--shake: priorities cannot be shaken, since no --priority-share gives them",
+                "--shake: priorities cannot vary without --priority-share",
                 hint="leave priorities out, or give --priority-share SHARE:PRIORITY",
             )
         seed = key_of("shake", self.shaking.seed, self.number, "priorities")
@@ -164,7 +164,7 @@ class Shake:
         """Parse `N[@SEED]`, followed by further quantities that vary, with amounts, separated by commas.
 
         Raises:
-            OptionError: the text has another form, or asks for fewer than two twins, which show no spread.
+            OptionError: the text has another form, or names fewer than two twins, which show no spread.
         """
         count, shaking = _parsed(str(text), "--shake")
         if count < 2:
@@ -175,7 +175,7 @@ class Shake:
         return f"{self.count}{self.shaking}"
 
     def told(self) -> str:
-        """Returns the number of twins and what varies, for people."""
+        """Returns the number of twins and the varying quantities as text."""
         shaking = self.shaking
         moved = [
             f"arrivals ±{exact_duration(shaking.arrivals)}" if shaking.arrivals else "",
@@ -187,18 +187,18 @@ class Shake:
 
     @property
     def twins(self) -> list[Twin]:
-        """The twins, from the first; a larger number of them begins with the same ones."""
+        """The twins, from the first; a larger `count` begins with the same twins."""
         return [Twin(number, self.shaking) for number in range(1, self.count + 1)]
 
 
 def _parsed(text: str, option: str) -> tuple[int, Shaking]:
-    """Returns the number, and the quantities that vary."""
+    """Returns the number and the varying quantities of a text."""
     head, *rest = (part.strip() for part in text.split(","))
     number, at, seed = head.partition("@")
     if not _is_number(number) or (at and not _is_number(seed)):
         raise OptionError(f"{option} {text!r} is not understood", hint=_FORM)
     if not 1 <= int(number) <= MOST_TWINS:
-        raise OptionError(f"{option} {text!r}: {number} is no number from 1 to {MOST_TWINS:,}", hint=_FORM)
+        raise OptionError(f"{option} {text!r}: {number} is not a number from 1 to {MOST_TWINS:,}", hint=_FORM)
     given: dict[str, str] = {}
     for part in rest:
         name, equals, value = part.partition("=")
@@ -217,7 +217,7 @@ def _parsed(text: str, option: str) -> tuple[int, Shaking]:
         "priorities" in given,
     )
     if not (shaking.arrivals or shaking.ties or shaking.durations or shaking.priorities):
-        raise OptionError(f"{option} {text!r} moves nothing, so that all twins are equal", hint=_FORM)
+        raise OptionError(f"{option} {text!r} varies nothing, so that all twins are equal", hint=_FORM)
     return int(number), shaking
 
 
@@ -253,7 +253,7 @@ def _per_cent(part: Fraction) -> str:
 
 
 def _numbers(trace: Trace) -> pl.Series:
-    """Returns a number for each job, from its id alone; those of one trace are kept for its other twins."""
+    """Returns a number for each row from its job's id; other twins of the trace reuse the numbers."""
     found = _OF_TRACES.get(trace.digest)
     if found is None:
         names = trace.frame["job_id"].to_list()

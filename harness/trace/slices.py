@@ -1,4 +1,4 @@
-"""Columns from which a replay takes one slice after the other as plain Python values."""
+"""Functions that return slices of columns as plain Python values, for a replay."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ import polars as pl
 from harness.base.arrays import places
 
 Slice: TypeAlias = Callable[[int, int], Iterable[Any]]
-"""Returns the values of rows `start` to `start + count`; endless for a constant."""
+"""A function that returns the values of rows `start` to `start + count`; endless for a constant."""
 
 _MOST_SHARED = 1 << 16
 
 
 def constant(value: object) -> Slice:
-    """One value for every row."""
+    """Returns a slice function with one value for every row."""
     return lambda _start, _count: repeat(value)
 
 
 def values(series: pl.Series) -> Slice:
-    """The values of a column."""
+    """Returns a slice function for the values of a column."""
     return lambda start, count: series.slice(start, count).to_list()
 
 
 def texts(series: pl.Series) -> Slice:
-    """Returns the texts of a column without nulls; if few texts recur, equal ones share one object."""
+    """Returns a slice function for texts without nulls; if few texts recur, equal texts share an object."""
     names = series.unique(maintain_order=True).cast(pl.String)
     if len(names) > _MOST_SHARED:
         return values(series)

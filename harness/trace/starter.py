@@ -1,7 +1,7 @@
-"""Makes a starting cluster for a trace: nodes of the right size, queues and elastic quotas, as manifests.
+"""Makes manifests to start from for a trace: nodes of a suitable size, queues and elastic quotas.
 
 Unlike the cluster that a replay assumes without manifests (`harness.cluster.derive`), it has nodes, and a
-real cluster would accept it. Names are checked, and every queue has LocalQueues in the namespaces of the
+real API server would accept it. Names are checked, and every queue has LocalQueues in the namespaces of the
 trace. cpu and memory have quotas even if the trace does not request them.
 """
 
@@ -60,11 +60,11 @@ class Starter:
     Attributes:
         nodes: the number of nodes.
         node: resource -> amount on one node.
-        queues: queue -> resource -> nominal quota; the quotas add up to all of the nodes.
+        queues: queue -> resource -> nominal quota; the quotas add up to the capacity of all nodes.
         doors: (namespace, queue) of the trace, sorted.
-        why: sentences about the decisions made.
-        topology: level, a node label -> how many of the next finer domains are in one of its domains (nodes,
-            for the first); from the finest to the coarsest. Empty for none.
+        why: sentences about the choices made.
+        topology: level, a node label -> the number of next finer domains in one of its domains (of nodes, for
+            the first level); from the finest to the coarsest level. Empty for no topology.
     """
 
     nodes: int
@@ -114,7 +114,7 @@ class Starter:
         yield elastic_quota_tree_manifest(quota_node("root", total, total, children))
 
     def _pools(self) -> Iterator[dict[str, Any]]:
-        """Yields one NodePool, or with a topology one for each domain of its finest level."""
+        """Yields one NodePool, or with a topology one for each domain of the finest level."""
         size = next(iter(self.topology.values()), self.nodes)
         for first in range(0, self.nodes, size):
             labels = self._labels(first)
@@ -131,7 +131,7 @@ class Starter:
         return labels
 
     def _namespaces(self) -> dict[str, list[str]]:
-        """Returns queue -> the namespaces that only it uses; one of its own name if it has none."""
+        """Returns queue -> the namespaces that only this queue uses, or a namespace of its own name."""
         owners: dict[str, list[str]] = {}
         for namespace, queue in self.doors:
             owners.setdefault(namespace, []).append(queue)
@@ -154,10 +154,10 @@ def start(
 
     Args:
         trace: the jobs.
-        load: the mean demand divided by the capacity, if the trace does not give the size of the machine.
-        node: the amounts on one node; missing ones become powers of two that hold the largest pod.
+        load: the mean demand divided by the capacity, if the trace does not state the size of the machine.
+        node: the amounts on one node; missing amounts become powers of two that hold the largest pod.
         weights: the division of quotas: `equal`, `proportional` to the queues' demands, or queue -> weight,
-            with 0 for queues that are not named.
+            with 0 for other queues.
         topology: the grouping of nodes, see `Starter`.
 
     Raises:
@@ -167,7 +167,9 @@ def start(
     frame = trace.frame
     demands = {name: demand for name, demand in demands_of(trace).items() if demand.largest}
     if not demands:
-        raise TraceError(str(trace.path), [Fault("", "no job asks for anything, so any cluster would do")])
+        raise TraceError(
+            str(trace.path), [Fault("", "no job requests a resource, so any cluster would suffice")]
+        )
     doors = (
         frame.select(filled(frame, "namespace", DEFAULT_NAMESPACE), "queue")
         .unique()
@@ -222,7 +224,7 @@ def start(
 def _check_size(
     trace: Trace, count: int, scarce: str, capacity: Mapping[str, int], node: Mapping[str, int]
 ) -> None:
-    """Refuse a cluster with too many nodes, or too much of a resource: a unit is probably mistaken."""
+    """Refuse a cluster with too many nodes, or too much of a resource, because a unit is probably wrong."""
     total = {resource: amount * count for resource, amount in node.items()}
     beyond = [resource for resource, amount in total.items() if amount > INT64_MAX]
     if count > MOST_NODES:
@@ -260,7 +262,7 @@ def _unfit_names(
 
 
 def _traced(trace: Trace, largest: Mapping[str, int]) -> dict[str, int]:
-    """Returns the amounts on a node of the traced machine that are known and hold the largest pod."""
+    """Returns the known amounts on a node of the traced machine that hold the largest pod."""
     stated = {name: traced_node(trace, name) for name in largest}
     return {name: amount for name, amount in stated.items() if amount is not None and amount >= largest[name]}
 
@@ -268,7 +270,7 @@ def _traced(trace: Trace, largest: Mapping[str, int]) -> dict[str, int]:
 def _node(
     capacity: Mapping[str, int], largest: Mapping[str, int], given: Mapping[str, int]
 ) -> dict[str, int]:
-    """Returns the given amounts, else a round number of the scarcest resource and others in proportion."""
+    """Returns the given amounts, else a round amount of the scarcest resource and others in proportion."""
     devices = [name for name in capacity if "/" in name]
     kinds = [name for name in devices or capacity if name in given or not given] or list(capacity)
     first = max(kinds, key=lambda name: (capacity[name], name)) if devices else min(kinds)
@@ -295,7 +297,7 @@ def _power_of_two(amount: int, unit: int) -> int:
 
 
 def _pods(node: Mapping[str, int], frame: pl.DataFrame) -> int:
-    """Returns how many pods a node takes: Kubernetes' default, or as many of the smallest pods as fit."""
+    """Returns how many pods a node takes: Kubernetes' default, or the number of smallest pods that fit."""
     fit = _MOST_PODS
     for resource in resources_of(frame.columns):
         amounts = frame[f"{REQUEST}{resource}"].drop_nulls()

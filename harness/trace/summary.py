@@ -1,4 +1,4 @@
-"""A trace in figures: its span, tenants, sizes, durations, and the load it offers."""
+"""Summarizes a trace in figures: its span, tenants, sizes, durations, and offered load."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class ResourceUse:
         p95: the level of demand, if every job starts at its submission, that is not exceeded for 95 % of the
             time from the first to the last submission.
         peak: the highest level of that demand.
-        recorded_peak: the highest amount that really ran at once; None if unknown.
-        capacity: the traced machine's capacity; None if the trace does not give it.
+        recorded_peak: the highest amount that ran simultaneously; None if unknown.
+        capacity: the traced machine's capacity; None if the trace does not state it.
     """
 
     job: Spread
@@ -61,10 +61,10 @@ class Tenant:
     """A queue.
 
     Attributes:
-        queue: its name; `<namespace>/<queue>` if queues of several namespaces have that name.
+        queue: its name; `<namespace>/<queue>` if queues of several namespaces have the same name.
         jobs: the number of its jobs.
         resource_seconds: resource -> resource-time in units of the resource times seconds.
-        recorded_wait: the median of its jobs' real waits, microseconds; None if unknown.
+        recorded_wait: the median of its jobs' recorded waits, microseconds; None if unknown.
     """
 
     queue: str
@@ -81,8 +81,8 @@ class Summary:
         first, last: the first and last submission, as text.
         span: the time between them.
         gangs: jobs that make progress only with all their pods.
-        gang_sizes: pods -> the number of gangs with that many.
-        recorded_wait: the real waits of jobs before they started; None if unknown.
+        gang_sizes: number of pods -> number of gangs of this size.
+        recorded_wait: the recorded waits of jobs before they started; None if unknown.
         priorities: (priority or class) -> jobs; empty if the trace has neither.
         missing: columns of the schema that the trace lacks, or that have nulls, with the number of rows.
     """
@@ -104,7 +104,7 @@ class Summary:
 
 
 def summarize(trace: Trace) -> Summary:
-    """The figures of a trace."""
+    """Returns the figures of a trace."""
     jobs = timed_jobs(trace).drop("job_id", ROW, ROWS)
     known = "recorded_start" in jobs.columns and jobs["recorded_start"].count() > 0
     if known:
@@ -145,7 +145,7 @@ def _first_and_last(submit: pl.Series) -> tuple[str, str]:
 
 
 def _seconds(time: int) -> str:
-    """Microseconds as seconds, exactly."""
+    """Returns microseconds as exact seconds."""
     whole, rest = divmod(time, SECOND)
     digits = f"{rest:06}".rstrip("0") or "0"
     return f"{whole}.{digits}"
@@ -168,7 +168,7 @@ def _use(jobs: pl.DataFrame, resource: str, capacity: int | None) -> ResourceUse
 
 
 def _tenants(jobs: pl.DataFrame, resources: list[str], *, waits: bool) -> tuple[Tenant, ...]:
-    """Returns the queues, those with most jobs first."""
+    """Returns the queues, ordered by number of jobs, the largest first."""
     duration = pl.col("duration").cast(pl.Float64)
     whose = ["namespace", "queue"]
     pieces = [

@@ -1,7 +1,7 @@
-"""The sums over all jobs of a trace, which must fit 64 bits: their requests and their durations.
+"""Checks that sums over all jobs of a trace fit 64 bits: of requests and of durations.
 
-The amounts that queues hold and that wait are sums over jobs. Beyond 64 bits they would silently turn
-negative. A product of such a sum and a time is computed with 128 bits, which always suffice.
+The held and pending amounts of queues are sums over jobs. Beyond 64 bits they would silently turn negative.
+Products of such a sum and a time use 128 bits, which always suffice.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Sums:
     def add(self, frame: pl.DataFrame) -> list[Fault]:
         """Add valid rows, in the schema's types.
 
-        Returns faults at the rows from which on a sum no longer fits.
+        Returns faults at the first rows at which a sum no longer fits.
         """
         amounts = {
             f"{REQUEST}{resource}": frame.select(total_of(frame, resource)).to_series()
@@ -51,7 +51,7 @@ class Sums:
         return faults
 
     def _added(self, name: str, values: pl.Series, most: int) -> int | None:
-        """Add values; returns the place of the first value that makes the sum exceed `most`, or None."""
+        """Add values; returns the index of the first value that makes the sum exceed `most`, or None."""
         before = self.total.get(name, 0)
         largest = int(values.max() or 0)  # type: ignore[arg-type]
         wide = largest * len(values) > INT64_MAX  # twice as many bits take twice the memory
@@ -62,7 +62,7 @@ class Sums:
 
 
 def exact_sum(values: pl.Series) -> int:
-    """Returns the sum of integers of any size; piece by piece, because 128 bits take twice the memory."""
+    """Returns the sum of integers of any size, piece by piece, because 128 bits take twice the memory."""
     pieces = range(0, len(values), _PIECE)
     return sum(int(values.slice(at, _PIECE).cast(pl.Int128).sum()) for at in pieces)
 

@@ -1,4 +1,4 @@
-"""Finds the scale of arrivals or of the cluster with which a trace offers a wanted load."""
+"""Finds the scale of arrivals, or of the cluster, at which a trace offers a wanted load."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.trace.trace import Trace
 
 _DIGITS = 4
 _NEAR = Fraction(1, 100)
-"""A scale reaches a load if the result differs from it by at most this part of it."""
+"""A scale reaches a load if the relative difference is at most this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Offer:
 
     @property
     def load(self) -> Fraction:
-        """The mean demand as a part of the capacity; above 1 the queue only grows."""
+        """The mean demand divided by the capacity; above 1 the queue only grows."""
         return self.mean / self.capacity
 
 
@@ -42,11 +42,11 @@ class Target:
     """The scales that give a wanted load.
 
     Attributes:
-        resource: the scarcest resource, which the target is about.
+        resource: the scarcest resource, whose load is the target.
         offers: resource -> the present load.
         wanted: the wanted load.
-        scale_arrivals, scale_cluster: either of them alone gives the load.
-        arrivals_load, cluster_load: the exact load that it gives; a cluster has whole nodes.
+        scale_arrivals, scale_cluster: the scales; either one alone gives the load.
+        arrivals_load, cluster_load: the exact load of either scale; a cluster has whole nodes.
     """
 
     resource: str
@@ -59,7 +59,7 @@ class Target:
 
     @property
     def cluster_reaches(self) -> bool:
-        """True if some size of the cluster gives the load; nodes and units of quotas are whole."""
+        """True if a size of the cluster gives the load, given that nodes and units of quotas are whole."""
         return abs(self.cluster_load - self.wanted) <= _NEAR * self.wanted
 
 
@@ -79,10 +79,10 @@ def offers_of(trace: Trace, cluster: Cluster) -> dict[str, Offer]:
 
 
 def aim(trace: Trace, cluster: Cluster, load: Fraction) -> Target:
-    """Find how to offer `load` times the capacity of the scarcest resource.
+    """Find the scales that offer `load` times the capacity of the scarcest resource.
 
     Raises:
-        InputError: the cluster has no resource that the trace requests, or all jobs arrive at once.
+        InputError: the cluster has no resource that the trace requests, or all jobs arrive simultaneously.
     """
     offers = offers_of(trace, cluster)
     if not offers:
@@ -94,7 +94,7 @@ def aim(trace: Trace, cluster: Cluster, load: Fraction) -> Target:
     if submit.min() == submit.max():
         raise InputError(
             f"{trace.path}: all jobs are submitted at one instant: there is no load over time to aim at",
-            hint="harness trace info says how much they ask for together",
+            hint="harness trace info shows their total requests",
         )
     resource = max(sorted(offers), key=lambda name: offers[name].load)
     now = offers[resource].load
@@ -107,7 +107,7 @@ def aim(trace: Trace, cluster: Cluster, load: Fraction) -> Target:
 
 
 def _sizes(cluster: Cluster, wanted: Fraction) -> list[Fraction]:
-    """Returns the possible sizes: the wanted one, or the nearest whole numbers of nodes."""
+    """Returns the possible sizes: the wanted size, or the nearest whole numbers of nodes."""
     nodes = len(cluster.nodes)
     if not nodes:
         return [_rounded(wanted)]
@@ -121,5 +121,5 @@ def _load(trace: Trace, cluster: Cluster, resource: str) -> Fraction:
 
 
 def _rounded(number: Fraction) -> Fraction:
-    """Returns a number with a few digits, easy to type."""
+    """Returns a number rounded to a few digits, which is easy to type."""
     return Fraction(f"{float(number):.{_DIGITS}g}")

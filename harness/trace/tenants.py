@@ -23,10 +23,10 @@ from harness.trace.schema import has_names
 from harness.trace.trace import Trace
 
 OTHER = "other"
-"""The queue of all jobs that `top` does not keep."""
+"""The queue for jobs of queues that `top` does not keep."""
 
 UNKNOWN = "unknown"
-"""The queue of jobs for which the column has no value."""
+"""The queue for jobs without a value in the column."""
 
 _FORM = "write column:NAME, top:N, hash:N, names or map:FILE, also several: column:user,top:20"
 _NUMBER = re.compile("0*[1-9][0-9]{0,8}", re.ASCII)
@@ -37,15 +37,16 @@ _Step: TypeAlias = Callable[[pl.DataFrame, str], pl.DataFrame]
 
 @fixed()
 class Tenants(Value):
-    """New queues, set in one step after the other.
+    """Steps that set new queues, one after the other.
 
-    `column:NAME` takes another column as the queue. `top:N` keeps the queues with most jobs and puts the
-    others into `other`. `hash:N` spreads queues over N by their names. `names` turns them into names that
-    Kubernetes accepts. `map:FILE` replaces them by the LocalQueues and namespaces in a file.
+    `column:NAME` takes another column as the queue. `top:N` keeps the N queues with most jobs and puts other
+    jobs into the queue `other`. `hash:N` distributes queues over N queues by a hash of their names. `names`
+    converts names to names that Kubernetes accepts. `map:FILE` replaces queues by the LocalQueues and
+    namespaces in a file.
 
     Attributes:
-        steps: the kind of each, and its argument.
-        maps: file -> its content, for files that were already read; others are read when rows change.
+        steps: the kind and the argument of each step.
+        maps: file -> its content, for files that were already read; other files are read when rows change.
     """
 
     steps: tuple[tuple[str, str], ...]
@@ -74,10 +75,10 @@ class Tenants(Value):
         return ",".join(f"{kind}:{argument}" if argument else kind for kind, argument in self.steps)
 
     def read(self, folder: Path) -> Tenants:
-        """Returns the same steps with their files read, so that they can be applied without the files.
+        """Returns the steps with the contents of their files, so that they can be applied without the files.
 
         Args:
-            folder: the folder that their paths are relative to.
+            folder: the folder to which the files' paths are relative.
 
         Raises:
             OptionError: a file cannot be read, or is faulty.
@@ -92,7 +93,7 @@ class Tenants(Value):
         """Returns the rows with their new queues.
 
         Raises:
-            OptionError: there is no such column or file, or two queues would become one.
+            OptionError: a column or file does not exist, or two queues would become one.
         """
         frame = trace.frame
         before = frame["queue"].n_unique()
@@ -111,7 +112,7 @@ def _column(frame: pl.DataFrame, name: str) -> pl.DataFrame:
             f"--tenants column:{name}: the trace has no such column", hint=did_you_mean(name, frame.columns)
         )
     if not has_names(frame[name].dtype):
-        raise OptionError(f"--tenants column:{name}: {frame[name].dtype} is no name of a tenant")
+        raise OptionError(f"--tenants column:{name}: {frame[name].dtype} cannot be the name of a tenant")
     text = frame[name].cast(pl.String)
     return _with(frame, text.set(text == "", None).fill_null(UNKNOWN))
 
@@ -121,7 +122,7 @@ def _top(frame: pl.DataFrame, count: str) -> pl.DataFrame:
     sizes = frame.group_by("queue").agg(jobs.alias("jobs")).sort("jobs", "queue", descending=[True, False])
     kept = sizes["queue"].head(int(count))
     if len(kept) < sizes.height and OTHER in kept:
-        raise OptionError(f"--tenants top:{count}: one of the largest queues is called {OTHER!r} already")
+        raise OptionError(f"--tenants top:{count}: one of the largest queues is already named {OTHER!r}")
     queue = pl.when(pl.col("queue").is_in(kept.implode())).then("queue").otherwise(pl.lit(OTHER))
     return _with(frame, frame.select(queue).to_series())
 
@@ -141,7 +142,7 @@ def _names(frame: pl.DataFrame, _: str) -> pl.DataFrame:
     owners: dict[str, str] = {}
     for name, new in made.items():
         if owners.setdefault(new, name) != name:
-            raise OptionError(f"--tenants names: {owners[new]!r} and {name!r} would both be called {new!r}")
+            raise OptionError(f"--tenants names: {owners[new]!r} and {name!r} would both be named {new!r}")
     return _with(frame, _renamed(frame["queue"], made.__getitem__))
 
 
@@ -168,7 +169,7 @@ def _with(frame: pl.DataFrame, queue: pl.Series) -> pl.DataFrame:
 
 
 def _renamed(queues: pl.Series, rename: Callable[[str], str]) -> pl.Series:
-    """Returns the queues renamed; each distinct name is converted once."""
+    """Returns the renamed queues; each distinct name is converted once."""
     names = queues.unique().sort().to_list()
     return queues.replace_strict(names, [rename(name) for name in names], return_dtype=pl.String)
 

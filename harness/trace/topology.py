@@ -1,4 +1,4 @@
-"""Topology requests of rows: from their own columns, or from Kueue's annotations in a pod template."""
+"""Reads topology requests of rows, from their columns or from Kueue's annotations in a pod template."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ANNOTATIONS: Mapping[str, str] = {
     SLICE_SIZE: f"{PODSET}slice-size",
     GROUP: f"{PODSET}group-name",
 }
-"""Column -> the annotation of a pod template that Kueue's job controllers read for it."""
+"""Column -> the equivalent annotation of a pod template, which Kueue's job controllers read."""
 
 
 def topology_rules(frame: pl.DataFrame) -> Iterator[Rule]:
@@ -54,7 +54,7 @@ def _said(name: str) -> pl.Expr:
 
 
 def wrong_annotations(template: str) -> str:
-    """Returns what is wrong with the annotations of a template, which is a JSON object; "" for nothing."""
+    """Returns the fault in the annotations of a template, which is a JSON object; "" without a fault."""
     said = _annotated(template)
     for name in said:
         if not isinstance(said[name], str):
@@ -76,7 +76,7 @@ def topology_of(value: Callable[[str], Any], template: str | None) -> TopologyRe
     """Returns the topology request of a row: from its columns, else from its template's annotations.
 
     Args:
-        value: returns the row's value of a column, None for none.
+        value: returns the row's value of a column, or None.
         template: its `pod_template`.
     """
     said = {name: value(name) for name in _ANNOTATIONS}

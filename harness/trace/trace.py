@@ -1,4 +1,4 @@
-"""A trace: the rows of a file in the canonical schema, with what is known about them.
+"""A trace: the rows of a file in the canonical schema, with facts about their origin.
 
 `open_trace` is the only way from a file to a trace. It chooses a registered reader for any format, including
 the canonical Parquet, and checks every rule of the schema.
@@ -39,23 +39,23 @@ _NOTHING: Mapping[str, Any] = {}
 
 @fixed(slots=False)
 class Trace(Fixed):
-    """A valid trace. Two traces are equal if all their metadata and all values of their frames are equal.
+    """A valid trace. Two traces are equal if all metadata and all values of their frames are equal.
 
     Attributes:
         path: its source file.
-        frame: the canonical columns that it has, in the schema's types, then all others; one row per job or,
-            with `pod_set`, one row per pod set. Times are as in the file.
+        frame: its canonical columns, in the schema's types, then all other columns; one row per job or, with
+            `pod_set`, one row per pod set. Times are as in the file.
         kind: whether `submit_time` is a timestamp or a duration.
         time_zone: the zone of the timestamps; None if they have none.
         origin: the zero of simulated times, microseconds since the epoch: the first submission, rounded down
             to a whole second; 0 for durations without a chosen window.
         sha256: the hash of the file's bytes, or of all files in a folder; "" if it was not requested.
         metadata: the file's own metadata (`harness.source`, `harness.license`, ...).
-        rows_read: how many job records the source holds.
-        left_out: reason -> how many of them are not in `frame`.
+        rows_read: the number of job records in the source.
+        left_out: reason -> the number of job records that are not in `frame`.
         notes: sentences about conventions that the reader applied.
         reader: the name of the reader.
-        options: the reader's options, given or default.
+        options: all options of the reader, given or default.
         calibration: step -> its text, for deliberate changes (`harness.trace.calibration`).
     """
 
@@ -108,12 +108,12 @@ def open_trace(
         plugins: the plugins that provide readers.
         reader: the reader's name; by default the file's suffix decides, then its first bytes.
         options: the reader's options; missing ones take their defaults.
-        cluster: also check that the trace fits this cluster.
+        cluster: a cluster that the trace must fit, or None.
         hashed: whether to hash the file, which reads all of its bytes.
 
     Raises:
         TraceError: the file cannot be read, or breaks the schema; lists every fault.
-        PluginError: there is no such reader, or it failed.
+        PluginError: the reader does not exist, or it failed.
         OptionError: the reader has no such option, or the value is invalid.
     """
     path = Path(path)
@@ -157,7 +157,7 @@ def open_trace(
 
 
 def _open_standard_input(plugins: Plugins, **how: Any) -> Trace:
-    """Read the trace in standard input. It is kept in a file meanwhile: readers may read twice, and seek."""
+    """Read the trace in standard input, by way of a file, because readers may read twice and seek."""
     called = Path(CALLED)
     try:
         with standard_input_file() as file:
@@ -194,7 +194,7 @@ def _sha256(path: Path) -> str:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
-        return ""  # of a folder that somebody is writing to
+        return ""  # the folder is being written to
 
 
 def _is_hidden(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Converts the columns of a file to the schema's types without loss, and reports those that cannot be."""
+"""Converts the columns of a file to the schema's types without loss, and reports impossible conversions."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from harness.trace.schema import LIMIT, REQUEST, REQUIRED, Column, Kind, column_
 def typed(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Fault]]:
     """Returns the frame with the schema's types and order of columns, and the faults of whole columns.
 
-    Integers of any width, times in any unit and texts of any kind are accepted if every value survives the
-    change. A column with a fault is left out, so that the rows can still be checked in the others.
+    It accepts integers of any width, times in any unit and texts of any kind, if every value survives the
+    conversion. It drops a column with a fault, so that the other columns can still be checked.
     """
     faults: list[Fault] = []
     kept: list[pl.Series] = []
@@ -25,8 +25,8 @@ def typed(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Fault]]:
         series = frame[name]
         if column is not None and series.dtype == pl.Null and name not in REQUIRED:
             if not name.startswith(REQUEST):
-                continue  # no value anywhere: the default
-            series = series.cast(pl.Int64)  # a resource that nobody asks for is still one
+                continue  # a column without any value gets the default
+            series = series.cast(pl.Int64)  # a resource that no job requests is still a resource
         result = _reserved(name) or (series if column is None else _cast(series, column))
         if isinstance(result, str):
             faults.append(Fault(f"column {name}", result))
@@ -38,13 +38,13 @@ def typed(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Fault]]:
         if name not in frame.columns
     ]
     if not any(name.startswith(REQUEST) and name != REQUEST for name in frame.columns):
-        faults.append(Fault("columns request.*", "are missing; a trace asks for at least one resource"))
+        faults.append(Fault("columns request.*", "are missing; a trace must request at least one resource"))
     kept, times = _one_kind_of_time(kept)
     return pl.DataFrame(kept), faults + times
 
 
 def _meant(name: str, columns: Sequence[str]) -> str:
-    """Returns the column that may be the missing one under another name."""
+    """Returns a column that may be the missing column under another name."""
     plain = {re.sub(r"[^a-z]", "", each.lower()): each for each in columns if column_of(each) is None}
     found = nearest(name.replace("_", ""), plain)
     return "" if found is None else f"; is it {plain[found]!r}?"
@@ -65,7 +65,7 @@ def _reserved(name: str) -> str | None:
 
 
 def _cast(series: pl.Series, column: Column) -> pl.Series | str:
-    """Returns the series in the stored type, or what is wrong with it."""
+    """Returns the series in the stored type, or a text about its fault."""
     dtype = series.dtype
     if not column.kind.takes(dtype):
         return f"is {dtype}, must be {column.kind.value}{_not_finite(series)}"
@@ -87,14 +87,14 @@ def _cast(series: pl.Series, column: Column) -> pl.Series | str:
 
 
 def _shown(series: pl.Series, row: int) -> str:
-    """Returns a value that may be too large for Python; times as they are stored."""
+    """Returns a value as text, even if too large for Python; times in their stored form."""
     if isinstance(series.dtype, (pl.Datetime, pl.Duration)):
         return f"{series.to_physical()[row]} {series.dtype.time_unit}"
     return str(series[row])
 
 
 def _not_finite(series: pl.Series) -> str:
-    """Returns, for a column of floats, the rows that could not be converted."""
+    """Returns text about values of a float column that cannot be converted."""
     if not series.dtype.is_float():
         return ""
     wrong = (~series.is_finite()).fill_null(value=False).arg_true()
@@ -105,7 +105,7 @@ def _not_finite(series: pl.Series) -> str:
 
 
 def _one_kind_of_time(columns: list[pl.Series]) -> tuple[list[pl.Series], list[Fault]]:
-    """Check that recorded times have submit_time's kind; time zones may differ, instants are compared."""
+    """Check that recorded times have the kind of submit_time; time zones may differ."""
     submit = next((series for series in columns if series.name == "submit_time"), None)
     if submit is None:
         return columns, []

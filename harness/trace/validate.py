@@ -1,6 +1,6 @@
-"""The rules of the schema, for every row of a trace, and for the cluster of its replay.
+"""The rules of the schema for every row of a trace, and for the cluster of its replay.
 
-All faults are found in one pass over the columns, so that a trace is repaired once and not fault by fault.
+One pass over the columns finds all faults, so that users can repair a trace in one step.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ _EARLIEST, _LATEST = -62_135_596_800_000_000, 253_402_300_799_999_999  # years 1
 _INT32_MAX = 2**31 - 1
 _FIRST = "harness.first"
 _LONGEST_NAME = 1000
-"""The longest name in bytes. Kubernetes' names have at most 253, and each may recur in thousands of rows."""
+"""The longest name in bytes. Names in Kubernetes have at most 253, and may repeat in thousands of rows."""
 
 _DOCUMENTS = {"tolerations": list, "affinity": dict, "pod_template": dict}
 
 
 def faults_of(frame: pl.DataFrame) -> list[Fault]:
-    """Returns every fault of a trace's rows, columns first, then row by row; empty for a valid trace."""
+    """Returns every fault of a trace's rows: faults of columns, then row by row; empty for a valid trace."""
     return checked(frame)[1]
 
 
 def checked(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Fault]]:
-    """Returns the frame in the schema's types, without columns that cannot have them, and every fault."""
+    """Returns the frame in the schema's types, without columns that cannot be converted, and every fault."""
     if not frame.height:
         return frame, [*typed(frame)[1], Fault("", "holds no jobs")]
     frame, faults = typed(frame)
@@ -60,21 +60,22 @@ def checked(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Fault]]:
 
 
 def cluster_faults(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -> list[Fault]:
-    """Returns a trace's needs that a cluster cannot meet: queues, priority classes, room for its jobs.
+    """Returns a trace's needs that a cluster cannot meet: queues, priority classes, capacity for its jobs.
 
     With ClusterQueues, a queue is known if it is a ClusterQueue, a LocalQueue of its namespace that leads to
-    one, or an ElasticQuota. A job is larger than the cluster if its least size for a start (`min_pods`) is.
+    one, or an ElasticQuota. A job is too large if its smallest size for a start (`min_pods`) exceeds the
+    cluster.
 
     Args:
         trace: the jobs.
         cluster: the cluster to run them on.
-        by_queues: whether ClusterQueues admit jobs, so that no ElasticQuota counts.
+        by_queues: whether ClusterQueues admit jobs, so that ElasticQuotas do not count.
     """
     return unknown_names(trace.frame, cluster, by_queues=by_queues) + _too_large(trace.frame, cluster)
 
 
 def strangers(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -> list[str]:
-    """Returns the jobs of queues that a cluster lacks, and those that are larger than the cluster.
+    """Returns the jobs of queues that a cluster lacks, and jobs that are larger than the cluster.
 
     Args:
         trace: the jobs.
@@ -234,7 +235,7 @@ def _unknown_queues(frame: pl.DataFrame, cluster: Cluster, by_queues: bool) -> l
 
 
 def _no_queue(namespace: str, queue: str, cluster: Cluster) -> str:
-    """Returns a sentence: a queue leads to no ClusterQueue."""
+    """Returns a sentence that a queue leads to no ClusterQueue."""
     local = cluster.local_queues.get((namespace, queue))
     if local is not None:
         return (
@@ -275,7 +276,7 @@ def _unknown_classes(frame: pl.DataFrame, cluster: Cluster) -> list[Fault]:
 
 
 def _first_rows(frame: pl.DataFrame, *keys: pl.Expr) -> pl.DataFrame:
-    """Returns each distinct key with its first row, that row's job, and the number of rows with it."""
+    """Returns each distinct key with its first row, the row's job, and the number of its rows."""
     job = pl.col("job_id") if "job_id" in frame.columns else pl.lit("")
     return (
         frame.select(*keys, job.alias("job"))
@@ -296,7 +297,7 @@ def _too_large(frame: pl.DataFrame, cluster: Cluster) -> list[Fault]:
 
 
 def _least(frame: pl.DataFrame) -> pl.DataFrame:
-    """Returns one row per job with the least size that it can start with."""
+    """Returns one row per job with its smallest size for a start."""
     if "min_pods" in frame.columns:
         least = pl.col("min_pods").fill_null(pods_of(frame))
         frame = frame.with_columns(least.alias("pods"))

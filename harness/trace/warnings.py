@@ -1,4 +1,4 @@
-"""Warnings about parts of a trace and a cluster that do not match each other, without being faults."""
+"""Warns about parts of a trace and a cluster that do not match but are not faults."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _WAIT_FOR_EVER = "they wait for ever if kube-scheduler's own gangs are on"
 
 
 def unreached(trace: Trace, cluster: Cluster) -> Iterator[str]:
-    """Yields sentences about settings that reach no pod or job.
+    """Yields sentences about settings that affect no pod or job.
 
     Examples are disruption budgets and pod groups without pods, and taints that no job tolerates.
     """
@@ -54,7 +54,7 @@ def unreached(trace: Trace, cluster: Cluster) -> Iterator[str]:
 
 
 def _templates(trace: Trace) -> Iterator[str]:
-    """Yields sentences about requests in pod templates that are not modelled or unknown, with row counts."""
+    """Yields sentences about unmodelled or unknown fields in pod templates, with row counts."""
     if "pod_template" not in trace.frame.columns:
         return
     rows = trace.frame.select("job_id", "pod_template").drop_nulls("pod_template")
@@ -90,7 +90,7 @@ def _budgets(trace: Trace, cluster: Cluster) -> Iterator[str]:
 
 
 def _taints(trace: Trace, cluster: Cluster) -> Iterator[str]:
-    """Yields a sentence for each taint that no job of the trace tolerates, nor a flavor for its jobs."""
+    """Yields a sentence for each taint that neither a job of the trace nor its flavor tolerates."""
     of_nodes = Counter(taint for node in cluster.nodes.values() for taint in node.taints)
     of_flavors = [(flavor.name, taint) for flavor in cluster.flavors.values() for taint in flavor.taints]
     if not of_nodes and not of_flavors:
@@ -111,7 +111,7 @@ def _keeps_out(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
 
 
 def _tolerations_of(trace: Trace) -> list[Toleration]:
-    """Returns the tolerations of the trace's pods, each once. Making the pods reports invalid ones."""
+    """Returns the distinct tolerations of the trace's pods. Invalid ones are reported when pods are made."""
     found: dict[Toleration, None] = {}
     for name in ("tolerations", "pod_template"):
         if name not in trace.frame.columns:
@@ -139,7 +139,7 @@ def _pods_of(trace: Trace) -> Iterator[tuple[str, Mapping[str, str]]]:
 
 
 def _labels_of(template: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the labels of a pod template that are texts."""
+    """Returns the labels of a pod template whose values are texts."""
     metadata = template.get("metadata")
     labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
     found = labels.items() if isinstance(labels, Mapping) else ()
@@ -203,7 +203,7 @@ def _add(said: Warnings, group: str, what: str) -> None:
 
 
 def _references(trace: Trace) -> Iterator[tuple[str, str, GroupReference, int]]:
-    """Yields job, namespace, group and number of pods for pods that name a group of kube-scheduler itself."""
+    """Yields job, namespace, group and number of pods, for pods that name a group of kube-scheduler."""
     frame = trace.frame
     if "pod_template" not in frame.columns:
         return
@@ -220,7 +220,7 @@ def _references(trace: Trace) -> Iterator[tuple[str, str, GroupReference, int]]:
 
 
 _InGroup: TypeAlias = tuple[str, Mapping[str, str], int, bool]
-"""Namespace and labels of pods that name a group, their number, and whether they are of a gang."""
+"""Namespace and labels of pods that name a group, their number, and whether they belong to a gang."""
 
 
 def _of_manifests(cluster: Cluster) -> Iterator[_InGroup]:

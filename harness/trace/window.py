@@ -24,7 +24,7 @@ class Window(Value):
         text: the text that the user wrote.
         start, end: durations since the trace's origin, or dates in the trace's own time zone; microseconds,
             None if the window is open on that side.
-        dates: whether they are dates, counted from 1970.
+        dates: whether the bounds are dates, counted from 1970.
     """
 
     text: str
@@ -34,7 +34,7 @@ class Window(Value):
 
     @classmethod
     def parse(cls, text: str) -> Window:
-        """Parse `START..END`; either may be absent.
+        """Parse `START..END`; either bound may be absent.
 
         Raises:
             OptionError: the text has another form, or the window is empty.
@@ -55,20 +55,20 @@ class Window(Value):
         return self.text
 
     def within(self, other: Window) -> bool:
-        """Returns True if both windows count alike and this one lies within the other."""
+        """Returns True if both windows have the same kind of bounds and this window lies within the other."""
         begins = other.start is None or (self.start is not None and self.start >= other.start)
         ends = other.end is None or (self.end is not None and self.end <= other.end)
         return self.dates == other.dates and begins and ends
 
     def overlaps(self, other: Window) -> bool:
-        """Returns True if two windows that count alike overlap."""
+        """Returns True if two windows with the same kind of bounds overlap."""
         return not (_before(self, other) or _before(other, self))
 
     def changed(self, trace: Trace) -> tuple[pl.DataFrame, str]:
-        """Returns the rows within; simulated time begins at the first of them.
+        """Returns the rows within the window; simulated time begins at the first row.
 
         Raises:
-            OptionError: the window has dates, and the trace's times are durations.
+            OptionError: the window has dates, but the trace's times are durations.
         """
         if self.dates and trace.kind == "duration":
             raise OptionError(
@@ -76,7 +76,7 @@ class Window(Value):
                 hint="write durations since its origin, such as 10d..17d",
             )
         submit = pl.col("submit_time")
-        if self.dates:  # what a clock in the trace's time zone showed
+        if self.dates:  # the local time in the trace's time zone
             submit = submit.dt.replace_time_zone(None)
         since = submit.to_physical() - (0 if self.dates else trace.origin)
         inside = pl.lit(value=True)
@@ -89,18 +89,18 @@ class Window(Value):
 
 
 def _before(one: Window, other: Window) -> bool:
-    """Returns True if a window ends when another one starts, or earlier."""
+    """Returns True if a window ends before or when another window starts."""
     return one.end is not None and other.start is not None and one.end <= other.start
 
 
 def window_bound(trace: Trace, time: int) -> str:
-    """Returns the text for `--window` that means a time since a trace's origin, in whole seconds.
+    """Returns the text that stands in `--window` for a time since a trace's origin, in whole seconds.
 
-    If a trace begins later than its file, say because a window was already chosen, the text counts as in the
-    whole file: durations since the file's origin, or dates.
+    If a trace begins later than its file, for example because a window was already applied, the text refers
+    to the whole file: durations since the file's origin, or dates.
 
     Args:
-        trace: the trace, or the part of it that was kept.
+        trace: the trace, or its kept part.
         time: microseconds since its origin.
     """
     if trace.kind == "duration":

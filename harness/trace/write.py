@@ -1,4 +1,4 @@
-"""Writes a trace as canonical Parquet: the same bytes for the same trace, whole or not at all."""
+"""Writes a trace as canonical Parquet: the same bytes for the same trace, completely or not at all."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _SMALLEST = 9
 
 
 def write_trace(trace: Trace, path: Path) -> None:
-    """Write a trace with its metadata: source, licence, conventions, and rows left out.
+    """Write a trace with its metadata: source, licence, conventions, and counts of skipped rows.
 
     Raises:
-        InputError: the file cannot be written; an existing file stays as it was.
+        InputError: the file cannot be written; an existing file does not change.
     """
     with TraceWriter(path, _metadata(trace)) as writer:
         writer.write(trace.frame)
@@ -69,7 +69,7 @@ class TraceWriter:
         return self
 
     def write(self, frame: pl.DataFrame) -> None:
-        """Add rows; their columns are those of the first piece."""
+        """Add rows; they must have the columns of the first piece."""
         table = pa.table({series.name: _column(series) for series in frame})
         table = table.replace_schema_metadata(self._metadata)
         with self._said():
@@ -98,7 +98,7 @@ class TraceWriter:
 
     @contextmanager
     def _said(self) -> Iterator[None]:
-        """Turn errors in writing the file into a message."""
+        """Turn errors of writing the file into an InputError."""
         try:
             yield
         except (OSError, pa.ArrowException) as error:
@@ -131,7 +131,7 @@ def _column(series: pl.Series) -> pa.Array:
 
 
 def _encoding(field: pa.Field) -> str | None:
-    """Returns the encoding of a column: differences for times and ids, which hardly repeat."""
+    """Returns the encoding of a column: deltas for times and ids, which hardly repeat."""
     if pa.types.is_timestamp(field.type) or pa.types.is_duration(field.type):
         return "DELTA_BINARY_PACKED"
     return "DELTA_BYTE_ARRAY" if field.name in ("job_id", "uid") else None

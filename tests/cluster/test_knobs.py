@@ -210,7 +210,7 @@ def test_none_takes_a_value_away() -> None:
             "did you mean 'weight'?",
         ),
         ({"NodePool/gpu.weight": 2}, "NodePool/gpu has no knob 'weight'", "there is: count"),
-        ({"NodePool/other.count": 2}, "there is no NodePool/other with knobs", "NodePool/gpu"),
+        ({"NodePool/other.count": 2}, "no NodePool/other with knobs", "NodePool/gpu"),
         ({"team-b": 2}, "'team-b' is not the path of a knob", "KIND/NAME.KNOB"),
         (
             {"ClusterQueue/team-b.quota": 2},

@@ -88,7 +88,7 @@ def test_blocks_that_would_be_drawn_for_ever_are_refused(recorded: Trace) -> Non
     """A block of a microsecond is a mistaken unit."""
     with pytest.raises(SpecError, match="10d00h are 864,000,000,000 blocks of 1us; at most 100,000") as error:
         next(Bootstrap(recorded, 1).pieces(10 * DAY, 1))
-    assert error.value.hint == "draw longer ones: --block 9s"
+    assert error.value.hint == "give a longer --block: 9s"
 
 
 GPUS = pl.col("request.nvidia.com/gpu") * pl.col("pods").fill_null(1)

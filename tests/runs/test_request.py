@@ -132,7 +132,7 @@ def test_a_request_is_the_same_however_it_is_written() -> None:
         ({"schema": "1", "trace": ["t"]}, "trace cannot be"),
         ({"schema": "1", "trace": "t", "force": "yes"}, "force cannot be 'yes'"),
         ({"schema": "1", "trace": "t", "keep": "x"}, "keep: 'x' is not one of all, metrics, nothing"),
-        ({"schema": "1", "trace": "t", "twin": "0"}, "twin '0': 0 is no number from 1 to 10,000"),
+        ({"schema": "1", "trace": "t", "twin": "0"}, "twin '0': 0 is not a number from 1 to 10,000"),
         ({"schema": "1", "trace": "t", "calibration": {"windo": "1h.."}}, "calibration has no 'windo'"),
         ({"schema": "1", "trace": "t", "calibration": {"window": 1}}, "calibration: window cannot be 1"),
     ],

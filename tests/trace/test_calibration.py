@@ -174,7 +174,7 @@ def test_names_of_tenants_become_what_kubernetes_accepts(opened: Callable[..., T
     """Lower case, digits and dashes; two names that would become one are refused."""
     rows = [{"queue": "Team_A"}, {"queue": "prod.eu"}, {"queue": "…"}]
     assert column(calibrated(opened(*rows), tenants="names"), "queue") == ["team-a", "prod-eu", "queue"]
-    with pytest.raises(OptionError, match="would both be called 'a'"):
+    with pytest.raises(OptionError, match="would both be named 'a'"):
         calibrated(opened({"queue": "A"}, {"queue": "a"}), tenants="names")
 
 
@@ -203,13 +203,13 @@ def test_a_file_maps_queues_to_local_queues_and_namespaces(
     [
         (None, "cannot be read: No such file"),
         (b"queue,namespace\n\xff", "cannot be read: 'utf-8'"),
-        (b"", "line 1: '' is not such a head"),
-        (b"queue\nq0\n", "line 1: 'queue' is not such a head"),
-        (b"queue,space\nq0,a\n", "line 1: 'queue,space' is not such a head"),
-        (b"queue,namespace\nq0\n", "line 2: 'q0' is no queue with its place"),
-        (b"queue,namespace\n,a\n", "line 2: ',a' is no queue with its place"),
-        (b"queue,namespace\nq0,a,b\n", "line 2: 'q0,a,b' is no queue with its place"),
-        (b"queue,namespace\nq0,a\nq0,b\n", "line 3: 'q0' is there already"),
+        (b"", "line 1: '' is not a valid header"),
+        (b"queue\nq0\n", "line 1: 'queue' is not a valid header"),
+        (b"queue,space\nq0,a\n", "line 1: 'queue,space' is not a valid header"),
+        (b"queue,namespace\nq0\n", "line 2: 'q0' is not a queue with its replacement"),
+        (b"queue,namespace\n,a\n", "line 2: ',a' is not a queue with its replacement"),
+        (b"queue,namespace\nq0,a,b\n", "line 2: 'q0,a,b' is not a queue with its replacement"),
+        (b"queue,namespace\nq0,a\nq0,b\n", "line 3: 'q0' occurs twice"),
         (b"queue,namespace\nx,a\n", "names no queue of the trace"),
     ],
 )
@@ -243,7 +243,7 @@ def test_a_map_that_is_none_is_refused(
         ("priority_from", "queue=nobody:1", "never 'nobody'"),
         ("priority_from", "duration=1:2", "values can be named of texts and numbers"),
         ("priority_share", "0.2", "'' is not a whole number"),
-        ("priority_share", "some:1", "'some' is no share"),
+        ("priority_share", "some:1", "'some' is not a share"),
         ("priority_share", "0.6:1,0.6:2", "at most 1 together"),
         ("priority_share", "0:1", "above 0"),
         ("priority_share", "0.1234567:1", "six decimals"),

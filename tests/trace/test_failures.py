@@ -81,12 +81,12 @@ def test_a_text_stands_for_a_model(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("mttr:4h", "how often nodes fail is not given"),
+        ("mttr:4h", "the failure rate of nodes is not given"),
         ("mtbf:soon", "--mtbf: 'soon' is not a duration"),
-        ("mtbf:500ms", "--mtbf 500ms must be a second or more"),
+        ("mtbf:500ms", "--mtbf 500ms must be at least 1 s"),
         ("mtbf:a=1d,a=2d", "names a pool twice"),
-        ("mtbf:1d shape:0", "--failure-shape '0' is no number from 0.1 to 10"),
-        ("mtbf:1d shape:nan", "is no number from 0.1 to 10"),
+        ("mtbf:1d shape:0", "--failure-shape '0' is not a number from 0.1 to 10"),
+        ("mtbf:1d shape:nan", "is not a number from 0.1 to 10"),
         ("mtbf:1d seed:-1", "--failure-seed '-1' is no whole number"),
         ("mtbf:1d often", "'often' is none of mtbf, mttr"),
     ],
@@ -124,7 +124,7 @@ def test_nodes_of_one_rack_fail_together_and_pools_have_times_of_their_own(tmp_p
     racks = gone(Failures.parse("mtbf:2d together:rack").over(cluster, trace))
     assert racks["a0-0"] == racks["a0-1"] != racks["a2-0"] == racks["a2-1"]
     assert set(gone(Failures.parse("mtbf:a0=1d").over(cluster, trace))) == {"a0-0", "a0-1"}
-    with pytest.raises(InputError, match="there is no NodePool 'b'"):
+    with pytest.raises(InputError, match="the cluster has no NodePool 'b'"):
         Failures.parse("mtbf:b=1d").over(cluster, trace)
     with pytest.raises(InputError, match="no node has the label 'zone'"):
         Failures.parse("mtbf:1d together:zone").over(cluster, trace)

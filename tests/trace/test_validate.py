@@ -56,7 +56,7 @@ def test_a_required_column_of_another_name_is_asked_about(required: str, called:
 def test_some_resource_must_be_requested() -> None:
     """A trace without any request column is refused."""
     assert faults(rows({}).drop("request.cpu")) == [
-        "columns request.*: are missing; a trace asks for at least one resource"
+        "columns request.*: are missing; a trace must request at least one resource"
     ]
 
 

@@ -1,7 +1,7 @@
 """Submission times of jobs: Poisson, diurnal, bursty, or at regular intervals.
 
-All random processes derive from one: a Poisson process of rate 1. Its time is stretched when few jobs come,
-and compressed when many come (time change by the integrated rate). The processes differ only in their rate
+All random processes derive from one Poisson process of rate 1. Its time is stretched when few jobs arrive,
+and compressed when many arrive (time change by the integrated rate). The processes differ only in their rate
 over time.
 """
 
@@ -18,14 +18,14 @@ from harness.base.units import DAY, HOUR, INT64_MAX
 from harness.trace.generate.uniform import key_of, uniforms
 
 _JOB = 1_000_000_000
-"""The unit of the integrated rate, a billionth of a job, in whole numbers so that sums are exact."""
+"""The unit of the integrated rate is a billionth of a job; whole numbers make sums exact."""
 
 
 _MOST = INT64_MAX // 4
-"""The most that one step gains, so that no sum overflows: more than all jobs of the largest trace."""
+"""The largest gain of one step, so that no sum overflows: more than all jobs of the largest trace."""
 
 _MOST_STATES = 1_000_000
-"""The most changes of state of a bursty process. More indicate a mistaken unit, and would take for ever."""
+"""The largest number of state changes of a bursty process. More suggest a wrong unit, and take too long."""
 
 _END = INT64_MAX // 4
 """The latest time, so that no time overflows; traces of more than a hundred years are refused."""
@@ -51,7 +51,7 @@ class Process(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Regular:
-    """A job every this many microseconds, the first after `first` microseconds."""
+    """A job every `every` microseconds, the first after `first` microseconds."""
 
     every: int
     first: int
@@ -62,7 +62,7 @@ class Regular:
         return 1 / max(self.every, 1)
 
     def begun(self, key: int) -> Arrivals:
-        """See `Process`; nothing is random here."""
+        """See `Process`; this process has no randomness."""
         return _Regular(self.every, self.first)
 
 
@@ -78,7 +78,7 @@ class _Regular:
 
 @dataclass(frozen=True, slots=True)
 class Poisson:
-    """Independent arrivals at a constant rate, jobs a microsecond."""
+    """Independent arrivals at a constant rate, in jobs per microsecond."""
 
     rate: float
 
@@ -97,7 +97,7 @@ class Diurnal:
     """A rate that varies over the day and is lower on weekends; the origin is midnight before a Monday.
 
     Attributes:
-        rate: the mean over a week, jobs a microsecond.
+        rate: the mean over a week, in jobs per microsecond.
         swing: how far the rate of an hour deviates from the mean of its day, from 0 to 1.
         peak: the hour of the day, from 0 to 23, with the highest rate.
         weekend: the rate of a weekend day divided by that of a weekday.
@@ -116,7 +116,7 @@ class Diurnal:
     def begun(self, key: int) -> Arrivals:
         """See `Process`."""
         days = [1.0] * 5 + [self.weekend] * 2
-        # A triangle over the day: exact, where a sine would be another number on another machine.
+        # A triangle over the day is exact; a sine would differ between machines.
         hours = [
             1 + self.swing * (1 - min(abs(h - self.peak), 24 - abs(h - self.peak)) / 6) for h in range(24)
         ]
@@ -130,7 +130,7 @@ class Bursty:
     """A Markov-modulated Poisson process: each state lasts for an exponential time, then the next begins.
 
     Attributes:
-        rates: the rate of each state, jobs a microsecond.
+        rates: the rate of each state, in jobs per microsecond.
         stays: the mean duration of each state, microseconds; the first state follows the last.
     """
 
@@ -153,7 +153,7 @@ class _Changed:
 
     Args:
         key: the key of its random numbers.
-        time_of: returns the times at which the integrated rate reaches some values, in units of 1 / `_JOB`
+        time_of: returns the times at which the integrated rate reaches given values, in units of 1 / `_JOB`
             jobs.
     """
 
@@ -171,7 +171,7 @@ class _Changed:
 
 
 def _cyclic(spans: Sequence[int], rates: Sequence[float]) -> Callable[[pl.Series], pl.Series]:
-    """Returns the times for a repeating rate: piecewise constant over spans of microseconds."""
+    """Returns a `time_of` function for a repeating rate, constant within each span of microseconds."""
     steps = _Steps(list(spans), list(rates))
     whole, cycle = steps.reached, steps.ends
 
@@ -188,19 +188,19 @@ class _Steps:
     def __init__(self, spans: Sequence[int] = (), rates: Sequence[float] = ()) -> None:
         self._starts: list[int] = []  # microseconds
         self._before: list[int] = []  # integrated rate, in billionths of a job
-        self._paces: list[float] = []  # microseconds for a billionth of a job
+        self._paces: list[float] = []  # microseconds per billionth of a job
         self.ends = self.reached = 0
         for span, rate in zip(spans, rates, strict=True):
             self.add(span, rate)
 
     def add(self, span: int, rate: float) -> None:
         gained = round(span * rate * _JOB)
-        if gained:  # where no job comes, no time is needed
+        if gained:  # a step without arrivals needs no entry
             self._starts.append(self.ends)
             self._before.append(self.reached)
             self._paces.append(span / gained)
         self.ends += span
-        self.reached += min(gained, _MOST)  # more than any number of jobs needs
+        self.reached += min(gained, _MOST)  # more than any number of jobs
 
     def times(self, reached: pl.Series) -> pl.Series:
         """Returns when the integral reaches each value; all values are less than `self.reached`."""
@@ -212,7 +212,7 @@ class _Steps:
 
 
 class _Modulated:
-    """The states of a bursty process, drawn as they are needed."""
+    """The states of a bursty process, drawn when needed."""
 
     def __init__(self, rates: Sequence[float], stays: Sequence[int], key: int) -> None:
         self._rates, self._stays, self._key = rates, stays, key

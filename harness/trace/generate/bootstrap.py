@@ -1,7 +1,7 @@
-"""Synthetic traces that resemble a recorded one: its weeks, drawn anew for every tenant (block bootstrap).
+"""Makes synthetic traces from a recorded one by resampling the weeks of every tenant (block bootstrap).
 
-Patterns within a week stay together: bunches of jobs, their durations and their sizes. Draws differ in which
-weeks a tenant gets, and in which weeks of different tenants coincide.
+Patterns within a week are preserved: bursts of jobs, their durations and their sizes. Draws differ in the
+weeks of each tenant, and in which weeks of different tenants coincide.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from harness.trace.trace import Trace
 WEEK = 7 * DAY
 
 _MOST_BLOCKS = 100_000
-"""The most blocks per tenant. More indicate a mistaken length, and would take for ever."""
+"""The largest number of blocks per tenant. More suggest a wrong length, and take too long."""
 
 _BLOCK = "harness.block"
 _NOT_KEPT = ("uid", "recorded_start", "recorded_end")
-"""Columns that only make sense for the recorded jobs."""
+"""Columns that are meaningful only for the recorded jobs."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ class Bootstrap:
         block: the length of each drawn block, microseconds.
 
     Attributes:
-        blocks: the number of whole blocks in the record; the rest is not drawn from.
+        blocks: the number of whole blocks in the record; draws ignore the remainder.
         span: the length of the record in blocks, rounded up, microseconds.
 
     Raises:
-        SpecError: the record has less than two whole blocks.
+        SpecError: the record has fewer than two whole blocks.
     """
 
     trace: Trace
@@ -51,7 +51,9 @@ class Bootstrap:
         if self.blocks < 2:
             length, block = format_duration(self._length), format_duration(self.block)
             what = f"lasts {length}, less than two blocks of {block}"
-            raise SpecError(str(self.trace.path), [Fault("", what)], hint="draw shorter ones: --block 1d")
+            raise SpecError(
+                str(self.trace.path), [Fault("", what)], hint="give a shorter --block, such as 1d"
+            )
 
     @property
     def _since(self) -> pl.Series:
@@ -74,7 +76,7 @@ class Bootstrap:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences about the draws, for the trace."""
+        """Sentences about the draws, for the trace's notes."""
         rest = self._length - self.blocks * self.block
         drawn = f"every tenant's jobs are drawn in blocks of {format_duration(self.block)}, with replacement"
         left = f"the last {format_duration(rest)} of the record, no whole block, is not drawn from"
@@ -82,17 +84,17 @@ class Bootstrap:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """The record's own metadata, with a source that says that this trace is resampled."""
+        """The record's metadata, with a source that says that the trace is resampled."""
         source = self.trace.metadata.get(SOURCE_KEY, self.trace.path.name)
         return {**self.trace.metadata, SOURCE_KEY: f"resampled from: {source}"}
 
     def pieces(self, span: int, seed: int, jobs: int | None = None) -> Iterator[pl.DataFrame]:
-        """Yields the rows of a synthetic trace, a block at a time, ascending by submission.
+        """Yields the rows of a synthetic trace, one block at a time, ascending by submission.
 
         Args:
             span: the end of submissions, which begin at 0, microseconds.
             seed: equal seeds draw equal blocks for each tenant.
-            jobs: the most jobs, each with all its pod sets; None for no bound.
+            jobs: the largest number of jobs, each with all its pod sets; None for no bound.
 
         Raises:
             SpecError: there would be too many blocks.
@@ -104,9 +106,7 @@ class Bootstrap:
                 f"{_MOST_BLOCKS:,} are drawn"
             )
             least = -(-span // (_MOST_BLOCKS * SECOND))
-            raise SpecError(
-                str(self.trace.path), [Fault("", what)], hint=f"draw longer ones: --block {least}s"
-            )
+            raise SpecError(str(self.trace.path), [Fault("", what)], hint=f"give a longer --block: {least}s")
         recorded = self._recorded()
         tenants = sorted({queue for queue, _ in recorded})
         numbers = pl.int_range(count, eager=True)

@@ -24,7 +24,7 @@ class Distribution(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of some values, with probabilities in proportion to weights."""
+    """One of several values, with probabilities in proportion to weights."""
 
     options: Sequence[int]
     weights: Sequence[float]
@@ -50,7 +50,7 @@ class Uniform:
 
 @dataclass(frozen=True, slots=True)
 class LogNormal:
-    """A log-normal distribution, given by its median and its 90th percentile, which people know."""
+    """A log-normal distribution, given by its median and its 90th percentile, which users can estimate."""
 
     median: int
     p90: int
@@ -67,7 +67,7 @@ class LogNormal:
 class Weibull:
     """A Weibull distribution: with a shape below 1 it has a long tail; with shape 1 it is exponential.
 
-    `scale` is the mean of the exponential one.
+    `scale` is the mean of the exponential distribution.
     """
 
     scale: int

@@ -1,7 +1,7 @@
 """Reads a configuration of Kueue's performance generator (`generator.yaml`): its jobs and its queues.
 
-The layout and its meaning are those of Kueue's `test/performance/scheduler/runner/generator`: every set of
-workloads of a queue begins at 0. Each of its workloads is created one interval after the previous one.
+The file has the layout and meaning of Kueue's `test/performance/scheduler/runner/generator`. Every set of
+workloads of a queue begins at 0, and each workload is created one interval after the previous one.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _FLAVOR = "rf"
 
 
 def is_kueue(fields: Fields) -> bool:
-    """Returns True if a specification is one for Kueue's generator."""
+    """Returns True if a specification is for Kueue's generator."""
     return "cohorts" in fields
 
 
 def read_kueue(fields: Fields, source: str) -> Spec:
     """Returns the jobs and the queues that Kueue's generator would create.
 
-    Topologies and devices are not modelled: their fields remain unread, which makes them faults.
+    Topologies and devices are not supported: their fields stay unread, which makes them faults.
     """
     flavor = fields.child("resourceFlavor").string("name", _FLAVOR)
     streams: list[Stream] = []
@@ -42,7 +42,7 @@ def read_kueue(fields: Fields, source: str) -> Spec:
             sets = [_workloads(item, number) for number, item in enumerate(queues.items("workloadsSets"))]
             made = cohort_count * count * max(1, sum(map(len, sets)))
             if len(streams) + made > MOST_STREAMS:
-                what = f"make more than {MOST_STREAMS:,} queues and sets of workloads, which is the most"
+                what = f"make more than {MOST_STREAMS:,} queues and sets of workloads, the allowed number"
                 cohorts.fault(f"queuesSets[{place}]", what)
                 continue
             for cohort in (f"{cohort_class}-{number}" for number in range(cohort_count)):
@@ -92,7 +92,7 @@ def _manifests(name: str, spec: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _workloads(fields: Fields, place: int) -> list[Stream]:
-    """Returns the streams of a set of workloads, one for each template; they alternate."""
+    """Returns the streams of a set of workloads, one per template; their jobs alternate."""
     most = _count(fields)
     interval = _MILLISECOND * fields.integer("creationIntervalMs", 0, least=0, most=_LONGEST)
     templates = fields.items("workloads")

@@ -1,4 +1,4 @@
-"""The redrawn trace of a seed: every tenant's weeks drawn again, the same whatever else varies."""
+"""Resamples every tenant's weeks of a trace; the result depends only on the seed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.trace.trace import Trace
 
 
 def redrawn(trace: Trace, block: int, seed: int) -> Trace:
-    """Returns a trace as long as the record, of its blocks drawn with replacement.
+    """Returns a trace as long as the record, from blocks of the record drawn with replacement.
 
     Its times are of the same kind as the record's.
 
@@ -21,7 +21,7 @@ def redrawn(trace: Trace, block: int, seed: int) -> Trace:
         seed: equal seeds draw equal blocks for each tenant.
 
     Raises:
-        SpecError: the record has less than two blocks, or far too many.
+        SpecError: the record has fewer than two blocks, or far too many.
     """
     source = Bootstrap(trace, block)
     frame = pl.concat(list(source.pieces(source.span, seed)))

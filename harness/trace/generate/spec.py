@@ -1,4 +1,4 @@
-"""The parts of a synthetic trace: tenants, their arrival processes, and the kinds of jobs they submit."""
+"""The parts of a synthetic trace: tenants, their arrival processes, and their kinds of jobs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from harness.trace.generate.arrivals import Process
 from harness.trace.generate.distributions import Distribution
 
 MOST_JOBS = 10**9
-"""The most jobs of a trace."""
+"""The largest number of jobs of a trace."""
 
 MOST_STREAMS = 10_000
-"""The most streams of a trace, which are made side by side; a higher number is probably a mistake."""
+"""The largest number of streams of a trace; a higher number is probably a mistake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,9 @@ class JobKind:
         weight: its frequency relative to the tenant's other kinds.
         duration: microseconds.
         requests: resource -> amount of one pod (cpu in millicores, memory in bytes).
-        pods: how many equal pods; None for one.
-        gang: whether all pods are needed at once; None for the schema's default.
-        priority: None if the trace does not give it.
+        pods: the number of equal pods; None for one.
+        gang: whether the job needs all pods simultaneously; None for the schema's default.
+        priority: the priority; None to omit it.
     """
 
     weight: float
@@ -45,12 +45,12 @@ class Stream:
     """The jobs of one tenant that arrive by one process.
 
     Attributes:
-        name: the key of its jobs' random numbers, and the prefix of their ids; it is unique.
+        name: a unique name, the key of its jobs' random numbers and the prefix of their ids.
         queue: the tenant.
         arrivals: the process of submissions.
         kinds: the kinds of its jobs.
-        most: the most jobs; None for no limit.
-        namespace: "" if the trace does not give it.
+        most: the largest number of jobs; None for no limit.
+        namespace: the namespace; "" to omit it.
         suffix: the end of ids, after the name and the number.
     """
 
@@ -69,7 +69,7 @@ class Spec:
 
     Attributes:
         streams: the streams of jobs.
-        jobs: the most jobs, in the order of their submission; None for no bound.
+        jobs: the largest number of jobs, in the order of submission; None for no bound.
         span: the end of submissions, microseconds; None for no bound.
         source: its origin, for the trace's metadata.
         manifests: the manifests of its queues; empty if it does not define them.
@@ -88,7 +88,7 @@ class Spec:
 
     @cached_property
     def optional(self) -> Mapping[str, pl.DataType]:
-        """The optional columns that some kind of job has, with their types."""
+        """The optional columns that at least one kind of job has, with their types."""
         types = {"pods": pl.Int32(), "gang": pl.Boolean(), "priority": pl.Int32()}
         return {
             name: dtype
@@ -98,7 +98,7 @@ class Spec:
 
     @property
     def namespaced(self) -> bool:
-        """True if a tenant has its own namespace."""
+        """True if any tenant has its own namespace."""
         return any(stream.namespace for stream in self.streams)
 
     @property

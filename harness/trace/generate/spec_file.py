@@ -29,13 +29,13 @@ from harness.trace.generate.spec import MOST_JOBS, MOST_STREAMS, JobKind, Spec, 
 
 _INT32_MAX = 2**31 - 1
 _HIGHEST_RATE = 1e-2
-"""The highest rate in jobs a microsecond, ten thousand a second. Sums over a week of more exceed 64 bits."""
+"""The highest rate in jobs per microsecond, ten thousand per second; sums of more exceed 64 bits."""
 
 _Value = Callable[[Any], int]
 
 
 def load_spec(path: Path) -> Spec:
-    """Read the specification in a file: harness's own, or one for Kueue's performance generator.
+    """Read a file with a specification of harness, or of Kueue's performance generator.
 
     Raises:
         SpecError: the file cannot be read, or is faulty.
@@ -56,15 +56,15 @@ def _read(fields: Fields, source: str) -> Spec:
     span = _scalar(fields, "span", _duration, 1) if "span" in fields else None
     tenants = fields.items("tenants")
     if not tenants:
-        fields.fault("tenants", "is missing: a list of those who submit")
+        fields.fault("tenants", "is missing: give a list of tenants")
     streams = [stream for tenant in tenants for stream in _tenant(tenant)]
     if len(streams) > MOST_STREAMS:
         fields.fault("tenants", f"are {len(streams):,} together; there can be at most {MOST_STREAMS:,}")
     names = Counter(stream.name for stream in streams)
     for name in sorted(name for name, count in names.items() if count > 1)[:10]:
-        fields.fault("tenants", f"{name[:-1]!r} is there twice; give each a queue of its own")
+        fields.fault("tenants", f"{name[:-1]!r} occurs twice; give each tenant its own queue")
     if jobs is None and span is None and any(stream.most is None for stream in streams):
-        fields.fault("jobs", "is missing, and so is span: how long is the trace?")
+        fields.fault("jobs", "is missing, and span is too: give the length of the trace")
     return Spec(tuple(streams), jobs, span, source)
 
 
@@ -74,7 +74,7 @@ def _tenant(fields: Fields) -> list[Stream]:
     arrivals = _arrivals(fields.child("arrivals"))
     kinds = tuple(_kind(item) for item in fields.items("jobs"))
     if not kinds:
-        fields.fault("jobs", "is missing: a list of the kinds of jobs that it submits")
+        fields.fault("jobs", "is missing: give a list of the tenant's kinds of jobs")
     most = fields.integer("at_most", 0, least=1, most=MOST_JOBS) or None
     namespace = fields.string("namespace")
     width = len(str(count - 1))
@@ -86,7 +86,7 @@ def _kind(fields: Fields) -> JobKind:
     requests = fields.child("requests")
     found = {name: _distribution(requests, name, partial(to_amount, name)) for name in requests}
     if not found:
-        fields.fault("requests", "is missing: a job asks for something")
+        fields.fault("requests", "is missing: a job must request at least one resource")
     return JobKind(
         _number(fields, "weight", 1.0),
         _distribution(fields, "duration", _duration, most=LONGEST),
@@ -182,7 +182,7 @@ def _choice(fields: Fields, value: _Value, least: int, most: int) -> Distributio
 
 
 def _only(fields: Fields, names: tuple[str, ...], *further: str) -> str:
-    """Returns the one of some fields that is present; a fault unless there is exactly one."""
+    """Returns which of several fields is present; adds a fault unless exactly one is."""
     there = [name for name in names if name in fields]
     if len(there) != 1 or any(name not in (*names, *further) for name in fields):
         fields.fault("", f"must be exactly one of {', '.join(names)}")
@@ -196,7 +196,7 @@ def _scalar(fields: Fields, name: str, value: _Value, least: int = 0, most: int 
 
 
 def _value(fields: Fields, name: str, raw: Any, value: _Value, least: int, most: int) -> int:
-    """Returns a value in its own unit; adds a fault and returns the least one if it cannot be read."""
+    """Returns a value in its own unit; if it cannot be read, adds a fault and returns the least value."""
     if raw is None:
         fields.fault(name, "is missing")
         return least
@@ -229,7 +229,7 @@ def _number(
 
 
 def _rate(fields: Fields, name: str, *, least: float = 1e-15) -> float:
-    """Returns a rate such as `40/h` in jobs a microsecond."""
+    """Returns a rate such as `40/h` in jobs per microsecond."""
     raw = fields.raw(name)
     count, slash, unit = str(raw).partition("/")
     try:

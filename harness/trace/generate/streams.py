@@ -1,4 +1,4 @@
-"""Makes the jobs of a specification in the order of their submission, a piece at a time."""
+"""Makes the jobs of a specification piece by piece, in the order of submission."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.trace.generate.uniform import key_of, uniforms
 from harness.trace.schema import DEFAULT_NAMESPACE, REQUEST, ordered
 
 _PIECE = 1 << 20
-"""The number of jobs made at once, of all streams together."""
+"""The number of jobs per piece, over all streams."""
 
 _LEAST = 1 << 10
 _NUMBER = "harness.number"
@@ -24,12 +24,11 @@ _STREAM = "harness.stream"
 def jobs_of(spec: Spec, seed: int) -> Iterator[pl.DataFrame]:
     """Yields the rows of a synthetic trace, ascending by submission, in the schema's types.
 
-    A job depends on the seed, its stream's name and its number in the stream. It is the same whatever other
-    streams there are, and however much of the trace is made. Jobs of one instant are in the order of the
-    streams.
+    A job depends only on the seed, its stream's name and its number in the stream. Other streams and the
+    length of the trace do not change it. Jobs of one instant are in the order of the streams.
 
     Raises:
-        SpecError: jobs would be submitted over more than a hundred years, or would be too many.
+        SpecError: submissions would span more than a hundred years, or jobs would be too many.
     """
     _check_number(spec)
     piece = max(_LEAST, min(_PIECE, spec.jobs or _PIECE) // len(spec.streams))
@@ -38,7 +37,7 @@ def jobs_of(spec: Spec, seed: int) -> Iterator[pl.DataFrame]:
     while sources and left != 0:
         for source in sources:
             source.fill()
-        # What comes later from any source comes after the last of what it has made, or at that very instant.
+        # Later jobs of a source are submitted at the time of its last made job, or after it.
         horizon = min((source.last for source in sources if not source.ended), default=None)
         ready = pl.concat([source.taken(before=horizon) for source in sources])
         sources = [source for source in sources if source.rows.height or not source.ended]
@@ -51,7 +50,7 @@ def jobs_of(spec: Spec, seed: int) -> Iterator[pl.DataFrame]:
 
 
 def _check_number(spec: Spec) -> None:
-    """Refuse a trace without a bound on its jobs if it would have more jobs than a trace can hold."""
+    """Refuse an unbounded trace that would have more jobs than a trace can hold."""
     if spec.jobs is not None:
         return
     expected = 0.0
@@ -66,7 +65,7 @@ def _check_number(spec: Spec) -> None:
 
 
 class _Source:
-    """One stream, with its jobs that are made but not yet taken."""
+    """One stream, with its made jobs that are not yet taken."""
 
     def __init__(self, stream: Stream, place: int, spec: Spec, seed: int, piece: int) -> None:
         self._stream, self._place, self._spec, self._piece = stream, place, spec, piece
@@ -78,7 +77,7 @@ class _Source:
         self.rows = pl.DataFrame()
 
     def fill(self) -> None:
-        """Make enough jobs for a piece, as long as there are any."""
+        """Make enough jobs for a piece, or all remaining jobs."""
         while not self.ended and (self.rows.height < self._piece // 2 or self._first == self.last):
             most = self._stream.most
             count = self._piece if most is None else min(self._piece, most - self._made)
@@ -99,7 +98,7 @@ class _Source:
 
     @property
     def _first(self) -> int:
-        """The submission of the first job that is made; only jobs before the last one can be taken."""
+        """The submission of the first made job; only jobs before the last made job can be taken."""
         return int(self.rows["submit_time"].to_physical()[0])
 
     def taken(self, *, before: int | None) -> pl.DataFrame:

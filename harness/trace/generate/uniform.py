@@ -1,8 +1,8 @@
-"""Random numbers as a function of a key and a counter: the same on every version and machine.
+"""Computes random numbers from a key and a counter, equal on every version and machine.
 
 The generator is SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
-Its n-th number needs no state except n. It is computed for whole columns with Arrow's integer kernels:
-`multiply` and `add` are documented to wrap around.
+Its n-th number needs no state except n. Arrow's integer kernels compute whole columns: `multiply` and `add`
+are documented to wrap around.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 def key_of(*parts: object) -> int:
     """Returns a key for one purpose, such as `key_of(seed, tenant, "duration")`.
 
-    Other parts give other keys.
+    Different parts give different keys.
     """
     text = "\0".join(str(part) for part in parts)
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
@@ -48,7 +48,7 @@ def _shifted(values: pa.Array, by: int) -> pa.Array:
 
 
 def _kernels() -> Any:
-    """Returns Arrow's functions. Importing them takes longer than a short replay that draws nothing."""
+    """Returns Arrow's functions, imported late because the import takes longer than a short replay."""
     import pyarrow.compute
 
     return pyarrow.compute

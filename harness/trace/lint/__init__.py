@@ -37,9 +37,9 @@ def lint(trace: Trace, cluster: Cluster | None = None, impossible: Sequence[str]
     """Returns the misleading properties of a trace.
 
     Args:
-        trace: a valid trace; breaches of the schema were refused before.
+        trace: a valid trace; violations of the schema are refused earlier.
         cluster: the cluster for the replay. Without it the size of the traced machine counts, if known.
-        impossible: sentences from plugins about jobs that can never start there, see
+        impossible: sentences from plugins about jobs that can never start on the cluster, see
             `harness.runs.impossible`.
     """
     material = Material(trace, cluster, impossible)

@@ -1,4 +1,4 @@
-"""Check whether amounts of a pod are those of its whole job."""
+"""Check whether amounts per pod are really totals of the job."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from harness.trace.lint.finding import Finding, Material
 from harness.trace.schema import REQUEST
 
 _LEAST = 20
-"""The least number of jobs with several pods for a proportion to be meaningful."""
+"""The smallest number of jobs with several pods for which a proportion is meaningful."""
 
 _SIZES = 3
-"""The least number of different pod counts for a proportion to be meaningful."""
+"""The smallest number of different pod counts for which a proportion is meaningful."""
 
 _SURE = 2.0
 """The number of standard errors by which the slope must exceed half of a proportion."""
@@ -23,7 +23,7 @@ _SURE = 2.0
 def check_totals(material: Material) -> Iterator[Finding]:
     """Find amounts that grow in proportion to pods.
 
-    A job's total that is taken as a pod's counts once for each pod.
+    A job's total that is read as an amount per pod counts once for each pod.
     """
     frame = material.trace.frame
     rows = frame.select(pods_of(frame).alias("pods"), *(f"{REQUEST}{name}" for name in material.resources))
@@ -34,13 +34,13 @@ def check_totals(material: Material) -> Iterator[Finding]:
             yield Finding(
                 "total-as-pod",
                 f"{resource} of a pod grows in proportion to the pods in the {len(pods):,} rows with several",
-                "a total of the job was taken as a pod's: divide it by the pods, or map it as total."
+                "a total of the job was read as an amount per pod: divide it by the pods, or map it as total."
                 f"{resource} (docs/tables.md)",
             )
 
 
 def _grows(pods: pl.Series, amounts: pl.Series) -> bool:
-    """Returns True if twice as many pods have about twice the amount each, by the slope of the logarithms."""
+    """Returns True if pods of twice as many have about twice the amount each, by the slope of logarithms."""
     x, y = pods.cast(pl.Float64).log(2), amounts.cast(pl.Float64).log(2)
     x, y = x - x.mean(), y - y.mean()
     spread = float((x * x).sum())

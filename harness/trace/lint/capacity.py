@@ -9,11 +9,11 @@ from harness.trace.level import level_of, recorded_peak
 from harness.trace.lint.finding import Finding, Material, counted, percent
 from harness.trace.schema import REQUEST
 
-_CALIBRATE = "harness trace calibrate --target-load 0.9 says how to scale the cluster or the arrivals"
+_CALIBRATE = "harness trace calibrate --target-load 0.9 computes a scale for the cluster or the arrivals"
 
 
 def check(material: Material) -> Iterator[Finding]:
-    """Find a cluster that always has enough, a queue that only grows, and jobs that can never run."""
+    """Find a cluster that always suffices, a queue that only grows, and jobs that can never run."""
     jobs = material.jobs
     enough: list[str] = []
     known = {name: amount for name, amount in sorted(material.capacity.items()) if name in material.resources}

@@ -9,7 +9,7 @@ from harness.trace.misnamed import misnamed
 
 
 def check(material: Material) -> Iterator[Finding]:
-    """Find further columns whose names nearly match the schema."""
+    """Find columns outside the schema whose names nearly match a column of the schema."""
     for name, meant in misnamed(material.trace.frame.schema).items():
         yield Finding(
             "column-name",

@@ -1,4 +1,4 @@
-"""Check whether durations are what jobs needed, rather than a limit or an observed part."""
+"""Check whether durations are the real run times of jobs, not a limit or an observed part."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _STILL_RUNNING = ("running", "pending", "unknown")
 
 
 def check_work(material: Material) -> Iterator[Finding]:
-    """Find jobs without work. Most waits would be those of jobs that hold nothing, or hold it for no time."""
+    """Find jobs that request nothing or take no time, because their waits would dominate the statistics."""
     jobs = material.jobs
     asks = [pl.col(f"{REQUEST}{resource}").fill_null(0) > 0 for resource in material.resources]
     for lacks, what in (
@@ -33,12 +33,12 @@ def check_work(material: Material) -> Iterator[Finding]:
             yield Finding(
                 "no-work",
                 f"{counted(count, jobs.height)} {what}",
-                "they hold nothing that others wait for: check whether a column was lost in the conversion",
+                "no other job waits for them: check whether a column was lost in the conversion",
             )
 
 
 def check_censored(material: Material) -> Iterator[Finding]:
-    """Find jobs whose recorded end is only the end of the record."""
+    """Find jobs whose recorded end is the end of the record."""
     jobs = material.jobs
     for name in ("status", "state", "pod_phase"):
         if name in jobs.columns and jobs[name].dtype == pl.String:
@@ -87,7 +87,7 @@ def check_limits(material: Material) -> Iterator[Finding]:
 
 
 def _at_limit(jobs: pl.DataFrame) -> Iterator[Finding]:
-    """Find one duration that many of the longest jobs have."""
+    """Find a duration that many of the longest jobs share."""
     long = jobs.filter(pl.col("duration") >= pl.col("duration").quantile(0.95, "nearest"))["duration"]
     duration, same = long.value_counts(sort=True).sort(["count", "duration"], descending=True).row(0)
     if duration and same >= _LEAST and same * 10 >= len(long) and jobs["duration"].n_unique() > 1:
@@ -101,7 +101,7 @@ def _at_limit(jobs: pl.DataFrame) -> Iterator[Finding]:
 def check_long_limits(material: Material) -> Iterator[Finding]:
     """Find limits of months.
 
-    No site gives most jobs so long; minutes read as hours, or instants, look like this.
+    No site allows most jobs such long times. Minutes read as hours, or instants, cause such limits.
     """
     if REQUESTED not in material.jobs.columns:
         return

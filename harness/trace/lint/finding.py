@@ -37,7 +37,7 @@ class Material:
 
     Attributes:
         trace: the rows.
-        cluster: None if unknown.
+        cluster: the cluster, or None.
         impossible: sentences from plugins about jobs that can never start on the cluster.
     """
 

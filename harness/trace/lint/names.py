@@ -13,7 +13,7 @@ from harness.trace.lint.finding import Finding, Material, counted
 
 _SHOWN = 6
 _SMALL = 100
-"""A queue with less than one in this many jobs gives too little information."""
+"""A queue with less than this share of the jobs (1 / N) gives too little information."""
 
 
 def check_tenants(material: Material) -> Iterator[Finding]:
@@ -39,7 +39,7 @@ def check_tenants(material: Material) -> Iterator[Finding]:
 
 
 def check_priorities(material: Material) -> Iterator[Finding]:
-    """Find queues that were priorities; without stated priorities, recorded waits show it."""
+    """Find queues that stood for priorities; without stated priorities, recorded waits reveal them."""
     jobs = material.jobs
     if "recorded_start" not in jobs.columns or {"priority", "priority_class"} & set(jobs.columns):
         return

@@ -13,17 +13,17 @@ from harness.trace.lint.finding import Finding, Material, counted, percent
 from harness.trace.window import window_bound
 
 _FEW = 100
-"""Fewer than one in this many jobs is few."""
+"""Fewer jobs than this share (1 / N) are few."""
 
 _LONG = 4
-"""More than one part in this many of the span is long: a quarter."""
+"""A longer time than this share (1 / N) of the span is long: a quarter."""
 
 _SILENCE = 20
-"""A pause of more than one part in this many of the span is remarkable: a twentieth."""
+"""A longer pause than this share (1 / N) of the span is remarkable: a twentieth."""
 
 
 def check_span(material: Material) -> Iterator[Finding]:
-    """Find a long beginning or end with hardly any jobs, and long times without any."""
+    """Find a long beginning or end with hardly any jobs, and long times without jobs."""
     submit = material.jobs[SUBMIT].sort()
     count, first, last = len(submit), int(submit[0]), int(submit[-1])
     span = last - first
@@ -31,7 +31,7 @@ def check_span(material: Material) -> Iterator[Finding]:
         return
     time = (submit - first) / span
     share = pl.int_range(count, eager=True) / count
-    start = int((time - share).arg_max() or 0)  # from here on jobs come denser than on average
+    start = int((time - share).arg_max() or 0)  # from here on, jobs arrive faster than on average
     end = int((time - share).arg_min() or 0)
     head, tail = int(submit[start]) - first, last - int(submit[end])
     if start * _FEW <= count and head * _LONG > span:
@@ -62,7 +62,7 @@ def check_span(material: Material) -> Iterator[Finding]:
 
 
 def check_bursts(material: Material) -> Iterator[Finding]:
-    """Find many jobs within one second: their times were made up, or rounded."""
+    """Find many jobs within one second, whose times were invented or rounded."""
     jobs = material.jobs
     seconds = jobs.select(pl.col(SUBMIT) // SECOND).to_series().value_counts(sort=True)
     second, most = seconds.row(0)

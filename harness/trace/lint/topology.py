@@ -1,4 +1,4 @@
-"""Check for jobs that no domain of a topology can hold, although quotas and the whole cluster could."""
+"""Check for jobs that no domain of a topology can hold, although quota and cluster are large enough."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHOWN = 3
 
 
 def check(material: Material) -> Iterator[Finding]:
-    """Yields one finding for all jobs whose pods do not fit one domain of the level that they require."""
+    """Yields one finding for all jobs whose pods do not fit one domain of their required level."""
     cluster, frame = material.cluster, material.trace.frame
     if cluster is None or not cluster.topologies:
         return
@@ -38,7 +38,7 @@ def check(material: Material) -> Iterator[Finding]:
 
 
 def _lacks(pod_set: PodSet, cluster: Cluster) -> str:
-    """Returns why no domain holds the least pods of a pod set; "" if one does, or if none is required."""
+    """Returns why no domain holds the fewest allowed pods of a pod set; "" if one does, or need not."""
     request = pod_set.topology
     if request is None or not request.required:
         return ""

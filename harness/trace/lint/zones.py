@@ -1,4 +1,4 @@
-"""Check for clock changes while jobs ran: local times read as those of one zone all year."""
+"""Check for clock changes while jobs ran, which show local times that were read without summer time."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _SEVERAL = 3
 """Fewer jobs than this may be chance."""
 
 _EXACTLY = 2 * SECOND
-"""The most by which clocks of one machine differ."""
+"""The largest difference between clocks of one machine."""
 
 _CHANGES = (3, 4, 9, 10, 11)
 """The months in which clocks change, on a Sunday morning."""
 
 _SUNDAY, _MORNING = 6, 12
-_DO = "their times are in a zone with summer time: say which (zone: of a mapping, --set timezone= of slurm)"
+_DO = "their times are in a zone with summer time: name it (zone: of a mapping, --set timezone= of slurm)"
 
 
 def check(material: Material) -> Iterator[Finding]:
-    """Find durations that jump by an hour, against recorded times, or against limits across a change."""
+    """Find durations that differ by an hour from recorded times, or from limits across a clock change."""
     jobs = material.jobs
     if {"recorded_start", "recorded_end"} <= set(jobs.columns):
         apart = jobs["recorded_end"].to_physical() - jobs["recorded_start"].to_physical() - jobs["duration"]
@@ -49,7 +49,7 @@ def check(material: Material) -> Iterator[Finding]:
 
 
 def _across_changes(jobs: pl.DataFrame, origin: int) -> int:
-    """Returns jobs an hour off their limit, to a minute, if all of a month run across one clock change."""
+    """Returns how many jobs are an hour off their limit, if all of a month run across a clock change."""
     start = jobs[SUBMIT] + origin
     if "recorded_start" in jobs.columns:
         start = jobs["recorded_start"].to_physical().fill_null(start)
