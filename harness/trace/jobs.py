@@ -175,8 +175,11 @@ def _check_sums(running: Sequence[Arrival], frame: pl.DataFrame, source: str) ->
         for name, amount in job.requests_of(range(job.pods)).items():
             total[name] = total.get(name, 0) + amount
             if total[name] > INT64_MAX:
-                what = f"{format_amount(name, amount)} of {name} and the requests of other jobs are together "
-                "more "
+                what = (
+                    f"{format_amount(name, amount)} of {name} and the requests of all other jobs are "
+                    "together "
+                    "more "
+                )
                 raise ClusterError(source, [Fault(where, f"{what}than 64 bits can count")])
 
 

@@ -41,8 +41,7 @@ class Kind(Enum):
     MAP = "map<string, string>"
 
     def takes(self, dtype: pl.DataType) -> bool:
-        """Returns True if a file's column can have this kind, in any integer width, time unit or text
-        type."""
+        """Returns True if a file's column can have this kind, of any width, unit or text type."""
         match self:
             case Kind.STRING:
                 return dtype in (pl.String, pl.Categorical, pl.Enum)

@@ -237,7 +237,7 @@ def test_options_reach_those_that_are_meant(harness: Callable, trace: Path, inst
         (["--grace-period", "-1s"], "grace period: '-1s' is not a duration", None),
         (["--on-preemption", "forget"], "loss model 'forget' is not understood", "restart, resume"),
         (["--scale-arrivals", "0"], "arrivals cannot be scaled by '0'", "twice as fast"),
-        (["--cluster", "absent.yaml"], "absent.yaml: ", "give a file or a folder of Kubernetes"),
+        (["--cluster", "absent.yaml"], "absent.yaml: ", "give files or folders of Kubernetes"),
     ],
 )
 def test_wrong_options_are_one_clear_message(

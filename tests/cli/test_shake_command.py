@@ -76,7 +76,7 @@ def test_priorities_are_shaken_from_what_the_trace_states(harness: Callable, tra
     assert len(twins) == 2
     refused = harness("replay", trace, "--shake", "2,priorities")
     assert refused.code == 2
-    assert "no --priority-share gives them" in refused.err
+    assert "priorities cannot vary without --priority-share" in refused.err
 
 
 PATCH = """

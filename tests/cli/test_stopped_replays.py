@@ -101,7 +101,7 @@ def test_the_run_is_kept_and_the_exit_code_is_1(harness: Callable, trace: Path) 
     )
     assert "preemptions led nowhere: job j0 (preempted " in error
     assert "job j1 (preemptor " in error
-    explain = hint.partition("the loop is shown by: harness ")[2].split()
+    explain = hint.partition("to see the loop: harness ")[2].split()
     told = harness(*explain)
     assert told.code == 0
     assert "the replay was ended at 30d 00:0" in told.out

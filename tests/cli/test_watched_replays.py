@@ -159,8 +159,8 @@ def test_one_job_is_followed(
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--trace-policy", "aa"], "there is no job 'aa'"),
-        (["--step", "-p", "none"], "watch one replay, and 2 are asked for"),
+        (["--trace-policy", "aa"], "no job 'aa'"),
+        (["--step", "-p", "none"], "watch one replay, but you asked for 2"),
         (["--step", "--shake", "2"], "--shake replays twins"),
         (["--step", "--json"], "and so does --json"),
     ],

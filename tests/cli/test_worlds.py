@@ -257,7 +257,7 @@ def test_events_change_every_cluster_and_its_patches(
             "--patch: two would have the name 'more'",
             "--patch first",
         ),
-        (["--patch", "nothing.yaml"], "nothing.yaml: cannot be read", "a file or a folder"),
+        (["--patch", "nothing.yaml"], "nothing.yaml: cannot be read", "files or folders"),
         (["--patch", "q.yaml"], "the object has the apiVersion", None),
         (
             ["--cluster", f"{'x' * 30}=q.yaml", "--patch", f"{'y' * 10}=more.yaml"],

@@ -233,7 +233,7 @@ def test_a_scoring_strategy_has_the_defaults_of_kube_scheduler() -> None:
                 "type": "RequestedToCapacityRatio",
                 "requestedToCapacityRatio": {"shape": [{"utilization": 5, "score": 1}] * 2},
             },
-            "shape: must have points whose utilization grows",
+            "shape: must have points with increasing utilization",
         ),
     ],
 )

@@ -201,7 +201,7 @@ def test_none_takes_a_value_away() -> None:
     [
         (
             {"ClusterQueue/team.b": {"weight": 2}},
-            "there is no ClusterQueue/team.b with knobs",
+            "no ClusterQueue/team.b with knobs",
             "did you mean 'ClusterQueue/team.a'?",
         ),
         (
@@ -265,7 +265,7 @@ def test_values_that_make_manifests_faulty_are_named_with_the_object() -> None:
 def test_only_manifests_can_be_turned() -> None:
     """Of a cluster that was made without any there are no knobs."""
     for call in (Cluster().knobs, lambda: Cluster().with_values({"a.b": 1})):
-        with pytest.raises(InputError, match="holds no manifests"):
+        with pytest.raises(InputError, match="has no manifests to change"):
             call()
 
 

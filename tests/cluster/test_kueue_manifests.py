@@ -502,12 +502,12 @@ def test_admission_fair_sharing_is_read_with_kueues_defaults() -> None:
 @pytest.mark.parametrize(
     ("version", "section", "fault"),
     [
-        ("v1beta2", {"fairSharng": {}}, "fairSharng: is no field of a Configuration"),
-        ("v1beta2", {"fairSharing": {"enabled": False}}, "fairSharing.enabled: is no field"),
-        ("v1beta1", {"fairSharing": {"enabled": False}}, "enabled: is no field"),
-        ("v1beta2", {"fairSharing": {"enable": True}}, "fairSharing.enable: is no field"),
-        ("v1beta2", {"metadata": {"name": "kueue"}}, "metadata: is no field"),
-        ("v1beta1", {"integrations": {"podOptions": {}, "pods": 1}}, "integrations.pods: is no field"),
+        ("v1beta2", {"fairSharng": {}}, "fairSharng: is not a field of Configuration"),
+        ("v1beta2", {"fairSharing": {"enabled": False}}, "fairSharing.enabled: is not a field"),
+        ("v1beta1", {"fairSharing": {"enabled": False}}, "enabled: is not a field"),
+        ("v1beta2", {"fairSharing": {"enable": True}}, "fairSharing.enable: is not a field"),
+        ("v1beta2", {"metadata": {"name": "kueue"}}, "metadata: is not a field"),
+        ("v1beta1", {"integrations": {"podOptions": {}, "pods": 1}}, "integrations.pods: is not a field"),
     ],
 )
 def test_a_key_that_kueue_does_not_know_is_refused(version: str, section: dict[str, Any], fault: str) -> None:
@@ -554,7 +554,7 @@ def test_all_faults_of_admission_fair_sharing_come_at_once() -> None:
         "admissionFairSharing.resourceWeights.cpu: must be a number >= 0, not -1",
         "admissionFairSharing.resourceWeights.memory: must be a number, not '1'",
         (
-            "admissionFairSharing.resetInactivityPeriod: is no field of a Configuration of "
+            "admissionFairSharing.resetInactivityPeriod: is not a field of Configuration in "
             "config.kueue.x-k8s.io/v1beta2, which refuses it; "
             "there is: resourceWeights, usageHalfLifeTime, usageSamplingInterval"
         ),

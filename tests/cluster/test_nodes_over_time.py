@@ -134,7 +134,7 @@ def test_nodes_that_become_too_large_to_be_counted_together_are_a_fault() -> Non
         for name in ("a", "b")
     ]
     nodes[1]["metadata"] = {"name": "b", "annotations": {"harness/from": "1h"}}
-    with pytest.raises(HarnessError, match=r"Node b: memory of .* is more than 64 bits can count"):
+    with pytest.raises(HarnessError, match=r"Node b: memory of .* exceeds 64 bits"):
         unrolled(cluster_from(nodes, "the test"), None)
 
 

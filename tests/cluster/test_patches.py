@@ -466,7 +466,7 @@ def test_a_cluster_that_was_assumed_for_a_trace_can_be_patched() -> None:
 
 def test_a_cluster_that_is_not_what_its_manifests_say_is_refused() -> None:
     """A patch of its manifests would undo what was changed in another way."""
-    with pytest.raises(InputError, match="holds no manifests"):
+    with pytest.raises(InputError, match="has no manifests to change"):
         Cluster().patched({"kind": "Node"})
     with pytest.raises(InputError, match="was changed after it was read"):
         replace(BASE, nodes={}).patched({"kind": "NodePool", "metadata": {"name": "gpu"}})

@@ -144,7 +144,7 @@ def test_the_command_writes_what_a_replay_takes(
         (("--node", "cpu"), "--node 'cpu' is not understood"),
         (("--node", "cpu=lots"), "--node cpu: 'lots' is not a quantity"),
         (("--topology", "rack"), "--topology 'rack' is not understood"),
-        (("--topology", "rack=0"), "--topology rack: '0' is no number from 1"),
+        (("--topology", "rack=0"), "--topology rack: '0' is not a number from 1"),
         (("--topology", "rack=8,rack=4"), "--topology 'rack=8,rack=4' is not understood"),
         (("--topology", "kubernetes.io/hostname=2"), "is not understood"),
         (("--quota", "none.csv"), "--quota none.csv: cannot be read: No such file"),

@@ -171,7 +171,7 @@ def test_a_queue_that_moves_brings_a_cohort_that_is_only_named() -> None:
 @pytest.mark.parametrize(
     ("patch", "said"),
     [
-        (at("soon"), "harness/from: 'soon' is no time"),
+        (at("soon"), "harness/from: 'soon' is not a time"),
         (at("2h", "1h"), "harness/until must be later than harness/from"),
         (
             {**at("1h"), "metadata": {"name": "a", "annotations": {"harness/form": "1h"}}},

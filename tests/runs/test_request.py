@@ -126,7 +126,7 @@ def test_a_request_is_the_same_however_it_is_written() -> None:
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ({}, "no request of schema '1'"),
+        ({}, "not a request of schema '1'"),
         ({"schema": "1"}, "must name a trace"),
         ({"schema": "1", "trace": "t", "pluginn": "none"}, "has no 'pluginn'"),
         ({"schema": "1", "trace": ["t"]}, "trace cannot be"),

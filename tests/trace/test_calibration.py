@@ -253,7 +253,7 @@ def test_a_map_that_is_none_is_refused(
         ("tenants", "top:0", "number from 1 to"),
         ("tenants", "best:3", "not understood"),
         ("tenants", "column:team", "no such column"),
-        ("tenants", "column:duration", "no name of a tenant"),
+        ("tenants", "column:duration", "cannot be the name of a tenant"),
         ("scale_cluster", "0", "cannot be scaled"),
     ],
 )

@@ -130,7 +130,7 @@ def test_other_jobs_get_the_priorities(opened: Callable[..., Trace]) -> None:
     assert chosen[0] != chosen[1]
     assert twin.calibration(share) == changed
     assert Twin(1).calibration(share) is share
-    with pytest.raises(OptionError, match="no --priority-share gives them"):
+    with pytest.raises(OptionError, match="priorities cannot vary without --priority-share"):
         twin.calibration(Calibration())
 
 

@@ -227,7 +227,7 @@ def test_a_single_cycle_cannot_wait_for_pods() -> None:
         (_add_check, "spec.admissionChecks is not modelled"),
         (_add_object, r"ConfigMap \(v1\): 1 object is not read"),
         (_add_top, "clock: cannot be used"),
-        (_add_waiting, "waitForPodsReady.blockEverything: is no field of a Configuration"),
+        (_add_waiting, "waitForPodsReady.blockEverything: is not a field of Configuration"),
         (_add_startup, r"readyAfter: must be a list of whole seconds or null, not \[1.5\]"),
     ],
 )
