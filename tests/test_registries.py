@@ -62,8 +62,8 @@ def test_names_can_be_called_on_command_lines_and_in_folders(kind: str, name: ob
 @pytest.mark.parametrize(
     ("kind", "what", "how", "why"),
     [
-        ("policies", ("p", Greedy), {"help": None}, "help must be a text, and is None"),
-        ("policies", ("p", 5), {"help": "h"}, "factory must be a function, and is of type int"),
+        ("policies", ("p", Greedy), {"help": None}, "help must be a text, but is None"),
+        ("policies", ("p", 5), {"help": "h"}, "factory must be a function, but is of type int"),
         ("policies", ("p", Greedy), {"help": "h", "never": 5}, "never must be a function"),
         ("policies", ("p", Greedy), {"help": "h", "running": []}, "running must be a function"),
         ("policies", ("p", Greedy), {"help": "h", "by_elastic_quotas": True}, "quotas must be a function"),
@@ -76,7 +76,7 @@ def test_names_can_be_called_on_command_lines_and_in_folders(kind: str, name: ob
         ("policies", ("p", Greedy), {"help": "h", "options": {"a": 1}}, "and is of type dict"),
         ("policies", ("p", Greedy), {"help": "h", "options": SEEDED}, "an option is called 'seed'"),
         ("policies", ("good", Greedy), {"help": "h"}, "registers policy 'good' twice"),
-        ("readers", ("r", None), {"help": "h"}, "read must be a function, and is None"),
+        ("readers", ("r", None), {"help": "h"}, "read must be a function, but is None"),
         ("readers", ("r", open), {"help": "h", "suffixes": ".x"}, "suffixes must be several texts"),
         (
             "readers",
@@ -87,10 +87,10 @@ def test_names_can_be_called_on_command_lines_and_in_folders(kind: str, name: ob
         ("readers", ("r", open), {"help": "h", "sniff": True}, "sniff must be a function"),
         ("readers", ("r", open), {"help": "h", "options": 5}, "and is of type int"),
         ("metrics", ("m", 5), {"help": "h"}, "compute must be a function"),
-        ("metrics", ("m", len), {"help": b"h"}, "help must be a text, and is of type bytes"),
+        ("metrics", ("m", len), {"help": b"h"}, "help must be a text, but is of type bytes"),
         ("sections", ("s", len), {"title": 5, "help": "h"}, "title must be a text"),
         ("sections", ("s", len), {"title": "t", "help": "h", "place": "9"}, "place must be a whole number"),
-        ("conformance", ("a/../b", len), {"help": "h"}, "several with / between them"),
+        ("conformance", ("a/../b", len), {"help": "h"}, "several names with / between them"),
         ("conformance", ("c", len), {"help": "h", "informative": "x"}, "informative must be several texts"),
         (
             "kinds",

@@ -1,7 +1,7 @@
 """Checks a plugin's answers against recorded decisions of real components.
 
-A corpus is JSON Lines, gzipped or not, one case per line. `expect` of a case is the answer of the component's
-own code. A plugin registers a function that answers the same question with its model.
+A corpus is JSON Lines, plain or gzipped, with one case per line. `expect` of a case is the answer of the
+component's own code. A plugin registers a function that answers the same question with its model.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Answer: TypeAlias = Mapping[str, Any]
 """A component's answer: the same fields as the case's `expect`."""
 
 _ABSENT = "(absent)"
-_CHUNK = 32  # cases that a process gets at once
+_CHUNK = 32  # cases per task of a process
 
 
 @fixed()
@@ -36,11 +36,11 @@ class ConformanceSpec(Value):
     """A registered component.
 
     Attributes:
-        name: the component, as cases name it.
+        name: the component's name in cases.
         answer: answers one case; if it raises an error, the case differs.
-        informative: names of fields that are reported and not judged, at any depth.
-        fields: paths of everything that cases may give and configure, such as `given.pods[].pod`, with all
-            that is below them; None if the component itself reports what it does not know.
+        informative: names of fields, at any depth, that are reported but not judged.
+        fields: the known paths of a case's input, such as `given.pods[].pod`, with all paths below; None if
+            the component itself reports unknown fields.
         explain: explains an answer in words.
     """
 
@@ -69,16 +69,15 @@ class RegisterConformance(Registrar[ConformanceSpec]):
     ) -> None:
         """Register the function that answers cases of a component.
 
-        A case that gives or configures anything beyond `fields`, such as `given.pods[].pod`, is refused,
-        because an answer that ignores something proves nothing. Without `fields` the component checks this
-        itself.
+        A case with input beyond `fields`, such as `given.pods[].pod`, is refused, because an answer that
+        ignores input proves nothing. Without `fields`, the component checks this itself.
 
         Raises:
             RegistrationError: the registration is invalid; names the plugin.
         """
         owner, about = self.owner, self.about(name)
         if not is_path(name):
-            about.refuse(f"a component is a name, or several with / between them; each is {RULE}")
+            about.refuse(f"a component is a name, or several names with / between them; a name is {RULE}")
         about.texts(help=help)
         about.functions(answer=answer)
         about.functions_or_none(explain=explain)
@@ -90,7 +89,7 @@ class RegisterConformance(Registrar[ConformanceSpec]):
 
 
 class Difference(NamedTuple):
-    """One place where an answer differs from the recorded one."""
+    """One place where an answer differs from the recorded answer."""
 
     path: str
     expected: Any
@@ -102,9 +101,9 @@ class Verdict(Value):
     """The result of one case.
 
     Attributes:
-        differences: judged ones; empty if the case agrees.
+        differences: the judged differences; empty if the case agrees.
         informative: differences in fields that are only reported.
-        error: why there is no answer, or "".
+        error: why the plugin gave no answer, or "".
     """
 
     id: str
@@ -122,7 +121,7 @@ class Verdict(Value):
 
 @dataclass(slots=True)
 class Tally:
-    """The number of judged cases of a kind, and of those that agree."""
+    """The number of judged cases of a kind, and the number of agreeing cases."""
 
     cases: int = 0
     agree: int = 0
@@ -138,10 +137,10 @@ class Report:
     """Agreement over many cases.
 
     Attributes:
-        total: all cases.
-        components: by component.
-        features: by component and feature tag.
-        informative: (component, field) -> cases that differ in a field that is only reported.
+        total: the tally of all cases.
+        components: component -> its tally.
+        features: (component, feature tag) -> its tally.
+        informative: (component, field) -> the number of cases that differ in a field that is only reported.
         differing: the cases that differ, in the order of the corpora.
     """
 
@@ -183,7 +182,7 @@ def read_cases(
         case: only the case with this id.
 
     Raises:
-        InputError: a file cannot be read (a missing one is found first), or a line is no case.
+        InputError: a file cannot be read (missing files are found first), or a line is not a case.
     """
     wanted = set(features)
     for path, zipped in [(path, _is_zipped(path)) for path in paths]:
@@ -200,7 +199,7 @@ def read_cases(
 
 
 def _is_zipped(path: Path) -> bool:
-    """Whether a file is gzipped; it is opened and closed again."""
+    """Returns True if a file is gzipped; opens and closes the file."""
     try:
         with path.open("rb") as file:
             return file.read(2) == b"\x1f\x8b"
@@ -209,8 +208,8 @@ def _is_zipped(path: Path) -> bool:
 
 
 def _lines(path: Path, *, zipped: bool) -> Iterator[tuple[int, str]]:
-    """Yields the lines of a file that are not empty, with their numbers."""
-    import gzip  # every replay imports this module, and none needs it
+    """Yields the non-empty lines of a file, with their numbers."""
+    import gzip  # every replay imports this module, but does not need gzip
 
     number = 0
     try:
@@ -262,14 +261,14 @@ def check(
     block: Sequence[str] = (),
     counters: bool = False,
 ) -> Report:
-    """Ask the plugins for an answer to every case, and compare.
+    """Let the plugins answer every case, and compare the answers with the recorded ones.
 
     Args:
         cases: the cases.
         plugins: the plugins that answer.
         jobs: the number of processes; if more than one, each loads the installed plugins again.
         block: plugins that these processes leave out.
-        counters: judge also the fields that are only reported otherwise, such as numbers of cycles.
+        counters: also judge the informative fields, such as numbers of cycles.
 
     Raises:
         InputError: no plugin answers for the component of a case.
@@ -299,7 +298,7 @@ def component_of(case: Case, plugins: Plugins) -> ConformanceSpec:
     """Returns the component of a case.
 
     Raises:
-        InputError: no plugin answers for it.
+        InputError: no plugin answers for the component.
     """
     spec = plugins.conformance.get(case["component"])
     if spec is None:
@@ -311,9 +310,9 @@ def component_of(case: Case, plugins: Plugins) -> ConformanceSpec:
 
 
 def judge(case: Case, spec: ConformanceSpec, *, counters: bool = False) -> Verdict:
-    """Ask for the answer to one case and compare it; after an error of the plugin, the case differs.
+    """Let the plugin answer one case, and compare; after an error of the plugin, the case differs.
 
-    With `counters` the component's informative fields are judged like all others.
+    With `counters`, the component's informative fields are judged too.
     """
     error, found = "", []
     informative = frozenset() if counters else spec.informative
@@ -337,10 +336,10 @@ _OF_EVERY_CASE = frozenset((*_FIELDS, "source", "config", "recorded"))
 
 
 def _check_fields(case: Case, spec: ConformanceSpec) -> None:
-    """Check that the component knows all fields of a case.
+    """Check that a component knows all fields of a case.
 
     Raises:
-        InputError: it does not.
+        InputError: a field is unknown.
     """
     if spec.fields is None:
         return
@@ -352,7 +351,7 @@ def _check_fields(case: Case, spec: ConformanceSpec) -> None:
 
 
 def _beyond(value: Any, path: str, known: frozenset[str]) -> Iterator[str]:
-    """Yields paths in a value that are unknown and do not lead to known ones."""
+    """Yields the paths in a value that are unknown and do not lead to known paths."""
     if path in known:
         return
     inner: list[tuple[str, Any]] = []
@@ -390,7 +389,7 @@ def _checked(cases: Iterable[Case], plugins: Plugins) -> Iterator[Case]:
         yield case
 
 
-_of_process: list[tuple[Plugins, bool]] = []  # what a process that works for `check` judges with
+_of_process: list[tuple[Plugins, bool]] = []  # plugins and `counters` of a worker process of `check`
 
 
 def _start(block: Sequence[str], counters: bool) -> None:

@@ -1,6 +1,6 @@
-"""Finds the installed plugins, once for as long as nothing is installed or removed.
+"""Finds the installed plugins, and caches them until a distribution is installed or removed.
 
-Asking the metadata of all distributions takes as long as all other parts of loading plugins.
+Reading the metadata of all distributions takes as long as all other parts of loading plugins.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Installed: TypeAlias = "list[tuple[EntryPoint, str, str]]"
 """Entry points, each with its distribution and version."""
 
-_SETTLED = 10**10  # ns; what is being installed just now is not there as a whole yet
+_SETTLED = 10**10  # ns; a distribution that is just being installed may be incomplete
 
 _found: dict[tuple[object, ...], Installed] = {}
 """The import folders, with their state when they were last examined -> the entry points found."""
@@ -38,7 +38,7 @@ def installed(group: str) -> Installed:
 def _stands(place: str) -> tuple[str, int, int]:
     """Returns values of a folder or archive that change when a distribution is added or removed."""
     try:
-        about = os.stat(place or os.curdir)  # noqa: PTH116 - texts, as they stand in sys.path
+        about = os.stat(place or os.curdir)  # noqa: PTH116 - texts, as in sys.path
     except OSError:
         return place, 0, 0
     return place, about.st_mtime_ns, about.st_ino
@@ -48,7 +48,7 @@ def _look(group: str) -> Installed:
     from importlib.metadata import entry_points  # takes longer to import than all of help
 
     entries = {(entry.name, entry.value): entry for entry in entry_points(group=group)}
-    about: dict[int, tuple[str, str]] = {}  # each question to a distribution reads all of its metadata
+    about: dict[int, tuple[str, str]] = {}  # each access to a distribution reads all of its metadata
     found = []
     for entry in entries.values():
         if entry.dist is not None:

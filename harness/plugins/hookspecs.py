@@ -1,8 +1,8 @@
 """The hooks that a plugin of `harness` can implement.
 
-A plugin is a module, installed with an entry point in the group `harness`; its functions carry the mark
-`harness.hookimpl`. Hooks are called at set-up or at the end, never for a job or an event. So their cost does
-not depend on the size of a trace.
+A plugin is a module, installed with an entry point in the group `harness`; its functions have the decorator
+`harness.hookimpl`. harness calls hooks at set-up or at the end, never for a job or an event. So their cost
+does not depend on the size of a trace.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def harness_register_sections(register: RegisterSection) -> None:
 
 @hookspec
 def harness_register_conformance(register: RegisterConformance) -> None:
-    """Register components whose recorded cases are answered: `register(name, answer, help=...)`."""
+    """Register components whose recorded cases a plugin answers: `register(name, answer, help=...)`."""
 
 
 @hookspec
@@ -68,9 +68,9 @@ def harness_register_commands(cli: click.Group) -> None:
 
 @hookspec
 def harness_replay_started(plan: Plan) -> None:
-    """Called when a replay is about to begin; raise a `HarnessError` to stop it."""
+    """Called before a replay begins; raise a `HarnessError` to stop the replay."""
 
 
 @hookspec
 def harness_replay_finished(run: Run) -> None:
-    """Called when a replay has ended and its run folder is complete."""
+    """Called after a replay has ended and its run folder is complete."""

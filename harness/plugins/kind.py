@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @fixed()
 class KindSpec(Value):
-    """A kind that a plugin adds; its name is `Kind.group`."""
+    """A kind of manifests that a plugin adds; its name is `Kind.group`."""
 
     name: str
     group: str
@@ -47,13 +47,12 @@ class RegisterKind(Registrar[KindSpec]):
         Args:
             group: its API group, such as `scheduling.volcano.sh`.
             kind: its kind, such as `Queue`.
-            versions: the supported API versions; another one is a fault.
-            read: reads an object. It adds faults to the object's fields, and the object to
-                `draft.custom_resources("Queue.scheduling.volcano.sh")`. From there it gets into
+            versions: the supported API versions; another version is a fault.
+            read: reads an object. It adds faults to the object's fields, and adds the object to
+                `draft.custom_resources("Queue.scheduling.volcano.sh")`. The object then appears in
                 `cluster.custom_resources` under the same name.
-            coverage: the verdict on every field; users are warned about fields that are unknown or not
-                modelled.
-            check: checks the rules between objects, once after all were read; kinds may share one.
+            coverage: the verdict on every field; harness warns users about unknown and unmodelled fields.
+            check: checks the rules between objects, once after all objects are read; kinds may share a check.
 
         Raises:
             PluginError: harness itself, or another plugin, already reads the kind.
@@ -72,7 +71,7 @@ class RegisterKind(Registrar[KindSpec]):
             about.refuse("coverage must be a Coverage")
         if (group, kind) in OURS:
             raise PluginError(
-                f"kind {kind}.{group} of plugin {self.owner.name!r} is read already, by harness itself",
+                f"kind {kind}.{group} of plugin {self.owner.name!r} is a built-in kind of harness",
                 hint=f"leave the plugin out: --no-plugin {self.owner.name}",
             )
         how = Kind(known, read, coverage, check)

@@ -1,7 +1,7 @@
-"""Finds plugins, loads them, and keeps their registrations together with the owners.
+"""Finds plugins, loads them, and stores their registrations with their owners.
 
-`load()` returns an object that is passed on. There is no manager at module level, so tests and notebooks can
-have as many as they like.
+`load()` returns an object that callers pass on. There is no global manager, so tests and notebooks can have
+several.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _DISTRIBUTION = "harness-replay"
 
 @fixed()
 class PluginInfo(Value):
-    """A plugin that was found: its origin, its hooks, and the reason if it failed."""
+    """A plugin that was found: its origin, its hooks, and the reason of a failure."""
 
     name: str
     module: str
@@ -54,7 +54,7 @@ class PluginInfo(Value):
 
 @fixed(slots=False)
 class Plugins(Value):
-    """All loaded plugins, to be passed on; `how` holds the arguments of `load`."""
+    """All loaded plugins, for passing on; `how` holds the arguments of `load`."""
 
     hooks: pluggy.HookRelay
     policies: Registry[PolicySpec] = field(default_factory=lambda: Registry("policy"))
@@ -68,27 +68,27 @@ class Plugins(Value):
     how: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __reduce__(self) -> tuple[Callable[..., Plugins], tuple[Mapping[str, Any]]]:
-        """Pickles only the arguments of `load`: another process loads the plugins again."""
+        """Pickle only the arguments of `load`; another process loads the plugins again."""
         return _loaded, (self.how,)
 
     @property
     def registries(self) -> tuple[Registry[Any], ...]:
-        """Everything that plugins register, kind by kind."""
+        """All registrations of plugins, kind by kind."""
         return self.policies, self.readers, self.kinds, self.metrics, self.sections, self.conformance
 
     def policy(self, name: str) -> PolicySpec:
-        """Returns the policy of that name.
+        """Returns the policy with this name.
 
         Raises:
-            PluginError: there is none; names what was probably meant, and the plugins that failed to load.
+            PluginError: no policy has this name; suggests a name, and lists plugins that failed to load.
         """
         return self._required(self.policies, name)
 
     def reader(self, name: str) -> ReaderSpec:
-        """Returns the trace reader of that name.
+        """Returns the trace reader with this name.
 
         Raises:
-            PluginError: there is none.
+            PluginError: no reader has this name.
         """
         return self._required(self.readers, name)
 
@@ -100,7 +100,7 @@ class Plugins(Value):
                 f"\nplugin {info.name!r} failed to load: {info.error}" for info in self.found if info.error
             )
             message = f"there is no {registry.kind} {name!r}{away}{broken}"
-            from harness.base.build import mixed  # only for those who ask in vain
+            from harness.base.build import mixed  # needed only for the error
 
             if broken and (why := mixed()) is not None:
                 raise PluginError(
@@ -120,11 +120,11 @@ def load(
     """Load the installed plugins.
 
     A plugin is left out if it cannot be imported, misspells a hook, makes an invalid registration, or fails
-    in one. `found` lists it with the reason.
+    while registering. `found` lists it with the reason.
 
     Args:
-        only: load just these, by entry-point name.
-        block: leave these out, by entry-point name.
+        only: names of entry points to load; others are ignored.
+        block: names of entry points to leave out.
         extra: name -> plugin object, registered like installed ones (for notebooks and tests).
 
     Raises:
@@ -213,9 +213,9 @@ class _Candidate(NamedTuple):
 
 
 def _candidates(only: Iterable[str] | None, block: set[str], extra: Mapping[str, object]) -> list[_Candidate]:
-    """Returns everything that can be loaded, sorted by name.
+    """Returns all loadable plugins, sorted by name.
 
-    So the order of installation has no effect.
+    The order of installation thus has no effect.
     """
     candidates = [
         _Candidate(PluginInfo(name, type(plugin).__name__, "", ""), lambda plugin=plugin: plugin)  # type: ignore[misc]
@@ -234,7 +234,7 @@ def _candidates(only: Iterable[str] | None, block: set[str], extra: Mapping[str,
 
 
 def _register(plugin: object, info: PluginInfo, loaded: Plugins) -> None:
-    """Call the plugin's registration hooks with registrars that know their owner."""
+    """Call the plugin's registration hooks with registrars that know the plugin."""
     from harness.plugins.conformance import RegisterConformance
     from harness.plugins.kind import RegisterKind
     from harness.plugins.section import RegisterSection
@@ -257,7 +257,7 @@ def _register(plugin: object, info: PluginInfo, loaded: Plugins) -> None:
 def _fails_alone(error: BaseException) -> bool:
     """Returns True if an error only leaves out the plugin that raised it.
 
-    Two plugins of one name are refused.
+    Two plugins with the same name stop the loading.
     """
     if isinstance(error, PluginError):
         return isinstance(error, RegistrationError)

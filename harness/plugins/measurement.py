@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 SHARE = "share"
-"""The unit of a part of a whole; tables show it in per cent, and differences in points."""
+"""The unit of a part of a whole; tables show it in per cent, and differences in percentage points."""
 
 MEAN = "mean"
 """The unit of a mean of counts."""
@@ -31,13 +31,13 @@ class Measurement(NamedTuple):
 
     Attributes:
         metric: its name, such as `wait.first_start.p95`; each scope and resource has at most one value.
-        value: finite; None if it cannot be defined (a denominator of 0, no capacity).
-        unit: `share` of a whole, `s`, `count`, `mean` of counts, ...; for a resource that of `unit_of`.
+        value: a finite number; None if undefined (a denominator of 0, no capacity).
+        unit: `share` of a whole, `s`, `count`, `mean` of counts, ...; for a resource the unit of `unit_of`.
         better: `higher`, `lower`, or "" if neither is better.
-        scope: `all`, or one of a kind, such as `queue=<name>`; `harness.plugins.scopes` defines them.
+        scope: `all`, or a scope of a kind, such as `queue=<name>`; see `harness.plugins.scopes`.
         resource: the resource, or "".
         at_least: whether jobs that were unfinished at the end of the window make the value a lower bound.
-            None if they could move it either way, or if that is unknown (for older runs).
+            None if they could change it in either direction, or if this is unknown (for older runs).
     """
 
     metric: str

@@ -1,4 +1,4 @@
-"""The result of a trace reader: rows in the canonical schema, and an account of the rows it left out."""
+"""The result of a trace reader: rows in the canonical schema, and counts of skipped rows."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class Reading(Value):
     """A trace that was read.
 
     Attributes:
-        frame: columns of the canonical schema (`harness.trace.schema`); any further column is kept.
-        rows_read: how many job records the source holds.
-        left_out: reason -> how many of them are not in `frame`. `rows_read` minus all of these is the frame's
-            height, for readers that make one row from one record.
+        frame: columns of the canonical schema (`harness.trace.schema`); other columns are kept.
+        rows_read: the number of job records in the source.
+        left_out: reason -> the number of job records that are not in `frame`. For readers that make one row
+            from one record, `rows_read` minus these numbers is the frame's height.
         notes: conventions that were applied, as sentences for the user.
-        metadata: key-value pairs to keep with the trace (`harness.source`, `harness.license`, ...).
-        place: returns the place of a row of `frame`, from 0, in the source, such as `a.csv: row 3`; None if
-            rows are named by their numbers.
+        metadata: key-value pairs to store with the trace (`harness.source`, `harness.license`, ...).
+        place: returns the place in the source of a row of `frame`, from 0, such as `a.csv: row 3`; None if
+            messages name rows by number.
     """
 
     frame: pl.DataFrame
@@ -36,7 +36,7 @@ class Reading(Value):
 
 
 def fault_of(reading: Reading) -> str | None:
-    """Returns which part of a reading has a wrong type; None if all are right."""
+    """Returns a text about the part of a reading that has a wrong type; None if all types are right."""
     import polars as pl
 
     told: Mapping[str, tuple[object, bool, str]] = {
@@ -49,7 +49,7 @@ def fault_of(reading: Reading) -> str | None:
     }
     for name, (value, right, wanted) in told.items():
         if not right:
-            return f"{name} must be {wanted}, and is {value!r:.80} of type {type(value).__name__}"
+            return f"{name} must be {wanted}, but is {value!r:.80} of type {type(value).__name__}"
     return None
 
 
@@ -66,18 +66,18 @@ def _are_texts(value: object) -> bool:
 
 
 def _maps(value: object, right: Callable[[object], bool]) -> bool:
-    """Returns True if a value is a mapping of texts to such values."""
+    """Returns True if a value is a mapping of texts to values that `right` accepts."""
     return isinstance(value, Mapping) and all(_is_text(name) and right(each) for name, each in value.items())
 
 
 def leave_out(
     rows: pl.DataFrame, reasons: Mapping[str, pl.Expr | None]
 ) -> tuple[pl.DataFrame, dict[str, int]]:
-    """Returns the rows that become jobs, and counts of the others, each under the first reason that applies.
+    """Returns the rows that become jobs, and counts of skipped rows, each under its first applicable reason.
 
     Args:
         rows: one row per record.
-        reasons: reason -> the rows it concerns (null is no); None if an option keeps them.
+        reasons: reason -> the rows to skip (null means no); None if an option keeps them.
     """
     left_out: dict[str, int] = {}
     for reason, without in reasons.items():

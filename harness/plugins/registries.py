@@ -1,6 +1,6 @@
-"""Registrations of plugins, kind by kind, each with the plugin that owns it.
+"""Registrations of plugins, kind by kind, each with the plugin that owns the registration.
 
-A registrar's `__call__` is the only place that defines what can be registered of its kind, and how.
+A registrar's `__call__` is the only definition of the possible registrations of its kind.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Owner(NamedTuple):
-    """The plugin that registers something; `module` is "" if it was given in Python."""
+    """The plugin that makes a registration; `module` is "" if the plugin was given in Python."""
 
     name: str
     version: str
@@ -49,7 +49,7 @@ SpecT = TypeVar("SpecT", bound=_Spec)
 
 
 class Registry(Generic[SpecT]):
-    """Registrations of one kind by name, each with the plugin that owns it."""
+    """Registrations of one kind by name, each with its owner."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -66,7 +66,7 @@ class Registry(Generic[SpecT]):
 
         Raises:
             PluginError: the name is taken; names both owners.
-            RegistrationError: the same plugin took it.
+            RegistrationError: the same plugin already registered the name.
         """
         taken = self._specs.get(spec.name)
         if taken is not None and taken.owner == spec.owner:
@@ -79,7 +79,7 @@ class Registry(Generic[SpecT]):
         self._specs[spec.name] = spec
 
     def get(self, name: str) -> SpecT | None:
-        """Returns the registration of that name, or None."""
+        """Returns the registration with this name, or None."""
         return self._specs.get(name)
 
     def names(self) -> list[str]:
@@ -99,12 +99,12 @@ class Registrar(Generic[SpecT]):
         self.registry = registry
 
     def about(self, name: object) -> Registration:
-        """Returns a checker for a registration under a name."""
+        """Returns a checker for the registration of a name."""
         return Registration(self.owner.name, self.registry.kind, name)
 
 
 class Registration:
-    """Checks what a plugin registers under a name; a fault names the plugin, the kind and the name.
+    """Checks a registration; a fault names the plugin, the kind and the name.
 
     Args:
         owner: the plugin.
@@ -116,7 +116,7 @@ class Registration:
         self._owner, self._kind, self._name = owner, kind, name
 
     def refuse(self, why: str, hint: str | None = None) -> NoReturn:
-        """Raise an error that says what is wrong.
+        """Raise an error with a reason.
 
         Raises:
             RegistrationError: always.
@@ -134,13 +134,13 @@ class Registration:
         """Check that each value is a text."""
         for what, value in values.items():
             if not isinstance(value, str):
-                self.refuse(f"{what} must be a text, and is {_about(value)}")
+                self.refuse(f"{what} must be a text, but is {_about(value)}")
 
     def functions(self, **values: object) -> None:
         """Check that each value can be called."""
         for what, value in values.items():
             if not callable(value):
-                self.refuse(f"{what} must be a function, and is {_about(value)}")
+                self.refuse(f"{what} must be a function, but is {_about(value)}")
 
     def functions_or_none(self, **values: object) -> None:
         """Check that each value that is not None can be called."""
@@ -150,15 +150,15 @@ class Registration:
         """Check that each value is True or False."""
         for what, value in values.items():
             if not isinstance(value, bool):
-                self.refuse(f"{what} must be True or False, and is {_about(value)}")
+                self.refuse(f"{what} must be True or False, but is {_about(value)}")
 
     def several(self, what: str, value: object) -> tuple[str, ...]:
         """Check that the value is several texts, none of them empty, and return them."""
         if isinstance(value, str) or not isinstance(value, Iterable):
-            self.refuse(f"{what} must be several texts, such as a tuple, and is {_about(value)}")
+            self.refuse(f"{what} must be several texts, such as a tuple, but is {_about(value)}")
         found = tuple(value)
         if not all(isinstance(each, str) and each for each in found):
-            self.refuse(f"{what} must be texts that are not empty, and are {found!r}")
+            self.refuse(f"{what} must be non-empty texts, but are {found!r}")
         return found
 
     def options(
@@ -179,8 +179,8 @@ def _about(value: object) -> str:
 class PolicySpec(Value):
     """A registered policy: its factory, its properties, and its plugin.
 
-    `module` is the module of an installed plugin; "" for one given in Python. With `record`, the policy makes
-    no decisions of its own, but plays what the trace says happened.
+    `module` is the module of an installed plugin; "" for a plugin given in Python. With `record`, the policy
+    makes no decisions of its own, but repeats the trace's recorded events.
     """
 
     name: str
@@ -200,7 +200,7 @@ class PolicySpec(Value):
     assumes: Assumptions | None = None
 
     def admits_by_queues(self, cluster: Cluster) -> bool:
-        """Returns True if the queue of every job must lead to a ClusterQueue of a cluster."""
+        """Returns True if every job's queue must lead to a ClusterQueue of a cluster."""
         return self.by_queues is not None and self.by_queues(cluster)
 
     def admits_by_elastic_quotas(self, cluster: Cluster) -> bool:
@@ -212,10 +212,10 @@ class PolicySpec(Value):
 class ReaderSpec(Value):
     """A registered trace reader; `suffixes` and `sniff` decide which files it reads.
 
-    `sniff` gets the path and the first 4 KiB, decompressed, and is called only if no suffix decides. `folder`
-    returns whether a folder is a trace that it reads; most readers read files only. `advise` returns what to
-    do about a file or folder that no reader accepts, or None if it does not know. `draft` writes an initial
-    mapping of the columns of a file or folder.
+    `sniff` gets the path and the first 4 KiB, decompressed; harness calls it only if no suffix decides.
+    `folder` returns whether a folder is a trace that the reader reads; most readers read only files. `advise`
+    returns advice about a file or folder that no reader accepts, or None. `draft` returns an initial mapping
+    of the columns of a file or folder.
     """
 
     name: str
@@ -233,7 +233,7 @@ class ReaderSpec(Value):
 
 @fixed()
 class MetricSpec(Value):
-    """A registered metric or family of metrics over a finished run; `module` is as for a policy."""
+    """A registered metric, or family of metrics, over a finished run; `module` is as in `PolicySpec`."""
 
     name: str
     compute: Compute
@@ -269,22 +269,21 @@ class RegisterPolicy(Registrar[PolicySpec]):
             factory: makes the policy.
             help: one line that describes it.
             options: its options.
-            clairvoyant: lets it see how long jobs run; reports say so.
+            clairvoyant: whether it sees the run times of jobs; reports mention this.
             running: returns the jobs that already run according to the manifests, if the policy takes them
                 over.
-            ignored_fields: returns the fields of the manifests that the policy ignores; they become warnings
-                of a run.
-            never: returns the jobs that the policy rejects because they can never start; reported before a
+            ignored_fields: returns sentences about fields of the manifests that the policy ignores, for
+                warnings of a run.
+            never: returns a function that finds jobs that can never start; harness reports them before a
                 replay.
-            record: whether it plays what the trace says happened: its jobs have `recorded` runs and end with
-                the last of these. Nothing limits what it starts, and use beyond the cluster's capacity is
-                counted.
+            record: whether it repeats the trace's recorded events: its jobs have `recorded` runs and end with
+                the last run. Its starts have no limits, and use beyond the cluster's capacity is counted.
             by_queues: returns whether it admits jobs by the ClusterQueues of a cluster. An ElasticQuota with
                 the name of a job's queue is then not enough, and a replay of such a job is refused.
-            by_elastic_quotas: returns whether it uses the elastic quotas of a cluster, whatever ClusterQueues
-                it has; it is then measured against these.
-            assumes: returns what it assumes because the manifests do not say it; printed before a replay, and
-                stored in its run.
+            by_elastic_quotas: returns whether it uses the elastic quotas of a cluster, even if the cluster
+                has ClusterQueues; metrics then use the elastic quotas.
+            assumes: returns sentences about assumptions that fill gaps of the manifests; printed before a
+                replay, and stored in its run.
 
         Raises:
             RegistrationError: the registration is invalid; names the plugin.
@@ -338,7 +337,7 @@ class RegisterReader(Registrar[ReaderSpec]):
         advise: Callable[[Path], str | None] | None = None,
         draft: Callable[[Path], str] | None = None,
     ) -> None:
-        """Register a reader of a foreign trace format.
+        """Register a reader of a trace format.
 
         Raises:
             RegistrationError: the registration is invalid; names the plugin.

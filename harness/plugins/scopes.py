@@ -1,10 +1,11 @@
-"""Scopes: the part of a run that a value describes, `all` or `KIND=NAME`, with the meaning of each kind.
+"""Scopes: the part of a run that a value describes, `all` or `KIND=NAME`, and the meaning of each kind.
 
-A *queue* is the name that jobs give: a LocalQueue, or another name that the trace uses as one. A *quota* is
-what jobs count against: a ClusterQueue, or an ElasticQuota. Several queues may count against one quota, and a
-queue against none. A *holder* holds resources as one: a quota, or the jobs of a queue without a quota.
+A *queue* is the name that jobs state: a LocalQueue, or another name that the trace uses as one. A *quota*
+limits jobs: a ClusterQueue, or an ElasticQuota. Several queues may count against one quota, and a queue
+against none. A *holder* is a group of jobs that holds resources together: a quota, or a queue without a
+quota.
 
-All kinds are defined here. A scope of another kind is an error everywhere.
+This module defines all kinds. A scope of another kind is an error everywhere.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ KINDS: Mapping[str, str] = {
     REASON: "the preemptions for a reason, or the evictions of a cause",
     BENEFICIARY: "the preemptions for jobs that name a queue",
 }
-"""Every kind of scope, and what a value with that scope describes."""
+"""Kind of scope -> what a value with such a scope describes."""
 
 
 class Scope(NamedTuple):
@@ -48,7 +49,7 @@ class Scope(NamedTuple):
         return _written(self.kind, self.name)
 
     def holds(self, scope: str) -> bool:
-        """Returns True if the scope of a value is this one, or has this kind if all of its kind are meant."""
+        """Returns True if a value's scope is this scope, or of this kind if this scope names none."""
         return scope == self.text or (not self.name and scope.startswith(f"{self.kind}="))
 
 
@@ -56,7 +57,7 @@ def parse_scope(text: str) -> Scope:
     """Parse a scope.
 
     Raises:
-        OptionError: there is no such kind; lists the existing ones.
+        OptionError: the kind does not exist; lists the existing kinds.
     """
     kind, equals, name = text.partition("=")
     if kind in KINDS and not (equals and (kind == ALL or not name)):
@@ -70,7 +71,7 @@ def parse_scope(text: str) -> Scope:
 
 
 def hint_at(scope: Scope, known: Iterable[str]) -> str:
-    """Returns a hint: what was probably meant by an unknown scope, and the existing ones.
+    """Returns a hint for an unknown scope: the probably meant scope, and the existing scopes.
 
     Args:
         scope: the scope.

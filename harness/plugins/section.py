@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from harness.analysis.report.material import Material
 
 UNPLACED = 1000
-"""The place of a section that gives none: after the built-in ones, before the assumptions."""
+"""The default place of a section: after the built-in sections, before the assumptions."""
 
 MakeSection: TypeAlias = "Callable[[Material], Iterable[Block]]"
 
@@ -45,12 +45,12 @@ class RegisterSection(Registrar[SectionSpec]):
         """Register a section of reports.
 
         Args:
-            name: its name, which is also its address within the page.
+            name: its name, which is also its anchor in the page.
             make: returns its content for some runs; without content the section is left out.
             title: its heading.
             help: one line that describes its content.
-            place: the sort key of sections; those with the same place are sorted by name. Built-in ones are
-                at 100, 200, ...; the last of them, the assumptions, is at 10,000.
+            place: the sort key of sections; equal places are sorted by name. Built-in sections are at 100,
+                200, ...; the last built-in section, the assumptions, is at 10,000.
 
         Raises:
             RegistrationError: the registration is invalid; names the plugin.
@@ -60,15 +60,15 @@ class RegisterSection(Registrar[SectionSpec]):
         about.texts(title=title, help=help)
         about.functions(make=make)
         if type(place) is not int:
-            about.refuse(f"place must be a whole number, and is {place!r}")
+            about.refuse(f"place must be a whole number, but is {place!r}")
         self.registry.add(SectionSpec(name, make, title, help, place, owner.name, owner.version))
 
 
 def named(section: str, owner: str) -> AbstractContextManager[None]:
-    """Turn an error within the block into one that names the section and its plugin.
+    """Turn an error within the block into an error that names the section and its plugin.
 
     Raises:
-        PluginError: something failed.
+        PluginError: the block failed.
     """
     hint = f"--debug shows where; --no-plugin {owner} leaves it out"
     return blamed_on(f"section {section!r} of plugin {owner!r} failed", hint=hint)

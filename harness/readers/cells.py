@@ -1,6 +1,6 @@
-"""The meaning of cells in a column: texts, numbers, amounts, times; and the faults in them.
+"""Converts cells of a column to texts, numbers, amounts or times, and finds faulty cells.
 
-A reader declares each of its columns as a `Field`. A field converts a whole column at once.
+A reader declares each of its columns as a `Field`. A field converts a whole column in one step.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class Field:
     """One column of a file.
 
     Attributes:
-        name: its name in the resulting table, and in the header unless `column` gives another.
+        name: its name in the resulting table, and in the header unless `column` is set.
         value: converts a cell's text to its value; null if the text has no valid value.
         expects: the required kind of text, for messages.
-        limits: the bounds of the value, if it is a number.
+        limits: the bounds of a number.
         empty: whether a cell may be empty, which gives null.
         absent: whether the file may lack the column; the table then lacks it too.
-        label: its name in messages; its column if empty.
+        label: its name in messages; the column's name if empty.
         column: its name in the header, if that differs from `name`.
     """
 
@@ -48,7 +48,7 @@ class Field:
 
     @property
     def source(self) -> str:
-        """The column of the file."""
+        """The name of the column in the file."""
         return self.column or self.name
 
     def wrong(self, cells: pl.Series, values: pl.Series) -> pl.Series:
@@ -57,7 +57,7 @@ class Field:
         return missing & (cells != "") if self.empty else missing | (cells == "")
 
     def says(self, cell: str) -> str:
-        """Returns what is wrong with a cell without a valid value."""
+        """Returns a text about the fault of a cell without a valid value."""
         if self.limits is not None:
             least, most = self.limits
             with suppress(ValueError):
@@ -66,21 +66,21 @@ class Field:
         return f"is not {self.expects}"
 
     def or_empty(self) -> Field:
-        """Returns the same column, with cells that may be empty."""
+        """Returns this column, with cells that may be empty."""
         return replace(self, empty=True)
 
     def or_absent(self) -> Field:
-        """Returns the same column, which a file may lack and whose cells may be empty."""
+        """Returns this column as one that a file may lack and whose cells may be empty."""
         return replace(self, empty=True, absent=True)
 
 
 def text(name: str) -> Field:
-    """A column of texts, without leading and trailing blanks."""
+    """Returns a column of texts, without leading and trailing blanks."""
     return Field(name, lambda cell: cell, "a text")
 
 
 def choice(name: str, *words: str) -> Field:
-    """A column whose cells are all among these words."""
+    """Returns a column whose cells are all among these words."""
     return Field(name, lambda cell: pl.when(cell.is_in(words)).then(cell), f"one of {', '.join(words)}")
 
 
@@ -88,12 +88,12 @@ _PAIRS = r"[^=;,]+=[^=;,]*(?:[;,][^=;,]+=[^=;,]*)*"
 
 
 def is_pairs(text: str) -> bool:
-    """Returns True if text is pairs such as `pool=a100;zone=b`."""
+    """Returns True if a text has the form of pairs such as `pool=a100;zone=b`."""
     return re.fullmatch(_PAIRS, text) is not None
 
 
 def pairs(name: str) -> Field:
-    """A column of pairs such as `pool=a100;zone=b` as maps of texts; quoted cells may use commas."""
+    """Returns a column of pairs such as `pool=a100;zone=b`, as maps of texts; quoted cells may use commas."""
 
     def value(cell: pl.Expr) -> pl.Expr:
         parts = pl.element().str.split_exact("=", 1).struct.rename_fields(["key", "value"])
@@ -112,7 +112,7 @@ def pairs(name: str) -> Field:
 
 
 def whole(name: str, least: int = 0, most: int = EXACT) -> Field:
-    """A column of whole numbers (`4`, `4.0`), int64."""
+    """Returns a column of whole numbers (`4`, `4.0`), int64."""
 
     def value(cell: pl.Expr) -> pl.Expr:
         number = cell.cast(pl.Float64, strict=False)
@@ -122,7 +122,7 @@ def whole(name: str, least: int = 0, most: int = EXACT) -> Field:
 
 
 def number(name: str, least: float = 0, most: float = EXACT) -> Field:
-    """A column of finite numbers, float64."""
+    """Returns a column of finite numbers, float64."""
 
     def value(cell: pl.Expr) -> pl.Expr:
         number = cell.cast(pl.Float64, strict=False)
@@ -132,7 +132,7 @@ def number(name: str, least: float = 0, most: float = EXACT) -> Field:
 
 
 def amount(name: str, scale: int, least: int = 0) -> Field:
-    """A column of amounts in a larger unit, int64 after scaling and rounding to the nearest.
+    """Returns a column of amounts in a larger unit, int64 after scaling and rounding to the nearest integer.
 
     Args:
         name: the column.
@@ -152,11 +152,11 @@ def amount(name: str, scale: int, least: int = 0) -> Field:
 
 
 def seconds(name: str, least: float = 0, unit: int = SECOND) -> Field:
-    """A column of times or durations as numbers, int64 microseconds.
+    """Returns a column of times or durations as numbers, int64 microseconds.
 
     Args:
         name: the column.
-        least: the smallest allowed, in the file's unit.
+        least: the smallest allowed value, in the file's unit.
         unit: the file's unit in microseconds.
     """
     most = SECONDS * SECOND // unit
@@ -171,7 +171,7 @@ def seconds(name: str, least: float = 0, unit: int = SECOND) -> Field:
 
 
 def moment(name: str, form: str) -> Field:
-    """A column of moments as text, timestamp[us] without a zone; with `%z` in its form timestamp[us, UTC].
+    """Returns a column of moments as text: timestamp[us], or timestamp[us, UTC] if the form has `%z`.
 
     Args:
         name: the column.
@@ -185,7 +185,7 @@ def moment(name: str, form: str) -> Field:
 
 
 def iso_moment(name: str) -> Field:
-    """A column of moments in ISO 8601, timestamp[us, UTC]; without an offset they are UTC."""
+    """Returns a column of moments in ISO 8601, timestamp[us, UTC]; texts without an offset are UTC."""
 
     def value(cell: pl.Expr) -> pl.Expr:
         text = cell.str.replace(" ", "T", literal=True).str.replace("Z$", "+00:00")
@@ -203,7 +203,7 @@ def iso_moment(name: str) -> Field:
 
 
 def span(name: str) -> Field:
-    """A column of durations as `[days-]hours:minutes:seconds`, int64 microseconds."""
+    """Returns a column of durations as `[days-]hours:minutes:seconds`, int64 microseconds."""
 
     def value(cell: pl.Expr) -> pl.Expr:
         groups = cell.str.extract_groups(_SPAN)

@@ -1,4 +1,4 @@
-"""Counts with their nouns and verbs, for the notes and faults of readers: `1 job was`, `15 rows`, `once`."""
+"""Counts with nouns and verbs, for the notes and faults of readers: `1 job was`, `15 rows`, `once`."""
 
 from harness.base.text import agreeing, counted, times
 

@@ -1,7 +1,7 @@
-"""Reads delimited text as typed columns: every cell is checked, and each fault is reported with its line.
+"""Reads delimited text as typed columns, checks every cell, and reports each fault with its line.
 
-Cells are first read as text and converted column by column. So a file without faults costs hardly any Python
-per line. Only a file with faults is searched line by line.
+Cells are first read as text and converted column by column. So a file without faults needs hardly any Python
+code per line. Only a file with faults is searched line by line.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _UNREADABLE = (pa.ArrowException, pl.exceptions.PolarsError, ValueError)
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A rule between the values of one row: `broken` must not hold; null counts as false."""
+    """A rule between the values of one row: `broken` must not be true; null counts as false."""
 
     field: str
     broken: pl.Expr
@@ -40,13 +40,13 @@ class Check:
 
 @dataclass(frozen=True)
 class Table:
-    """A file of delimited text whose header line was read.
+    """A file of delimited text after its header line was read.
 
     Attributes:
         path: the file.
         names: the names of its columns.
-        lines: the other lines, numbered, without blank ones.
-        delimiter: separates the cells.
+        lines: the other non-blank lines, with numbers.
+        delimiter: the separator of cells.
         nulls: words that mean that a cell is empty.
     """
 
@@ -57,14 +57,14 @@ class Table:
     nulls: tuple[str, ...] = ()
 
     def typed(self, fields: Sequence[Field], *, checks: Iterable[Check] = ()) -> pl.DataFrame:
-        """Returns its rows in the declared columns, without the others.
+        """Returns its rows with only the declared columns.
 
         Args:
-            fields: the wanted columns, found by their names.
+            fields: the wanted columns, found by name.
             checks: rules between the values of a row.
 
         Raises:
-            TraceError: columns are missing, there are no rows, or lines are malformed; lists all of them.
+            TraceError: columns or all rows are missing, or lines are malformed; lists all faults.
         """
         missing = [field.source for field in fields if not field.absent and field.source not in self.names]
         if missing:
@@ -96,14 +96,14 @@ def open_table(
 
     Args:
         path: the file.
-        names: the names of its columns if it has no header line, and they are known.
+        names: the known names of its columns, for a file without a header line.
         header: whether its first line has the names; otherwise the names are the columns' numbers, from 1.
-        delimiter: separates the cells.
-        nulls: words that mean that a cell is empty, besides the empty one.
-        data: its content, if that was read before.
+        delimiter: the separator of cells.
+        nulls: words that mean that a cell is empty, besides the empty text.
+        data: its content, if it was read before.
 
     Raises:
-        TraceError: it cannot be read, or its header line names a column twice.
+        TraceError: the file cannot be read, or its header line names a column twice.
     """
     lines = lines_of(path, contents(path) if data is None else data)
     if names is None:
@@ -136,7 +136,7 @@ def typed_rows(
 
     Args:
         path: their source, for messages.
-        lines: numbered lines, without blank ones, with as many cells as there are names.
+        lines: numbered non-blank lines, with as many cells as there are names.
         names: the names of all columns.
         fields: the wanted columns.
         checks: rules between the values of a row.
@@ -157,7 +157,7 @@ def typed_rows(
     except _UNREADABLE as error:
         faults = _broken_lines(numbered, len(names), delimiter, quoted)
         sound = [item for item in numbered if item[0] not in faults]
-        with suppress(*_UNREADABLE):  # name what is wrong in the others as well
+        with suppress(*_UNREADABLE):  # report faults of the other columns as well
             if faults and sound:
                 cells = split(sound, rules.fields)
                 for place, fault in rules.faults(sound, cells, rules.typed(cells)):
@@ -174,7 +174,7 @@ def typed_rows(
 def _taken(
     path: Path, lines: Iterable[tuple[int, bytes]], width: int, delimiter: str, *, quoted: bool
 ) -> list[tuple[int, bytes]]:
-    """Returns the lines; raises if very many are too short for a record.
+    """Returns the lines; raises an error if very many lines are too short for a record.
 
     The faults of so many lines would fill the memory.
     """
@@ -182,7 +182,7 @@ def _taken(
     short = 0
     for item in lines:
         numbered.append(item)
-        short += len(item[1]) < width - 1  # bytes between so many cells
+        short += len(item[1]) < width - 1  # bytes of the separators
         if short >= _MANY:
             broken = _broken_lines(numbered, width, delimiter, quoted)
             raise trace_error(path, [fault for found in broken.values() for fault in found], "")
@@ -191,19 +191,19 @@ def _taken(
 
 @dataclass(frozen=True)
 class _Rules:
-    """The rules for cells, one by one and together."""
+    """The rules for cells and for rows."""
 
     fields: Sequence[Field]
     checks: Sequence[Check]
 
     def typed(self, cells: pl.DataFrame) -> pl.DataFrame:
-        """Returns the values of cells; null for empty and for invalid cells."""
+        """Returns the values of cells; null for empty and invalid cells."""
         return cells.select(field.value(pl.col(field.source)).alias(field.name) for field in self.fields)
 
     def faults(
         self, lines: Sequence[tuple[int, bytes]], cells: pl.DataFrame, table: pl.DataFrame
     ) -> list[tuple[int, Fault]]:
-        """Returns every faulty cell with the number of its line, in the order of lines."""
+        """Returns a fault for every faulty cell, with the number of its line, in the order of lines."""
         known = {field.name: field for field in self.fields}
         found: list[tuple[int, str, str]] = []
         for field in self.fields:
@@ -253,7 +253,7 @@ def _split(
 def _broken_lines(
     lines: Iterable[tuple[int, bytes]], width: int, delimiter: str, quoted: bool
 ) -> dict[int, list[Fault]]:
-    """Returns the lines that are no text, or have too few or too many cells, by their numbers."""
+    """Returns number of a line -> its faults, for lines that are not text or have a wrong number of cells."""
     faults: dict[int, list[Fault]] = {}
     for place, line in lines:
         try:

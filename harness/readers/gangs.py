@@ -1,4 +1,4 @@
-"""Makes gangs of equal pods from jobs whose log gives their size, but not their number of nodes."""
+"""Makes gangs of equal pods from jobs whose log states their size, but not their number of nodes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from harness.readers.names import GPU
 def pods_of(amounts: pl.Series, per_node: int, option: str) -> pl.DataFrame:
     """Returns the columns `each`, `pods` and `gang` for jobs with these numbers of devices or processors.
 
-    A job that fits a node is one pod. Any other is a gang of equal pods, each with the largest divisor of the
-    job's amount that a node can hold.
+    A job that fits a node is one pod. Any other job is a gang of equal pods, each with the largest divisor of
+    the job's amount that a node can hold.
 
     Args:
         amounts: each job's amount, whole numbers; 0 is allowed.
         per_node: the amount on one node.
-        option: the option that sets it, for messages.
+        option: the option that sets `per_node`, for messages.
 
     Raises:
         OptionError: a node has less than 1.
@@ -41,7 +41,7 @@ def gpu_columns(gpus: pl.Series, per_node: int) -> list[pl.Series]:
 
 
 def gpu_notes(per_node: int, gangs: pl.Series) -> tuple[str, ...]:
-    """Returns sentences about the assumptions of `gpu_columns`, with the number of gangs that it made."""
+    """Returns sentences about the assumptions of `gpu_columns`, with the number of resulting gangs."""
     count = int(gangs.sum())
     return (
         (

@@ -1,4 +1,4 @@
-"""Names of devices and machines of traces in Kubernetes, and the way pods request them."""
+"""Maps names of devices and machines in traces to Kubernetes labels, and to requests of pods."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from harness.cluster.devices import GPU_COUNT as GPU_COUNT
 from harness.cluster.devices import MILLI_GPU as MILLI_GPU
 
 MODEL = "nvidia.com/gpu.product"
-"""The node label with the model of a node's GPUs, named as by NVIDIA's feature discovery."""
+"""The label with the model of a node's GPUs, as NVIDIA's feature discovery names it."""
 
 MACHINE = "harness/machine"
-"""The node label with the name of a machine of MetaCentrum; jobs can request nodes of one machine."""
+"""The node label with the name of a MetaCentrum machine; jobs can request nodes of one machine."""
 
 
 def affinity_to_models(models: pl.Expr) -> pl.Expr:
@@ -35,7 +35,7 @@ def _affinity(models: str) -> str | None:
 
 
 def label_maps(name: str, tables: Sequence[Mapping[str, str]]) -> pl.Series:
-    """Returns a column of maps as in the schema; null for an empty map."""
+    """Returns a column of maps in the schema's type; null for an empty map."""
     entries = [[{"key": key, "value": value} for key, value in sorted(table.items())] for table in tables]
     return pl.Series(
         name,

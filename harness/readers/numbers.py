@@ -1,4 +1,4 @@
-"""Numbers that were read as float64, and their lossless conversions.
+"""Lossless conversions of numbers that were read as float64.
 
 A double holds whole numbers up to 2**53 exactly, and seconds of this century to well below a microsecond.
 """
@@ -9,7 +9,7 @@ import polars as pl
 
 EXACT = 2**53
 SECONDS = 2**53 // 1_000_000
-"""The most seconds that are exact to the microsecond (285 years)."""
+"""The largest number of seconds that is exact to the microsecond (285 years)."""
 
 
 def is_amount(column: pl.Expr) -> pl.Expr:
@@ -23,6 +23,6 @@ def is_seconds(column: pl.Expr) -> pl.Expr:
 
 
 def microseconds(column: pl.Expr) -> pl.Expr:
-    """Returns seconds as int64 microseconds, rounded to the nearest; whole seconds are converted exactly."""
+    """Returns seconds as int64 microseconds, rounded to the nearest; whole seconds stay exact."""
     whole = column.floor()
     return whole.cast(pl.Int64) * 1_000_000 + ((column - whole) * 1e6).round().cast(pl.Int64)

@@ -1,4 +1,4 @@
-"""Priorities for traces with kinds of jobs: as numbers, or as names of priority classes."""
+"""Derives priorities from kinds of jobs, as numbers or as names of priority classes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def priority_column(kind: pl.Expr, bands: Mapping[str, Band], how: str) -> list[
     """Returns the column `priority` or `priority_class` for jobs by their kind; no column for `none`.
 
     Args:
-        kind: the kind of each job, one of the keys.
+        kind: the kind of each job, a key of `bands`.
         bands: kind -> its priority.
         how: `number`, `class` or `none`, the option `priority`.
     """

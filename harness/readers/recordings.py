@@ -1,8 +1,9 @@
-"""Recordings of a cluster: folders of Parquet parts with the versions of its objects, as they were seen.
+"""Reads recordings of a cluster: folders of Parquet parts with the observed versions of its objects.
 
-`harness trace record` writes them, and a reader reads them directly. A part is `FIRST-LAST.parquet`, by the
-numbers of its first and last piece. Small parts are merged into larger ones; while both exist, the larger one
-counts. `recording.json` beside them gives the recorded server, and how far the parts are complete.
+`harness trace record` writes recordings, and a reader reads them directly. A part is named
+`FIRST-LAST.parquet`, by the numbers of its first and last piece. Small parts are merged into larger parts;
+while both exist, the larger part counts. `recording.json` beside the parts holds the recorded server, and the
+position up to which parts are complete.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ COLUMNS = ("seen", "event", "api_version", "kind", "namespace", "name", "uid", "
 _WORDS = ("event", "api_version", "kind", "namespace", "name", "uid")
 
 STANDING = ("ClusterQueue", "Cohort", "LocalQueue", "ElasticQuota", "ElasticQuotaTree", "Node")
-"""Kinds of objects that are not part of traces: quotas and nodes, whose changes become events."""
+"""Kinds that are not part of traces: quotas and nodes, whose changes become events."""
 
 GAP = "GAP"
-"""The event of a row for a time that was not watched; its JSON text gives the beginning as `since`."""
+"""The event of a row for a time without a watch; its JSON text has the beginning as `since`."""
 
 _PART = re.compile(r"(\d{8,})-(\d{8,})\.parquet")
 
@@ -51,8 +52,8 @@ class Row(NamedTuple):
 
     Attributes:
         where: its place, for messages.
-        seen: microseconds since 1970.
-        event: that of a watch; `LISTED`; `GONE` for an object that no longer existed; `GAP`.
+        seen: the time of the observation, microseconds since 1970.
+        event: the event of a watch; `LISTED`; `GONE` for an object that no longer existed; `GAP`.
         api_version, kind, namespace, name, uid: the object.
         content: the object, or the other content of the row.
     """
@@ -79,7 +80,7 @@ def part_name(first: int, last: int) -> str:
 
 
 def parts_of(folder: Path) -> list[Part]:
-    """Returns the parts of a recording in order, without those that a larger part contains."""
+    """Returns the parts of a recording in order, without parts that a larger part contains."""
     kept: list[Part] = []
     for part in all_parts(folder):
         if not kept or part.last > kept[-1].last:
@@ -88,7 +89,7 @@ def parts_of(folder: Path) -> list[Part]:
 
 
 def all_parts(folder: Path) -> list[Part]:
-    """Returns all parts in a folder, a larger one before those that it contains."""
+    """Returns all parts in a folder, a larger part before the parts that it contains."""
     every = []
     for path in folder.iterdir():
         found = _PART.fullmatch(path.name)
@@ -118,12 +119,12 @@ def read_about(folder: Path) -> dict[str, Any]:
 
 
 def read_rows(folder: Path) -> Iterator[Row]:
-    """Yields all observations in order; those that were written twice after a restart come twice.
+    """Yields all observations in order; observations that were written twice after a restart come twice.
 
     The recording may continue meanwhile.
 
     Raises:
-        TraceError: a part is damaged or is no Parquet file.
+        TraceError: a part is damaged or is not a Parquet file.
     """
     read_about(folder)
     last = 0
@@ -134,7 +135,7 @@ def read_rows(folder: Path) -> Iterator[Row]:
         for part in left:
             rows = _rows(part)
             if rows is None:
-                break  # it was put together with others just now
+                break  # it was just merged with other parts
             for number, row in enumerate(rows, start=1):
                 yield _row(part, number, row)
             last = part.last

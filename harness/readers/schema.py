@@ -1,4 +1,4 @@
-"""The result of a reader: a `Reading` in the columns of the schema, and rows left out with a reason."""
+"""The result of a reader: a `Reading` in the columns of the schema, and skipped rows with a reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of traces: their bytes, plain or gzipped, their lines, and the faults in these."""
+"""Reads files of traces, plain or gzipped: bytes, lines, and faults in lines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def contents(path: Path) -> bytes:
     """Returns the bytes of a text file, unpacked if necessary, without a byte-order mark.
 
     Raises:
-        TraceError: the path is a directory, the file is empty, or a packed file is damaged, cut off or too
+        TraceError: the path is a folder, the file is empty, or a packed file is damaged, cut off or too
             large.
     """
     try:
@@ -96,17 +96,17 @@ def read_json(path: Path) -> Any:
         return parse_json(text)
     except json.JSONDecodeError as error:
         fault = Fault(f"line {error.lineno:,}", f"is not JSON: {error.msg} (column {error.colno:,})")
-    except ValueError as error:  # what JSON can hold and nothing should
+    except ValueError as error:  # JSON beyond our limits
         fault = Fault("", str(error))
     raise TraceError(str(path), [fault])
 
 
 def json_lines(path: Path, faults: list[Fault]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yields the objects of a file with one per line, with the numbers of the lines.
+    """Yields the objects of a file with one object per line, with line numbers.
 
     Args:
         path: the file.
-        faults: lines that are no objects are added here.
+        faults: faults are added here for lines that are not objects.
     """
     for number, line in lines_of(path, contents(path)):
         try:
@@ -126,7 +126,7 @@ def also_read(path: Path) -> dict[str, str]:
 
 
 def lines_of(path: Path, data: bytes, comment: bytes | None = None) -> Iterator[tuple[int, bytes]]:
-    """Yields lines with their numbers from 1, without blank ones and without comments.
+    """Yields non-blank lines that are not comments, with their numbers from 1.
 
     Raises:
         TraceError: a line is longer than any record can be.
@@ -140,7 +140,7 @@ def lines_of(path: Path, data: bytes, comment: bytes | None = None) -> Iterator[
 
 
 def every_line(data: bytes) -> Iterator[bytes]:
-    """Yields all lines, a block at a time: a list of very many short lines would be many times as large."""
+    """Yields all lines, block by block, because a list of many short lines would need much more memory."""
     start = 0
     while start < len(data):
         mark = _LINE_END.search(data, start + _BLOCK)
@@ -150,10 +150,10 @@ def every_line(data: bytes) -> Iterator[bytes]:
 
 
 def stop_at_many(path: Path, faults: list[Fault]) -> None:
-    """Give up a file with very many faults; a fault for each value would fill the memory.
+    """Give up a file with very many faults, because a fault for each value would fill memory.
 
     Raises:
-        TraceError: there are very many faults; lists the first of them.
+        TraceError: the faults are too many; lists the first ones.
     """
     if len(faults) >= _MANY:
         raise trace_error(path, faults, "")
@@ -165,7 +165,7 @@ def trace_error(path: Path, faults: Iterable[Fault], otherwise: str) -> TraceErr
     Args:
         path: the file.
         faults: the faults in the order of the file's lines.
-        otherwise: the message if there is none.
+        otherwise: the message without faults.
     """
     listed: list[Fault] = []
     beyond = 0
@@ -180,6 +180,6 @@ def trace_error(path: Path, faults: Iterable[Fault], otherwise: str) -> TraceErr
 
 
 def shown(text: str) -> str:
-    """A word of a line for a message."""
+    """Returns a word of a line for a message."""
     quoted = repr(text)
     return quoted if len(quoted) <= 40 else f"{quoted[:37]}..."

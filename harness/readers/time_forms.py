@@ -1,8 +1,8 @@
-"""Forms of times such as `%d.%m.%Y %H:%M`, and columns of texts read as `strptime` reads them.
+"""Parses columns of times by forms such as `%d.%m.%Y %H:%M`, with the results of `strptime`.
 
-Parsers of tables use directives with the same names, some with other meanings (`%f` is nanoseconds, `%y` has
-another first year). Here a form becomes the same regular expression that Python makes of it, so that a form
-has one meaning. Names are English ones.
+Parsers of tables use the same directives, some with other meanings (`%f` is nanoseconds, `%y` has another
+first year). This module converts a form to the regular expression that Python uses, so that a form has one
+meaning. Names of days and months are English.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Su
 
 
 def _any_of(names: tuple[str, ...]) -> str:
-    """Returns a pattern for some names, the longest first, so that none matches the beginning of another."""
+    """Returns a pattern for names, the longest first, so that no name matches the prefix of another."""
     return "|".join(sorted(names, key=len, reverse=True))
 
 
@@ -55,7 +55,7 @@ _ONE_OF = ("Yy", "mBb", "HI")
 _NUMBERS = "YymdjHIMS"
 _REST = "rest"
 _FIRST_YEAR = 69
-"""The first two-digit year of the 1900s; 68 and before are of the 2000s."""
+"""The first two-digit year of the 1900s; years up to 68 are of the 2000s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class TimeForm:
         pattern: the pattern of times in this form.
         letters: the letters of its directives.
 
-    Times with `%z` are moments, in UTC. Others belong to a clock that the form does not name.
+    Times with `%z` are moments, in UTC. Other times belong to an unnamed time zone.
     """
 
     text: str
@@ -76,7 +76,7 @@ class TimeForm:
 
     @property
     def zoned(self) -> bool:
-        """True if times of this form give their offset from UTC."""
+        """True if times of this form state their offset from UTC."""
         return "z" in self.letters
 
     def value(self, cell: pl.Expr) -> pl.Expr:
@@ -84,7 +84,7 @@ class TimeForm:
 
         Null if `strptime` would raise an error.
 
-        An offset from UTC with parts of a minute gives null, too.
+        An offset from UTC with parts of a minute also gives null.
         """
         groups = cell.str.extract_groups(self.pattern).struct
         text = {letter: groups.field(letter) for letter in self.letters}
@@ -97,7 +97,7 @@ class TimeForm:
         return found.dt.replace_time_zone("UTC") if self.zoned else found
 
     def _day(self, text: dict[str, pl.Expr], part: dict[str, pl.Expr]) -> pl.Expr:
-        """Returns the date; null for a day that the month, or the calendar, does not have."""
+        """Returns the date; null for a day that the month or the calendar does not have."""
         if "y" in part:
             year = part["y"] + pl.when(part["y"] < _FIRST_YEAR).then(2000).otherwise(1900)
         else:
@@ -124,7 +124,7 @@ class TimeForm:
 
 
 def read_form(text: str) -> TimeForm:
-    """Returns the form of a text.
+    """Parse the form in a text.
 
     Raises:
         ValueError: a directive is unknown or redundant, or the form has no whole date.
@@ -174,7 +174,7 @@ def _two_digits(number: pl.Expr) -> pl.Expr:
 
 
 def _month(name: pl.Expr) -> pl.Expr:
-    """The number of a month by its name."""
+    """Returns the number of a month by its name."""
     numbers = {known[:3].lower(): number for number, known in enumerate(_MONTHS, start=1)}
     known = name.str.slice(0, 3).str.to_lowercase()
     return known.replace_strict(numbers, default=None, return_dtype=pl.Int64)

@@ -166,7 +166,7 @@ def test_who_may_not_see_quotas_records_jobs_all_the_same(
     assert [kind.name for kind in kinds] == ["Workload", "Job", "Pod", "ClusterQueue"]
     (note,) = notes
     assert note.startswith("nodes are not recorded: ")
-    assert "docs/recording.md has the role that is needed" in note
+    assert "docs/recording.md shows the required role" in note
 
 
 # --- Prometheus -------------------------------------------------------------------------------------------

@@ -196,7 +196,7 @@ def test_headers_that_http_does_not_have_are_named(
     header.write_text(line, encoding="utf-8")
     args = [serve().url, str(tmp_path / "out.json"), *SPAN, "--header-file", str(header)]
     assert called(["trace", "fetch", *args]) == 2
-    assert f"{header} line 1: is no header" in "".join(capfd.readouterr())
+    assert f"{header} line 1: is not a header" in "".join(capfd.readouterr())
 
 
 def test_a_secret_is_sent_and_never_shown(
@@ -214,7 +214,7 @@ def test_a_secret_is_sent_and_never_shown(
     assert called(["trace", "fetch", server.url, str(tmp_path / "none.json"), *SPAN]) == 2
     said = "".join(capfd.readouterr())
     assert "the server answers 401: who are you?" in said
-    assert f"{header} line 1: is no header" in said
+    assert f"{header} line 1: is not a header" in said
     assert "with --header-file" in said
     assert called(["trace", "fetch", f"http://me:{PASSWORD}@127.0.0.1:1", str(out), *SPAN]) == 2
     said += "".join(capfd.readouterr())
@@ -227,7 +227,7 @@ def test_a_secret_is_sent_and_never_shown(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["ftp://x", "o.json", *SPAN], "'ftp://x' is no address of a server"),
+        (["ftp://x", "o.json", *SPAN], "'ftp://x' is not the address of a server"),
         (["URL", "o.csv", *SPAN], "o.csv is not the name of an answer file or a trace"),
         (["URL", "o.json", "--from", "x", "--to", "2026-11-23"], "--from x: is no date or time"),
         (["URL", "o.json", "--from", "2026-11-23", "--to", "2026-11-23"], "is not after --from"),
@@ -237,7 +237,7 @@ def test_a_secret_is_sent_and_never_shown(
         (["URL/x", "o.json", *SPAN], "the server answers 404"),
         (
             ["URL", "o.json", "--from", "0001-01-02", "--to", "9999-12-30"],
-            "pieces for each metric, more than 20,000",
+            "pieces per metric, more than 20,000",
         ),
         (["http://127.0.0.1:9", "o.json", *SPAN], "the server does not answer: it cannot be connected to"),
     ],

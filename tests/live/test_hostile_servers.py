@@ -223,10 +223,10 @@ def told_of_list(*pages: Any) -> str:
 def test_a_list_that_is_none_is_named() -> None:
     """A malformed item by its number, pages that do not advance, and what is no list at all."""
     good = {"metadata": {"uid": "u"}}
-    assert told_of_list({"items": [good, 5]}) == "item 2 of the list is no object"
-    assert told_of_list({"items": [good, {"metadata": []}]}) == "item 2 of the list is no object"
-    assert told_of_list({"items": {"a": 1}}) == "the answer is no list of objects"
-    assert told_of_list([1]) == "the answer is no list of objects"
+    assert told_of_list({"items": [good, 5]}) == "item 2 of the list is not an object"
+    assert told_of_list({"items": [good, {"metadata": []}]}) == "item 2 of the list is not an object"
+    assert told_of_list({"items": {"a": 1}}) == "the answer is not a list of objects"
+    assert told_of_list([1]) == "the answer is not a list of objects"
     stuck = {"items": [good], "metadata": {"continue": "a"}}
     assert "the pages of the list do not advance" in told_of_list(stuck)
     other = {"items": [], "metadata": {"continue": "b"}}
@@ -259,7 +259,7 @@ def test_a_malformed_item_is_said_while_it_is_recorded() -> None:
     http = reader(lambda _: answered(200, b'{"items": [5]}'))
     tries = iter([False, True])
     signs = list(follow(http, "x", None, lambda _: next(tries)))
-    assert signs == [Trouble("item 1 of the list is no object; trying again")]
+    assert signs == [Trouble("item 1 of the list is not an object; trying again")]
 
 
 # --- answers made at random -------------------------------------------------------------------------------

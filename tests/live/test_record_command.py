@@ -181,7 +181,7 @@ def test_what_is_forbidden_is_said_with_what_is_needed(run: Callable, api: FakeA
     code, said = run()
     assert code == 2
     assert "cannot be read: the server answers 403: jobs.batch is forbidden" in said
-    assert "docs/recording.md has the role that is needed" in said
+    assert "docs/recording.md shows the required role" in said
 
 
 def test_a_cluster_without_kueue_is_recorded_without_workloads(
@@ -234,7 +234,7 @@ def test_a_full_disk_ends_it_and_nothing_is_lost(
         code, said = run()
     assert code == 2
     assert "No space left on device" in said
-    assert "nothing that is in it is lost" in said
+    assert "its content is not lost" in said
     assert run()[0] == 0
     new = [change for change in api.cluster.changes if HOUR // 2 < change.at <= HOUR // 2 + 300]
     assert len(list(read_rows(tmp_path / "rec"))) == before + len(new)

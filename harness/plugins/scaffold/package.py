@@ -1,4 +1,4 @@
-"""Writes the package of a plugin that installs, passes its own tests and can be used at once."""
+"""Writes the package of a plugin, which installs, passes its own tests and can be used immediately."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COMMON = "package"
 _DEVICES = frozenset(
     ("aux", "con", "nul", "prn", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10)))
 )
-"""Names of devices in Windows: no folder of such a name could be checked out there."""
+"""Names of devices in Windows, where a folder with such a name cannot be checked out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Kind:
     Attributes:
         registry: the kind of registration.
         about: the package's description.
-        use: the commands that use it, once it is installed; `{name}` is its name, `{trace}` a trace.
+        use: the commands that use the installed package; `{name}` is its name, `{trace}` a trace.
     """
 
     registry: str
@@ -75,20 +75,20 @@ KINDS: Mapping[str, Kind] = {
         ),
     ),
 }
-"""The option of `harness plugins new` -> the kind of package that it writes."""
+"""Option of `harness plugins new` -> the kind of package that it writes."""
 
 
 def new_package(parent: Path, name: str, kind: str, plugins: Plugins) -> Path:
-    """Write the package of a plugin into a new folder of that name.
+    """Write the package of a plugin into a new folder with the plugin's name.
 
     Args:
         parent: the parent of the folder.
-        name: the name of the plugin, and of what it registers.
+        name: the name of the plugin and of its registration.
         kind: one of `KINDS`.
         plugins: the installed plugins.
 
     Returns:
-        The folder, which is there whole or not at all.
+        The folder, which is complete or absent.
 
     Raises:
         PluginError: the name is invalid or taken, or the folder already exists.
@@ -126,7 +126,7 @@ def _checked(name: str, kind: str, plugins: Plugins) -> str:
     """Returns the module's name.
 
     Raises:
-        PluginError: the name is invalid for a plugin, or taken by another.
+        PluginError: the name is invalid for a plugin, or taken by another plugin.
     """
     if not _NAME.fullmatch(name) or len(name) > _LONGEST:
         raise PluginError(
@@ -150,7 +150,7 @@ def _check_import(name: str, module: str) -> None:
     """Check that the package can be installed, and that no other module has its name.
 
     Raises:
-        PluginError: it cannot, or another module has the name.
+        PluginError: the package cannot be installed, or another module has the name.
     """
     if iskeyword(module) or module in sys.stdlib_module_names or module == "pip":
         raise PluginError(f"{name!r} cannot be the name of a plugin: Python itself uses it")

@@ -1,4 +1,4 @@
-"""Nodes as kube-state-metrics exports them: what they can give, cordons, taints, and whether they are ready.
+"""Reads nodes from kube-state-metrics: allocatable amounts, cordons, taints, and readiness.
 
 The names and labels are those of docs/metrics/cluster/node-metrics.md in kubernetes/kube-state-metrics.
 """
@@ -13,7 +13,7 @@ from harness.readers.events.samples import Samples, number
 from harness.readers.events.watched import Field, Object, Watched
 
 THERE = "kube_node_status_allocatable"
-"""A node exists at the scrapes at which it has a sample of this metric."""
+"""The metric whose samples show that a node exists at a scrape."""
 
 _CORDON = "kube_node_spec_unschedulable"
 _TAINT = "kube_node_spec_taint"
@@ -22,7 +22,7 @@ METRICS = (THERE, _CORDON, _TAINT, _CONDITION)
 
 _RESOURCES = {"ephemeral_storage": "ephemeral-storage"}
 _VENDORS = ("nvidia_com", "amd_com", "intel_com", "aliyun_com", "habana_ai", "google_com", "rdma")
-"""Beginnings of resource names in which kube-state-metrics has put `_` for `.` and `/`."""
+"""Prefixes of resource names in which kube-state-metrics replaces `.` and `/` by `_`."""
 
 _NOT_READY = {
     "false": "node.kubernetes.io/not-ready",
@@ -40,7 +40,7 @@ class Key(NamedTuple):
 
 
 def samples() -> Samples[Key]:
-    """Samples of nodes, none yet."""
+    """Returns an empty collection for samples of nodes."""
     return Samples(_key_of, THERE)
 
 
@@ -59,7 +59,7 @@ def _key_of(labels: Mapping[str, str]) -> Key | None:
 
 
 def _resource(label: str) -> str:
-    """The name of a resource. kube-state-metrics only has its letters, digits and `_`."""
+    """Returns the name of a resource. kube-state-metrics keeps only letters, digits and `_`."""
     for vendor in _VENDORS:
         if label.startswith(f"{vendor}_"):
             return f"{vendor.replace('_', '.')}/{label[len(vendor) + 1 :].replace('_', '-')}"
@@ -67,13 +67,13 @@ def _resource(label: str) -> str:
 
 
 def changes(nodes: Samples[Key]) -> Iterator[tuple[int, str, str]]:
-    """When something of a node changes: the time, the kind, and its name."""
+    """Yields the time, the kind and the name of a node for each change of the node."""
     for node, keys in nodes.of.items() if THERE in nodes.times else ():
         yield from ((at, "Node", node) for at in nodes.changes(keys, THERE))
 
 
 def take(watched: Watched, nodes: Samples[Key], node: str, at: int) -> None:
-    """What a node is at an instant at which something of it changes."""
+    """Record the state of a node at an instant at which it changes."""
     now = {key: value for key in nodes.of[node] if (value := nodes.value(key, at)) is not None}
     amounts = {
         Field("resize", f"{key.what}=", "0"): number(value)

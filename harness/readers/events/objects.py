@@ -1,4 +1,4 @@
-"""Makes events from a recording: the changes of quotas and nodes between versions of an object."""
+"""Makes events from a recording: the changes of quotas and nodes between versions of objects."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Told(NamedTuple):
     Attributes:
         which: the object.
         values: fields with exactly one value each.
-        states: states that hold or do not hold.
+        states: states that are true or false.
         rest: the content that no row can express.
-        alone: whether the object comes and goes by itself, so that rows can express that.
+        alone: whether the object appears and disappears separately, so that rows can express this.
     """
 
     which: Object
@@ -38,10 +38,10 @@ class Told(NamedTuple):
 
 
 def of_recording(folder: Path) -> Watched:
-    """Returns what a recording shows about changes of quotas and nodes.
+    """Returns the changes of quotas and nodes in a recording.
 
     Raises:
-        TraceError: it is damaged, or is no recording.
+        TraceError: the recording is damaged, or the folder is not a recording.
     """
     watched = Watched()
     rests: dict[Object, str] = {}
@@ -77,7 +77,7 @@ def of_recording(folder: Path) -> Watched:
 
 
 def _gap(row: Row) -> str:
-    """Returns a sentence about the time that was not watched."""
+    """Returns a sentence about a time without a watch."""
     since = row.content.get("since")
     try:
         begin = int(datetime.fromisoformat(str(since)).timestamp()) * SECOND
@@ -135,7 +135,7 @@ def _tree(manifest: Mapping[str, Any]) -> Iterator[Told]:
 
 
 def _node(manifest: Mapping[str, Any]) -> Iterator[Told]:
-    """Read a Node: its amounts, whether it is cordoned, and its taints except that of a cordon."""
+    """Read a Node: its amounts, whether it is cordoned, and its taints except the taint of a cordon."""
     spec, status = _map(manifest, "spec"), _map(manifest, "status")
     amounts = _map(status, "allocatable") or _map(status, "capacity")
     values = {Field("resize", f"{resource}=", "0"): str(amount) for resource, amount in amounts.items()}
@@ -169,7 +169,7 @@ def _bounds(quota: Mapping[str, Any]) -> dict[Field, str]:
 
 
 def _scalars(spec: Mapping[str, Any], above: str = "") -> tuple[dict[Field, str], dict[str, Any]]:
-    """Returns the fields of a spec that have one value, by path, and the others."""
+    """Returns the fields of a spec that have one value, by path, and the other fields."""
     found: dict[Field, str] = {}
     rest: dict[str, Any] = {}
     for name, value in spec.items():

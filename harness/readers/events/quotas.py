@@ -1,7 +1,7 @@
-"""Events from Prometheus: Kueue's own metrics of quotas, and those of nodes that kube-state-metrics exports.
+"""Makes events from Prometheus: from Kueue's metrics of quotas, and kube-state-metrics' metrics of nodes.
 
-Kueue exports quotas where its configuration says `metrics.enableClusterQueueResources: true` (pkg/metrics,
-`kueue_cluster_queue_nominal_quota` and its siblings). A limit that is not given is `+Inf` in newer releases,
+Kueue exports quotas if its configuration has `metrics.enableClusterQueueResources: true` (pkg/metrics,
+`kueue_cluster_queue_nominal_quota` and its siblings). A limit that is not set is `+Inf` in newer releases,
 and 0 in older ones.
 """
 
@@ -28,7 +28,7 @@ _KNOBS: Mapping[str, str] = {
 """Metric -> the knob that it describes."""
 
 METRICS = (*_KNOBS, *ksm_nodes.METRICS)
-"""All metrics that are read."""
+"""All metrics that this module reads."""
 
 _FOLLOWER = "follower"
 
@@ -51,15 +51,15 @@ def _key_of(labels: Mapping[str, str]) -> _Key | None:
 
 
 def of_answers(answers: Iterable[Iterable[Mapping[str, Any]]], source: str) -> Watched:
-    """What answers of Prometheus say of how quotas of ClusterQueues and nodes changed.
+    """Returns the changes of ClusterQueues' quotas and of nodes in answers of Prometheus.
 
     Args:
-        answers: the series of each answer, with their samples in `values`; those of a metric in order of
+        answers: the series of each answer, with samples in `values`; answers of one metric are in order of
             time.
         source: their origin, for messages.
 
     Raises:
-        InputError: no answer has a nominal quota, or what a node can give.
+        InputError: no answer has a nominal quota, or an allocatable amount of a node.
     """
     quotas, nodes = Samples(_key_of), ksm_nodes.samples()
     for series in answers:
@@ -90,7 +90,7 @@ def of_answers(answers: Iterable[Iterable[Mapping[str, Any]]], source: str) -> W
 
 
 def _changes(quotas: Samples[_Key]) -> Iterator[tuple[int, str, str]]:
-    """When something of a queue changes: the time, the kind, and its name."""
+    """Yields the time, the kind and the name of a queue for each change of the queue."""
     for queue, keys in quotas.of.items() if NOMINAL in quotas.times else ():
         yield from ((at, "ClusterQueue", queue) for at in quotas.changes(keys, NOMINAL))
 
@@ -117,7 +117,7 @@ def _take(watched: Watched, quotas: Samples[_Key], queue: str, at: int, endless:
 
 
 def _say(watched: Watched, quotas: Samples[_Key], endless: set[str]) -> None:
-    """Add notes about what these metrics cannot show."""
+    """Add notes about facts that these metrics cannot show."""
     for note in quotas.uncertainty(NOMINAL):
         watched.lacks(note)
     for metric, knob in _KNOBS.items():

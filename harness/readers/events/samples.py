@@ -1,4 +1,4 @@
-"""Samples of Prometheus, as spans of equal values: from one scrape to another."""
+"""Collects samples of Prometheus as spans of equal values, from one scrape to another."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _LAST = 253_402_300_799
 
 _HINT = "send the same query with curl to see what the server answers"
 _OUTAGE = 3
-"""A gap of more than this many usual times between two scrapes is worth a word."""
+"""A gap between two scrapes of more than this many usual intervals is reported."""
 
 
 class Key(Protocol):
-    """The metric of a series, and the object that it is about."""
+    """The metric of a series, and its object."""
 
     @property
     def metric(self) -> str:
-        """Its name."""
+        """The name of the metric."""
 
     @property
     def owner(self) -> str:
@@ -38,7 +38,7 @@ _K = TypeVar("_K", bound=Key)
 
 
 class Run(NamedTuple):
-    """A value that a series had at all scrapes of a while: from the first one to the last one."""
+    """A value that a series had at all scrapes from the first to the last of the run."""
 
     first: int
     last: int
@@ -49,14 +49,14 @@ class Samples(Generic[_K]):
     """All samples of some series, as runs of equal values.
 
     Args:
-        key_of: what a series is of, by its labels; None for series that do not count.
-        clock: the metric whose scrapes are those of all others, which may have none at some; its samples have
-            to come first. None if each metric has scrapes of its own.
+        key_of: returns the key of a series from its labels; None for series to ignore.
+        clock: the metric that defines the scrapes of all metrics, which may lack some samples; its samples
+            must come first. None if each metric has its own scrapes.
 
     Attributes:
         times: metric -> its scrapes, microseconds since 1970, in order.
         runs: series -> its runs, in order.
-        of: object -> its series.
+        of: object -> the keys of its series.
     """
 
     def __init__(self, key_of: Callable[[Mapping[str, str]], _K | None], clock: str | None = None) -> None:
@@ -67,10 +67,10 @@ class Samples(Generic[_K]):
         self.of: dict[str, list[_K]] = {}
 
     def add(self, series: Iterable[Mapping[str, Any]]) -> None:
-        """Add the series of an answer; answers of one metric come in order of time and may overlap.
+        """Add the series of an answer; answers of one metric must be in order of time and may overlap.
 
         Raises:
-            InputError: a sample has a value that is no number, or a time that is no date.
+            InputError: the value of a sample is not a number, or the time is not a date.
         """
         found: dict[_K, dict[int, float]] = {}
         for each in series:
@@ -107,17 +107,17 @@ class Samples(Generic[_K]):
                 runs.append(Run(at, at, values[at]))
 
     def value(self, key: _K, at: int) -> float | None:
-        """The value of a series at an instant; None if it has none."""
+        """Returns the value of a series at an instant, or None."""
         return next((run.value for run in self.runs[key] if run.first <= at <= run.last), None)
 
     def changes(self, keys: Iterable[_K], metric: str) -> set[int]:
-        """The scrapes of a metric at which one of some series begins, ends or has another value."""
+        """Returns the scrapes of a metric at which one of the series begins, ends or changes."""
         runs = [run for key in keys for run in self.runs[key]]
         ends = {after for run in runs if (after := _after(self.times[metric], run.last)) is not None}
         return ends | {run.first for run in runs}
 
     def uncertainty(self, metric: str) -> Iterator[str]:
-        """Says how late changes are seen, and between which scrapes of a metric there is a gap."""
+        """Yields sentences about the delay of observed changes, and gaps between scrapes of a metric."""
         scrapes = self.times[metric]
         spans = sorted(later - sooner for sooner, later in pairwise(scrapes))
         usual = spans[len(spans) // 2] if spans else 0
@@ -135,7 +135,7 @@ class Samples(Generic[_K]):
 
 
 def number(value: float) -> str:
-    """A value as a quantity."""
+    """Returns a value as the text of a quantity."""
     return str(int(value)) if value.is_integer() else repr(value)
 
 
@@ -147,6 +147,6 @@ def _value(text: str) -> float:
 
 
 def _after(scrapes: list[int], at: int) -> int | None:
-    """The scrape after an instant."""
+    """Returns the scrape after an instant."""
     place = bisect_right(scrapes, at)
     return scrapes[place] if place < len(scrapes) else None

@@ -1,4 +1,4 @@
-"""Events from Slurm's accounting: what `sacctmgr show event` says of nodes."""
+"""Makes events from Slurm's accounting: the output of `sacctmgr show event` about nodes."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from harness.cluster.slurm.tables import Row, read_table
 from harness.readers.events.watched import Field, Object, Watched
 
 COMMAND = "sacctmgr -P show event"
-"""Prints the table."""
+"""The command that prints the table."""
 
 HEAD = ("Cluster", "NodeName", "TimeStart", "TimeEnd", "State")
-"""The columns that are read."""
+"""The columns that this module reads."""
 
 _LOST = frozenset({"DOWN", "FAIL", "ERROR", "POWERED_DOWN", "POWER_DOWN", "REBOOT", "UNKNOWN"})
-"""States in which Slurm runs no job on a node: it requeues or ends those that ran there (`NODE_FAIL`)."""
+"""States in which Slurm runs no job on a node; it requeues or ends the node's jobs (`NODE_FAIL`)."""
 
 _CLOSED = frozenset({"DRAIN", "DRAINED", "DRAINING", "FAILING", "MAINT", "INVAL", "FUTURE"})
-"""States in which jobs go on, and no further one starts."""
+"""States in which jobs continue, but no further job starts."""
 
 _REMOVE, _CORDON = Field("remove"), Field("cordon")
 _NEVER = ("Unknown", "None", "")
@@ -30,7 +30,7 @@ _Span = tuple[int, int | None]
 
 
 def is_table(path: Path) -> bool:
-    """Whether a file begins as such a table does."""
+    """Returns True if a file begins like such a table."""
     try:
         with path.open(encoding="utf-8-sig") as file:
             head = file.readline(4096).strip().split("|")
@@ -40,14 +40,15 @@ def is_table(path: Path) -> bool:
 
 
 def of_table(path: Path, zone: tzinfo) -> Watched:
-    """The outages and drains of nodes that a table of events has.
+    """Returns the outages and drains of nodes in a table of events.
 
     Args:
-        path: a file with what `sacctmgr -P show event` printed.
-        zone: of its times, which have none; seconds since 1970 (`SLURM_TIME_FORMAT=%s`) need none.
+        path: a file with the output of `sacctmgr -P show event`.
+        zone: the time zone of its times, which state none; seconds since 1970 (`SLURM_TIME_FORMAT=%s`) need
+            no zone.
 
     Raises:
-        ClusterError: the file cannot be read, or has a time that is none, or several clusters.
+        ClusterError: the file cannot be read, or has an invalid time or several clusters.
     """
     rows = read_table(path, HEAD, COMMAND)
     clusters = sorted({row.text("Cluster") for row in rows})
@@ -87,7 +88,7 @@ def of_table(path: Path, zone: tzinfo) -> Watched:
 
 
 def _field(state: str) -> Field | None:
-    """What happens to a node in a state such as `DOWN*+DRAIN`; None if jobs run and start there."""
+    """Returns the field of a row for a state such as `DOWN*+DRAIN`; None if jobs run and start there."""
     parts = {part.rstrip("*~#!%$@^-").upper() for part in state.split("+")}
     if state.endswith("*") or parts & _LOST:
         return _REMOVE
@@ -95,7 +96,7 @@ def _field(state: str) -> Field | None:
 
 
 def _time(row: Row, name: str, zone: tzinfo, faults: list[Fault]) -> int | None:
-    """A time in microseconds since 1970; None if there is none yet."""
+    """Returns a time in microseconds since 1970; None if the time is not known yet."""
     text = row.text(name)
     if text in _NEVER:
         return None
@@ -111,7 +112,7 @@ def _time(row: Row, name: str, zone: tzinfo, faults: list[Fault]) -> int | None:
 
 
 def _joined(spans: Iterable[_Span]) -> Iterator[_Span]:
-    """Spans in order; those that touch are one."""
+    """Yields the spans in order; spans that touch are joined."""
     begin: int | None = None
     until: int | None = 0
     for start, end in sorted(spans, key=lambda span: span[0]):
@@ -127,7 +128,7 @@ def _joined(spans: Iterable[_Span]) -> Iterator[_Span]:
 
 
 def _say(watched: Watched, whole: int, short: int, others: dict[str, int]) -> None:
-    """Say what the table has and rows do not, or cannot."""
+    """Add notes about facts of the table that rows do not express, or cannot."""
     if whole:
         watched.lacks(f"no row can say what happened to the cluster as a whole ({counted(whole, 'event')})")
     if short:

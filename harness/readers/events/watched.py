@@ -1,4 +1,4 @@
-"""Observations of objects over time, and the rows of a table of events that express their changes."""
+"""Collects observations of objects over time, and makes rows of a table of events from their changes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Field(NamedTuple):
     Attributes:
         name: the column `field`.
         begins: the prefix of its value, such as `cpu=`.
-        missing: its value for an object that no longer has the field; None if no row can express that.
+        missing: its value for an object that no longer has the field; None if no row can express this.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Field(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """A row, sorted by time, then by object and field."""
+    """A row; rows sort by time, then by object and field."""
 
     time: int
     object: Object
@@ -47,7 +47,7 @@ class Watched:
     """Collects observations, in order of time.
 
     Attributes:
-        notes: sentences about what no row can express, each once.
+        notes: sentences about changes that no row can express, each once.
     """
 
     notes: dict[str, None] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class Watched:
             each: the object.
             at: microseconds since 1970, not before any earlier observation.
             values: fields with exactly one value at each time.
-            states: states that hold, each with the value of a row for it.
+            states: the present states, each with its value in a row.
             new: whether the object did not exist before.
         """
         self._begins(at)
@@ -103,7 +103,7 @@ class Watched:
             self.span(each, Field(_REMOVE), "", at, None)
 
     def lacks(self, what: str) -> None:
-        """Add a note about something that rows cannot express."""
+        """Add a note about a change that rows cannot express."""
         self.notes[what] = None
 
     @property
@@ -142,11 +142,11 @@ class Watched:
             self._begin = at
 
     def span(self, each: Object, name: Field, value: str, begin: int | None, end: int | None) -> None:
-        """Something was so of an object from one time to another; None for times that are not known."""
+        """Record a state of an object from one time to another; None for unknown times."""
         self._spans.setdefault((each, name, value), []).append([begin, end])
 
     def _end(self, each: Object, name: Field, value: str, at: int) -> bool:
-        """End a state; returns whether it held."""
+        """End a state; returns True if the object was in the state."""
         spans = self._spans.get((each, name, value), [])
         if not spans or spans[-1][1] is not None:
             return False

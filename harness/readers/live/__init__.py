@@ -1,1 +1,1 @@
-"""Read-only clients of servers that know what happened: a cluster's API server, and Prometheus."""
+"""Read-only clients of a cluster's API server and of Prometheus."""

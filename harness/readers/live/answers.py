@@ -1,7 +1,7 @@
-"""Reads the body of an answer within bounds: bytes sent and unpacked, length of a line, and time.
+"""Reads the body of an answer within limits: bytes sent and unpacked, length of a line, and time.
 
-A server can send without an end, or a byte at a time, or a few bytes that unpack to more than the memory.
-Bodies are unpacked here, because the client would unpack each piece as a whole. Only gzip is requested.
+A server can send without end, or one byte at a time, or few bytes that unpack to more than the memory. This
+module unpacks bodies, because the client would unpack each piece as a whole. harness requests only gzip.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _GZIP = 16 + zlib.MAX_WBITS
 
 
 class Bounds(NamedTuple):
-    """The bounds of an answer.
+    """The limits of an answer.
 
     Attributes:
-        sent: bytes sent.
-        held: bytes unpacked.
+        sent: sent bytes.
+        held: unpacked bytes.
         line: bytes of one line.
-        seconds: from the request until the last byte.
+        seconds: the time from the request until the last byte.
     """
 
     sent: int
@@ -34,11 +34,11 @@ class Bounds(NamedTuple):
 
 
 class UnreachedError(Exception):
-    """There is no answer, or an incomplete one."""
+    """The answer is missing or incomplete."""
 
 
 class BeyondError(UnreachedError):
-    """An answer exceeds a bound; the message says which one."""
+    """An answer exceeds a limit; the message names it."""
 
 
 class LateError(UnreachedError):
@@ -54,14 +54,14 @@ def body(
     """Yields the unpacked pieces of a body.
 
     Args:
-        pieces: the pieces as received.
+        pieces: the received pieces.
         encoding: the header Content-Encoding.
-        bounds: their bounds.
+        bounds: the limits.
         clock: seconds since the request.
 
     Raises:
-        BeyondError: the pieces exceed a bound, or are packed in another way than gzip.
-        LateError: they take too long.
+        BeyondError: the pieces exceed a limit, or are not packed by gzip.
+        LateError: the pieces take too long.
     """
     plain = _unpacked(pieces, encoding, bounds, clock)
     held = 0
@@ -76,7 +76,7 @@ def _unpacked(
     pieces: Iterator[bytes], encoding: str, bounds: Bounds, clock: Callable[[], float]
 ) -> Iterator[bytes]:
     if encoding not in ("", "identity", "gzip"):
-        raise BeyondError(f"the answer is packed as {encoding[:20]!r}, and gzip was asked for")
+        raise BeyondError(f"the answer is packed as {encoding[:20]!r}, but gzip was requested")
     unpacker = zlib.decompressobj(_GZIP) if encoding == "gzip" else None
     sent = 0
     for piece in pieces:
@@ -94,12 +94,12 @@ def _unpacked(
 
 
 def _unzipped(unpacker: Any, piece: bytes) -> Iterator[bytes]:
-    """Yields the unpacked content of a piece, in small parts however much it is."""
+    """Yields the unpacked content of a piece in small parts, for any size."""
     while not unpacker.eof:
         try:
             part = unpacker.decompress(piece, PIECE)
         except zlib.error as error:
-            raise UnreachedError("the answer says that it is gzip, and is not") from error
+            raise UnreachedError("the answer claims to be gzip, but is not") from error
         yield part
         piece = unpacker.unconsumed_tail
         if not piece and len(part) < PIECE:
@@ -107,7 +107,7 @@ def _unzipped(unpacker: Any, piece: bytes) -> Iterator[bytes]:
 
 
 def lines(pieces: Iterator[bytes], bounds: Bounds) -> Iterator[bytes]:
-    """Yields the lines of a body, each as soon as it is complete; the last one may lack an end.
+    """Yields the lines of a body, each as soon as it is complete; the last line may lack an end.
 
     Raises:
         BeyondError: a line is too long.

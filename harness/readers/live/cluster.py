@@ -1,4 +1,4 @@
-"""The API server of a cluster: the connection, by a kubeconfig or from within, and the kinds it has."""
+"""Connects to the API server of a cluster, by a kubeconfig or from within a pod, and lists its kinds."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from harness.readers.live.http import HttpReader, RefusedError, live_module
 _GROUP = "kueue.x-k8s.io"
 _DEFAULT = Path("~/.kube/config")
 _IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-_PROXY = "kubectl can ask for you: kubectl proxy, and --server http://127.0.0.1:8001"
-_ACCESS = "docs/recording.md has the role that is needed"
+_PROXY = "kubectl can connect for you: kubectl proxy, and --server http://127.0.0.1:8001"
+_ACCESS = "docs/recording.md shows the required role"
 
 
 class Kind(NamedTuple):
@@ -34,7 +34,7 @@ class Kind(NamedTuple):
     namespaced: bool = True
 
     def path(self, namespace: str | None) -> str:
-        """Returns the path of its objects, of all namespaces or of one."""
+        """Returns the URL path of the kind's objects, in all namespaces or one."""
         root = f"apis/{self.api}" if "/" in self.api else f"api/{self.api}"
         of_one = namespace and self.namespaced
         return f"{root}/namespaces/{namespace}/{self.plural}" if of_one else f"{root}/{self.plural}"
@@ -57,7 +57,7 @@ _OF_KUEUE = (
 
 
 class ApiServer(NamedTuple):
-    """A cluster that is only read.
+    """A cluster with read-only access.
 
     Attributes:
         address: the address of its API server.
@@ -74,17 +74,17 @@ def connect(
     server: str | None = None,
     token_file: Path | None = None,
 ) -> ApiServer:
-    """Connect to a cluster: that of a kubeconfig, of an address, or the one that this process runs in.
+    """Connect to the cluster of a kubeconfig, of an address, or to the cluster in which this process runs.
 
     Args:
-        kubeconfig: the file; by default that in `KUBECONFIG`, else `~/.kube/config`, else the service account
-            of this pod.
-        context: the context of the kubeconfig; by default its current one.
+        kubeconfig: the file; by default `KUBECONFIG`, else `~/.kube/config`, else the service account of this
+            pod.
+        context: the context of the kubeconfig; by default its current context.
         server: an address instead, such as that of `kubectl proxy`.
-        token_file: with an address: the file of a bearer token, which is read again when it is refused.
+        token_file: with an address: the file of a bearer token, read again when the server refuses it.
 
     Raises:
-        InputError: the extra `live` is not installed, or none of these exists or can be used.
+        InputError: the extra `live` is not installed, or no usable configuration exists.
     """
     library = live_module("lightkube.config.kubeconfig")
     adapter = live_module("lightkube.config.client_adapter")
@@ -102,7 +102,7 @@ def connect(
         client = adapter.Client(single, parameters)
     except InputError:
         raise
-    except Exception as error:  # a library's errors for a file of ours; their texts may quote the file
+    except Exception as error:  # errors of a library about our file; their texts may quote the file
         given = server or kubeconfig or os.environ.get("KUBECONFIG") or _DEFAULT
         said = f": {error}" if type(error).__name__ == "ConfigError" else ""
         raise InputError(f"{given} cannot be used to reach a cluster{said}", hint=_PROXY) from error
@@ -110,19 +110,20 @@ def connect(
 
 
 def _config(library: Any, kubeconfig: Path | None) -> Any:
-    """Returns the configuration in a file, else that of a pod."""
+    """Returns the configuration in a file, else the pod's configuration."""
     named = os.environ.get("KUBECONFIG", "")
     if kubeconfig is None and os.pathsep in named.strip(os.pathsep):
         raise InputError(
             "KUBECONFIG names several files",
-            hint="make one of them: kubectl config view --flatten --raw > one.yaml; --kubeconfig one.yaml",
+            hint="merge them: kubectl config view --flatten --raw > one.yaml; --kubeconfig one.yaml",
         )
     path = kubeconfig or (Path(named.strip(os.pathsep)) if named else _DEFAULT)
     if kubeconfig is None and not named and not path.expanduser().is_file():
         if (_IN_CLUSTER / "token").is_file():
             return library.KubeConfig.from_service_account()
         raise InputError(
-            f"there is no kubeconfig: neither --kubeconfig nor KUBECONFIG, no {_DEFAULT}, and this is no pod",
+            f"there is no kubeconfig: neither --kubeconfig nor KUBECONFIG nor {_DEFAULT}, and this is not a "
+            "pod",
             hint=f"give --kubeconfig FILE; or {_PROXY}",
         )
     if not path.expanduser().is_file():
@@ -131,13 +132,13 @@ def _config(library: Any, kubeconfig: Path | None) -> Any:
 
 
 def kinds_of(server: ApiServer, namespace: str | None) -> tuple[list[Kind], list[str]]:
-    """Returns the kinds that can be recorded, and sentences about those that cannot.
+    """Returns the kinds that can be recorded, and sentences about other kinds.
 
-    Each kind is requested once, so that a missing permission is reported at once. A trace needs Workloads,
+    It requests each kind once, so that missing permissions are reported immediately. A trace needs Workloads,
     Jobs and Pods. Quotas and nodes are optional.
 
     Raises:
-        InputError: the server cannot be reached, or does not let Workloads, Jobs or Pods be read.
+        InputError: the server cannot be reached, or does not permit reading Workloads, Jobs or Pods.
     """
     kinds, notes = [_JOBS, _PODS], []
     workloads = _workloads(server)
@@ -152,7 +153,7 @@ def kinds_of(server: ApiServer, namespace: str | None) -> tuple[list[Kind], list
         try:
             _answer(server, kind.path(namespace), {"limit": "1"}, kind.plural)
         except _NoneError:
-            continue  # not every cluster has each of these
+            continue  # not every cluster has all of these kinds
         except _ForbiddenError as error:
             notes.append(f"{kind.plural} are not recorded: {error.message}; {_ACCESS}")
         else:
@@ -161,7 +162,7 @@ def kinds_of(server: ApiServer, namespace: str | None) -> tuple[list[Kind], list
 
 
 def _workloads(server: ApiServer) -> Kind | None:
-    """Returns Kueue's Workloads in the server's preferred version; None if there is no Kueue."""
+    """Returns Kueue's kind Workload in the server's preferred version; None without Kueue."""
     try:
         group = _answer(server, f"apis/{_GROUP}", {}, f"the API group {_GROUP}")
     except _NoneError:
@@ -196,7 +197,9 @@ def _answer(server: ApiServer, path: str, params: Mapping[str, str], what: str) 
         raise InputError(message, hint=hints.get(error.status)) from error
     except InputError:
         raise
-    except Exception as error:  # of a program that gives tokens; it may quote what that printed
+    except (
+        Exception
+    ) as error:  # an error of a program that provides tokens; it may quote the program's output
         said = str(error).partition(":")[0] if type(error).__name__ == "ConfigError" else type(error).__name__
         raise InputError(f"no credentials for {server.address}: {said}", hint=_PROXY) from error
 

@@ -1,4 +1,4 @@
-"""The folder of a recording: parts are added whole, so it survives the death of its writer."""
+"""Writes the folder of a recording. Parts appear only when complete, so the folder survives a crash."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ _SCHEMA = pa.schema(
     ]
 )
 _MANY = 64
-"""The number of parts of about one size that are merged into one, so that a long recording has few parts."""
+"""This many parts of about equal size are merged into one, so that a long recording has few parts."""
 
 _LARGEST = 16 << 20
-"""The most bytes of parts to merge; they are all in memory for a moment."""
+"""The largest size of parts to merge, because merging holds them all in memory."""
 
 
 class Known(NamedTuple):
-    """An object that existed when it was last seen.
+    """An object that existed when it was last observed.
 
     Attributes:
         namespace, name: the object.
-        api_version: its API version when it was seen.
+        api_version: its observed API version.
         revision: its resource version.
     """
 
@@ -64,7 +64,7 @@ class Known(NamedTuple):
 
 
 class Folder:
-    """A recording that is being written.
+    """The folder of a recording in progress.
 
     Args:
         path: the folder.
@@ -72,7 +72,7 @@ class Folder:
 
     Attributes:
         positions: kind -> the resource version up to which the parts are complete.
-        heard: kind -> the time of the server's last answer at that position, in ISO 8601.
+        heard: kind -> the time of the server's last answer at this position, in ISO 8601.
     """
 
     def __init__(self, path: Path, about: dict[str, Any]) -> None:
@@ -80,7 +80,7 @@ class Folder:
         self._about = about
         self.positions: dict[str, str] = dict(about.get("positions", {}))
         self.heard: dict[str, str] = dict(about.get("heard", {}))
-        for part in {*all_parts(path)} - {*parts_of(path)}:  # somebody was killed before they were removed
+        for part in {*all_parts(path)} - {*parts_of(path)}:  # a process was killed before it removed them
             part.path.unlink()
         self._next = max((part.last for part in parts_of(path)), default=0) + 1
 
@@ -90,7 +90,7 @@ class Folder:
         return self._next - 1
 
     def known(self) -> dict[str, dict[str, Known]]:
-        """Returns kind -> uid -> each object that last existed, according to the parts."""
+        """Returns kind -> uid -> object, for all objects that existed last according to the parts."""
         found: dict[str, dict[str, Known]] = {}
         names = ["event", "kind", "uid", "namespace", "name", "api_version", "resource_version"]
         for part in parts_of(self.path):
@@ -106,9 +106,9 @@ class Folder:
         return found
 
     def add(self, rows: Sequence[Mapping[str, Any]], positions: Mapping[str, str], now: int) -> None:
-        """Add observations, and then record the position that they reach.
+        """Add observations, then record the position that they reach.
 
-        A process that is killed in between writes some of them again the next time. They then count once.
+        After a kill between both steps, some observations are written again. They count once.
 
         Args:
             rows: the observations.
@@ -116,7 +116,7 @@ class Folder:
             now: the present time, microseconds since 1970.
 
         Raises:
-            InputError: they cannot be written; earlier additions stay as they were.
+            InputError: the observations cannot be written; earlier additions do not change.
         """
         try:
             if rows:
@@ -131,8 +131,9 @@ class Folder:
             reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
             raise InputError(
                 f"{self.path} cannot be written: {reason}",
-                hint="nothing that is in it is lost; make room and begin again soon: for some minutes the "
-                "server still has what could not be written",
+                hint="its content is not lost; free some disk space and start again soon: for some minutes "
+                "the server "
+                "still has the missing changes",
             ) from error
 
     def _tell(self) -> None:
@@ -145,7 +146,7 @@ class Folder:
             pq.write_table(table, file, compression="zstd")
 
     def _put_together(self) -> None:
-        """Merge many parts of one size, and then remove them."""
+        """Merge many parts of about equal size, then remove them."""
         parts = parts_of(self.path)
         for _, alike in groupby(parts, key=_magnitude):
             several = list(alike)[:_MANY]
@@ -172,7 +173,7 @@ def recording_folder(path: Path, about: Mapping[str, Any]) -> Iterator[Folder]:
 
     Args:
         path: the folder.
-        about: the recorded server and namespace; a recording only continues with the same ones.
+        about: the recorded server and namespace; a recording continues only with the same values.
 
     Raises:
         InputError: the folder has other content, another process records into it, or it cannot be written.
@@ -190,7 +191,7 @@ def _opened(path: Path, about: Mapping[str, Any]) -> Folder:
     if not is_recording(path):
         others = sorted(each.name for each in path.iterdir() if each.name != _LOCK)
         if [name for name in others if not name.startswith(".harness-")]:
-            raise InputError(f"{path} is no recording: it has {others[0]}", hint="give another folder")
+            raise InputError(f"{path} is not a recording: it has {others[0]}", hint="give another folder")
         folder = Folder(path, dict(about))
         folder.add([], {}, 0)
         return folder
@@ -199,7 +200,7 @@ def _opened(path: Path, about: Mapping[str, Any]) -> Folder:
         if told.get(name) != value:
             raise InputError(
                 f"{path} is a recording of {name} {told.get(name) or '(all)'}, not {value or '(all)'}",
-                hint="give another folder; harness trace convert reads one recording each",
+                hint="give another folder; harness trace convert reads one recording at a time",
             )
     return Folder(path, told)
 

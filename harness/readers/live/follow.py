@@ -1,4 +1,4 @@
-"""Follows the objects of one kind: one list, then watches, and a new list only if the server requires it.
+"""Follows the objects of one kind by a list, then by watches, and by a new list only if required.
 
 https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
 """
@@ -13,21 +13,21 @@ from harness.readers.live.answers import UnreachedError
 from harness.readers.live.http import HttpReader, RefusedError
 
 LISTED = "LISTED"
-"""The event of an object from a list, in addition to those of watches."""
+"""The event of an object from a list, in addition to the events of watches."""
 
 _PAGE = "500"
 _MOST_PAGES = 20_000
-"""The most pages of a list: ten million objects."""
+"""The largest number of pages of a list: ten million objects."""
 
 _WATCH = 290
-"""Seconds after which the server ends a watch, and another one begins."""
+"""Seconds after which the server ends a watch, and another watch begins."""
 
 _PATIENCE = 150.0
 """The longest time without a byte, in seconds; a healthy server sends a bookmark every minute."""
 
 _GONE = 410
 _SAID = 2
-"""After this many successive failures, trouble is reported once; the end of a single watch is normal."""
+"""This many successive failures are reported once; the end of a single watch is normal."""
 
 _LONGEST = 30.0
 
@@ -45,7 +45,7 @@ class Seen(NamedTuple):
 
 
 class Whole(NamedTuple):
-    """The end of a list: objects that were not in it do not exist.
+    """The end of a list: objects that were not in the list do not exist.
 
     Attributes:
         revision: the resource version of the list.
@@ -57,7 +57,7 @@ class Whole(NamedTuple):
 
 
 class At(NamedTuple):
-    """Everything up to a resource version was seen.
+    """All changes up to a resource version were observed.
 
     Attributes:
         revision: the resource version to continue from.
@@ -67,10 +67,10 @@ class At(NamedTuple):
 
 
 class Trouble(NamedTuple):
-    """The server does not answer as it should; requests are repeated.
+    """The server does not answer properly; requests are repeated.
 
     Attributes:
-        what: the trouble, or empty when it is over.
+        what: the trouble, or "" when it is over.
     """
 
     what: str
@@ -80,7 +80,7 @@ Sign: TypeAlias = Seen | Whole | At | Trouble
 
 
 class _ExpiredError(Exception):
-    """The server no longer has the changes since then."""
+    """The server no longer has the changes since a resource version."""
 
 
 def follow(
@@ -120,7 +120,9 @@ def follow(
             trouble = str(error)
         except HarnessError:
             raise
-        except Exception as error:  # of a program that gives tokens; its text may quote what that printed
+        except (
+            Exception
+        ) as error:  # an error of a program that provides tokens; its text may quote the program's output
             trouble = f"{type(error).__name__}: no credentials"
         failures = failures + 1 if trouble else 0
         if failures == _SAID:
@@ -130,7 +132,7 @@ def follow(
 
 
 def _wait(failures: int, *, heard: bool) -> float:
-    """Returns the seconds until the next try."""
+    """Returns the seconds until the next attempt."""
     if failures > 1:
         return min(_LONGEST, 2.0 ** min(failures - 1, 10))
     return 0.05 if heard else 1.0
@@ -139,8 +141,8 @@ def _wait(failures: int, *, heard: bool) -> float:
 def _listed(http: HttpReader, path: str) -> Iterator[Sign]:
     """Yields all objects, page by page.
 
-    A list that expires while it is read is read again as a whole, because the server's further pages would be
-    of another moment.
+    A list that expires while it is read is read again from the beginning, because further pages would be of
+    another moment.
     """
     params = {"limit": _PAGE}
     uids: set[str] = set()
@@ -157,12 +159,12 @@ def _listed(http: HttpReader, path: str) -> Iterator[Sign]:
             continue
         items = page.get("items") if isinstance(page, Mapping) else ()
         if not isinstance(items, (list, type(None))):
-            raise UnreachedError("the answer is no list of objects")
+            raise UnreachedError("the answer is not a list of objects")
         metadata = _map(page, "metadata")
         named = {"apiVersion": page.get("apiVersion"), "kind": str(page.get("kind")).removesuffix("List")}
         for number, item in enumerate(items or (), len(uids) + 1):
             if not isinstance(item, Mapping) or not isinstance(item.get("metadata"), Mapping):
-                raise UnreachedError(f"item {number:,} of the list is no object")
+                raise UnreachedError(f"item {number:,} of the list is not an object")
             uids.add(str(_map(item, "metadata").get("uid")))
             yield Seen(LISTED, {**named, **item})
         if not metadata.get("continue"):
@@ -184,7 +186,7 @@ def _watched(http: HttpReader, path: str, revision: str) -> Iterator[Sign]:
     }
     for event in http.lines(path, params, patience=_PATIENCE):
         if not isinstance(event, Mapping):
-            raise UnreachedError("the answer is no watch")
+            raise UnreachedError("the answer is not a watch")
         kind, manifest = str(event.get("type")), event.get("object")
         if not isinstance(manifest, Mapping):
             raise UnreachedError("an event of the watch has no object")
@@ -198,7 +200,7 @@ def _watched(http: HttpReader, path: str, revision: str) -> Iterator[Sign]:
 
 
 def _revision(sign: Sign) -> str:
-    """Returns the resource version that a sign of a watch leads to; empty if it gives none."""
+    """Returns the resource version of a sign of a watch, or ""."""
     if isinstance(sign, At):
         return sign.revision
     return _version(sign.manifest) if isinstance(sign, Seen) else ""

@@ -1,4 +1,4 @@
-"""GET requests, and no others; answers are JSON, whole or line by line."""
+"""Sends GET requests only; answers are JSON, as a whole or line by line."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _TRANSIENT = (408, 429, 500, 502, 503, 504)
 _SAID = 300
 
 ANSWER = Bounds(sent=64 << 20, held=64 << 20, line=64 << 20, seconds=300.0)
-"""The bounds of a whole answer: as much as unpacked text may be in any case."""
+"""The limits of a whole answer: the size that unpacked text may always have."""
 
 STREAM = Bounds(sent=1 << 30, held=1 << 30, line=8 << 20, seconds=480.0)
-"""The bounds of a watch; etcd accepts no object of more than 1.5 MiB."""
+"""The limits of a watch; etcd accepts no object of more than 1.5 MiB."""
 
 REFUSAL = Bounds(sent=1 << 16, held=1 << 16, line=1 << 16, seconds=300.0)
-"""The bounds of the text of a refusal."""
+"""The limits of the text of a refusal."""
 
 
 class RefusedError(Exception):
@@ -58,7 +58,7 @@ def live_module(name: str) -> ModuleType:
     """Import a module of the extra `live`.
 
     Raises:
-        InputError: it is not installed.
+        InputError: the module is not installed.
     """
     from importlib import import_module
 
@@ -70,11 +70,11 @@ def live_module(name: str) -> ModuleType:
 
 
 class HttpReader:
-    """A server that is only read, with bounds for everything that it sends.
+    """A server with read-only access, and with limits for all answers.
 
     Args:
-        client: holds its address and the credentials. Redirections are not followed, so that credentials go
-            nowhere else.
+        client: holds the address and the credentials. It does not follow redirections, so that credentials go
+            to no other server.
         refused: returns the explanation of a refusal from an answer's body.
     """
 
@@ -86,7 +86,7 @@ class HttpReader:
         self._errors = live_module("httpx2")
 
     def close(self) -> None:
-        """Close all connections, including those that another thread waits for."""
+        """Close all connections, even if another thread waits for them."""
         self._break_off()
         self._client.close()
 
@@ -96,7 +96,7 @@ class HttpReader:
                 each.shutdown(SHUT_RDWR)
 
     def said(self, text: str) -> str:
-        """Returns a server's text in a form that may be shown: without secrets, at most a line long."""
+        """Returns a server's text in a form that may be shown: one line without secrets."""
         return self._secrets.hidden(text)[:_SAID]
 
     def get(self, path: str, params: Mapping[str, str], *, patience: float = 60.0) -> Any:
@@ -108,8 +108,8 @@ class HttpReader:
             patience: the longest time without a byte, in seconds.
 
         Raises:
-            RefusedError: the status is not one of success.
-            UnreachedError: there is no answer, or none in JSON.
+            RefusedError: the status is not a success.
+            UnreachedError: the answer is missing, or not JSON.
             BeyondError, LateError: the answer is too large, or takes too long.
         """
         with self._answer(path, params, patience, ANSWER) as pieces:
@@ -123,7 +123,7 @@ class HttpReader:
         """Yields the JSON value of every line of an answer, each as soon as it is complete.
 
         Raises:
-            RefusedError, UnreachedError, BeyondError: as for `get`; UnreachedError also if the answer breaks
+            RefusedError, UnreachedError, BeyondError: as for `get`; UnreachedError also if the answer is cut
                 off.
         """
         with self._answer(path, params, patience, STREAM) as pieces:
@@ -142,7 +142,9 @@ class HttpReader:
         """Yields the pieces of an answer's body; connection errors become errors of harness."""
         timeout = self._errors.Timeout(_CONNECT, read=patience)
         clock, late = stopwatch(), Event()
-        guard = Timer(bounds.seconds, self._too_late, (late,))  # a head that comes byte by byte has no end
+        guard = Timer(
+            bounds.seconds, self._too_late, (late,)
+        )  # a head that arrives byte by byte might never end
         guard.daemon = True
         guard.start()
         try:
@@ -171,7 +173,7 @@ class HttpReader:
         self._break_off()
 
     def _trace(self, event: str, info: Mapping[str, Any]) -> None:
-        """Remember the socket of a connection, so that another thread can close it while this one waits."""
+        """Store the socket of a connection, so that another thread can close it while this thread waits."""
         if event.endswith(("connect_tcp.complete", "start_tls.complete")):
             self._sockets = {each for each in self._sockets if each.fileno() >= 0}
             self._sockets.add(info["return_value"].get_extra_info("socket"))
@@ -187,14 +189,14 @@ class HttpReader:
 
 
 def is_transient(error: RefusedError | UnreachedError) -> bool:
-    """Returns True if the same request may succeed later."""
+    """Returns True if the request may succeed later."""
     if isinstance(error, RefusedError):
         return error.status in _TRANSIENT
     return not isinstance(error, (BeyondError, LateError))
 
 
 def _why(error: Exception) -> str:
-    """Returns what went wrong with a connection, without the address and other quoted parts."""
+    """Returns the reason why a connection failed, without the address and other quoted parts."""
     name = type(error).__name__
     words = {
         "ConnectError": "it cannot be connected to",

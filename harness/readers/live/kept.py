@@ -1,7 +1,7 @@
-"""The recorded fields of objects: those that traces and events need, and none that may be secret.
+"""Selects the recorded fields of objects: fields that traces and events need, but none that may be secret.
 
-Only the fields listed here are kept. Environments, commands, images, annotations, messages and volumes'
-contents are not, because people put tokens there.
+Recordings have only the fields listed here. They have no environments, commands, images, annotations,
+messages or contents of volumes, because users put tokens there.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _ANNOTATIONS = (
     "kueue.x-k8s.io/", "batch.kubernetes.io/", "controller.kubernetes.io/", "scheduling.",
     "quota.scheduling.",
 )  # fmt: skip
-"""The annotations that are kept, by prefix."""
+"""Prefixes of the recorded annotations."""
 
 _QUOTAS = (
     "admissionChecks", "admissionChecksStrategy", "admissionScope", "clusterQueue", "cohort", "cohortName",
     "fairSharing", "flavorFungibility", "max", "min", "namespaceSelector", "parent", "parentName",
     "preemption", "queueingStrategy", "resourceGroups", "root", "stopPolicy",
 )  # fmt: skip
-"""The fields of ClusterQueues, Cohorts, LocalQueues and elastic quotas."""
+"""The recorded fields of ClusterQueues, Cohorts, LocalQueues and elastic quotas."""
 
 _NODE = ("taints", "unschedulable")
 _AMOUNTS = ("allocatable", "capacity")
@@ -117,7 +117,7 @@ def _container(container: Manifest) -> dict[str, Any]:
 
 
 def _volume(volume: Manifest) -> dict[str, Any]:
-    """Returns the kind of a volume, which may decide where a pod can run."""
+    """Returns the kind of a volume, which may determine where a pod can run."""
     return {name: value if name == "name" else {} for name, value in volume.items()}
 
 

@@ -1,4 +1,4 @@
-"""Reads Prometheus' samples of kube-state-metrics, raw and piece by piece: coarse steps would miss pods.
+"""Reads raw samples of kube-state-metrics from Prometheus, piece by piece; coarse steps would miss pods.
 
 https://prometheus.io/docs/prometheus/latest/querying/api/#instant-queries
 """
@@ -29,10 +29,10 @@ _PHASE = "kube_pod_status_phase"
 _TRIES = 6
 _LONGEST = 30.0
 _LEAST = 15
-"""The shortest piece in seconds; if even that is too much, the query fails."""
+"""The shortest piece in seconds; if even this piece is too much, the query fails."""
 
 _MOST_PIECES = 20_000
-"""The most pieces of one metric: two years by the hour. More are a wrong date, or take too long."""
+"""The largest number of pieces of one metric: two years by the hour. More suggest a wrong date."""
 
 _TOO_MUCH = ("exceeded maximum resolution", "too many samples", "timed out", "too large")
 
@@ -54,19 +54,21 @@ class Page(NamedTuple):
 
 
 def connect(address: str, header_file: Path | None = None) -> HttpReader:
-    """Connect to a Prometheus server, or to one that answers like it.
+    """Connect to a Prometheus server, or to a server with the same API.
 
     Args:
         address: its URL, also with a path before `/api/v1`.
-        header_file: lines `Name: value` that are sent with every request, such as `Authorization`.
+        header_file: lines `Name: value` to send with every request, such as `Authorization`.
 
     Raises:
-        InputError: the extra `live` is not installed, or these cannot be used.
+        InputError: the extra `live` is not installed, or the address or the file is invalid.
     """
     library = live_module("httpx2")
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InputError(f"{_shown(address)} is no address of a server", hint="as http://prometheus:9090")
+        raise InputError(
+            f"{_shown(address)} is not the address of a server", hint="as http://prometheus:9090"
+        )
     if "@" in parts.netloc:
         raise InputError(
             "an address with a password would be shown by many programs",
@@ -89,27 +91,27 @@ def fetch(
 ) -> Iterator[Page]:
     """Yields the samples of all metrics between two times, one window after the other.
 
-    A piece that is too much for the server is requested in halves. A request that fails for the moment is
-    repeated up to six times. If nothing answers at an address to begin with, it is refused at once.
+    A piece that is too much for the server is requested in halves. A request with a temporary failure is
+    repeated up to six times. If the first request gets no answer, the address is refused immediately.
 
     Args:
         http: the server.
         begin: seconds since 1970.
-        end: the same.
+        end: seconds since 1970.
         window: the seconds that one answer covers.
-        selector: matchers of the series, as between braces.
+        selector: label matchers for the series, without braces.
         metrics: the metrics to request.
-        step: seconds between samples; None for all samples as they were scraped.
-        haste: divides the waits before further tries.
+        step: seconds between samples; None for all scraped samples.
+        haste: divides the waits before further attempts.
 
     Raises:
-        InputError: the server cannot be reached, refuses, or answers something else; or the time is too long
+        InputError: the server cannot be reached, refuses, or sends an invalid answer; or the time is too long
             for such pieces.
     """
     pieces = -(-(end - begin) // window)
     if pieces > _MOST_PIECES:
         raise InputError(
-            f"that much time is {pieces:,} pieces for each metric, more than {_MOST_PIECES:,}",
+            f"this time span has {pieces:,} pieces per metric, more than {_MOST_PIECES:,}",
             hint="give a longer --window, or a shorter time",
         )
     answered = False
@@ -147,7 +149,7 @@ def _query(http: HttpReader, query: str, begin: int, end: int, step: int | None)
 
 
 def _asked(ask: Callable[[], Any], haste: float, *, answered: bool) -> Any:
-    """Returns an answer after at most six tries; after one if there was no answer before."""
+    """Returns an answer after at most six attempts; only one attempt if no request was answered before."""
     for number in range(_TRIES):
         try:
             return ask()
@@ -175,7 +177,7 @@ def _page(metric: str, answer: Any) -> Page:
                 "samples [time, text] in `values` are wanted",
                 hint="send the same query with curl to see what the server answers",
             )
-    if metric == _PHASE:  # a phase has four series of zeros for each one that is so
+    if metric == _PHASE:  # for each phase that applies, four other series have zeros
         result = [kept for each in result if (kept := _of_ones(each))]
         answer = {**answer, "data": {**data, "result": result}}  # type: ignore[dict-item]
     samples = sum(len(each["values"]) for each in result)
@@ -197,7 +199,7 @@ def is_series(series: Any) -> bool:
 
 
 def _of_ones(series: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Returns a series without its samples of zero; None if no other is left."""
+    """Returns a series without its samples of zero; None if no sample remains."""
     values = [each for each in series["values"] if each[1] != "0"]
     return {**series, "values": values} if values else None
 
@@ -214,7 +216,7 @@ def _headers(path: Path) -> dict[str, str]:
         if not line.strip():
             continue
         if not colon or not name.strip().replace("-", "").isalnum() or not line.isascii():
-            raise InputError(f"{path} line {number}: is no header", hint="as: Authorization: Bearer ...")
+            raise InputError(f"{path} line {number}: is not a header", hint="as: Authorization: Bearer ...")
         found[name.strip()] = value.strip()
     return found
 

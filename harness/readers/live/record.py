@@ -1,4 +1,4 @@
-"""Records a cluster into a folder: its work, quotas and nodes, until it is stopped."""
+"""Records a cluster's work, quotas and nodes into a folder until stopped."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.readers.recordings import GAP, STANDING
 _MOST_ROWS = 5_000
 _LOOK = 0.5
 _PATIENCE = 2.0
-"""The most seconds that a watch may take to end."""
+"""The longest time that a watch may take to end, in seconds."""
 
 _GONE, _DELETED = "GONE", "DELETED"
 
@@ -39,12 +39,12 @@ class Recorder:
     """Writes observations into a folder.
 
     Args:
-        folder: the folder that is being written.
-        tell: shows a line to a person.
-        clock: microseconds since 1970.
+        folder: the folder of the recording.
+        tell: shows a line to the user.
+        clock: returns the microseconds since 1970.
 
     Attributes:
-        seen: how many versions were recorded.
+        seen: the number of recorded versions.
     """
 
     folder: Folder
@@ -54,7 +54,7 @@ class Recorder:
     _rows: list[dict[str, Any]] = field(default_factory=list)
     _positions: dict[str, str] = field(default_factory=dict)
     _known: dict[str, dict[str, Known]] = field(default_factory=dict)
-    _last: dict[str, str] = field(default_factory=dict)  # uid of a quota or node -> its text but for versions
+    _last: dict[str, str] = field(default_factory=dict)  # uid of a quota or node -> its text without versions
 
     def __post_init__(self) -> None:
         self._known = self.folder.known()
@@ -79,7 +79,7 @@ class Recorder:
         """Write the observations taken so far.
 
         Raises:
-            InputError: they cannot be written.
+            InputError: the observations cannot be written.
         """
         if self._rows or self._positions:
             self.folder.add(self._rows, self._positions, self.clock())
@@ -116,7 +116,7 @@ class Recorder:
         return now != before
 
     def _whole(self, kind: Kind, sign: Whole) -> None:
-        """Handle the end of a list: missing objects are gone, and an earlier watch has a gap."""
+        """Handle the end of a list: missing objects were deleted, and an earlier watch has a gap."""
         there = self._known.setdefault(kind.name, {})
         for uid in [uid for uid in there if uid not in sign.uids]:
             known = there.pop(uid)
@@ -157,7 +157,7 @@ def record(
     enough: Callable[[], bool] = lambda: False,
     haste: float = 1.0,
 ) -> None:
-    """Record until it is enough, or until an interrupt; then write all observations.
+    """Record until `enough` or an interrupt; then write all observations.
 
     The connections to the server are closed at the end.
 
@@ -168,7 +168,7 @@ def record(
         recorder: takes the observations.
         every: the seconds between writes.
         enough: returns True to stop; called at least every half second.
-        haste: divides the waits before further tries.
+        haste: divides the waits before further attempts.
 
     Raises:
         InputError: the folder cannot be written, or the credentials no longer work.
@@ -220,5 +220,5 @@ def _follow(
             signs.put((kind, sign))
             if stop.is_set():
                 return
-    except BaseException as error:  # goes to the thread that writes, which ends with it
+    except BaseException as error:  # passed to the writing thread, which ends with this error
         signs.put((kind, Failed(error)))

@@ -1,4 +1,4 @@
-"""Secrets that were sent with requests: they must not be shown, even if a server repeats them."""
+"""Hides secrets that were sent with requests, even if a server repeats them."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ HIDDEN = "its words repeat a secret that was sent, and are not shown"
 
 _EVERY_REQUEST = ("accept", "accept-encoding", "connection", "host", "user-agent")
 _PART = 8
-"""The number of letters of a secret in a row that is too many to show."""
+"""This many consecutive letters of a secret must not be shown."""
 
 _WORD = 3
 """A shorter value hides only whole words that equal it; otherwise it would hide every text."""
 
 
 class Secrets:
-    """The values of headers that were sent."""
+    """The values of sent headers."""
 
     def __init__(self) -> None:
         self._parts: set[str] = set()
         self._words: set[str] = set()
 
     def sent(self, headers: Mapping[str, str]) -> None:
-        """Remember the headers of a request, except those that every request has."""
+        """Store the headers of a request, except standard headers."""
         for name, value in headers.items():
             if name.lower() not in _EVERY_REQUEST:
                 for each in _meanings(value):
