@@ -1,7 +1,6 @@
 """Jobs and clusters written by hand, and a replay that returns every decision.
 
-In the amounts of jobs and clusters here, `gpu` stands for `nvidia.com/gpu`, which cannot be the name of an
-argument.
+In amounts of jobs and clusters, `gpu` stands for `nvidia.com/gpu`, which cannot be the name of an argument.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from harness.policy import ENDLESS, Arrival, Job, PodSet, PolicyFactory
 class Row:
     """One decision, or one event without a decision, with names instead of objects.
 
-    `holding` is 1 if the job begins to hold resources with it, -1 if it stops.
+    `holding` is 1 if the job begins to hold resources with this row, -1 if it stops.
     """
 
     time: int
@@ -52,7 +51,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Stint:
-    """A span in which pods held resources in one state; `amounts` is their total."""
+    """A span in which pods held resources in one state; `amounts` is the pods' total."""
 
     job: str
     pods: int
@@ -79,7 +78,7 @@ class JobRow:
 
 @dataclass
 class Decisions:
-    """A recorder that keeps everything in lists."""
+    """A recorder that keeps all rows in lists."""
 
     rows: list[Row] = field(default_factory=list)
     stints: list[Stint] = field(default_factory=list)
@@ -99,7 +98,7 @@ class Decisions:
     def record(self, fact: Fact) -> None:
         """See `harness.engine.events.Recorder`."""
         if fact.detail is not None:
-            self._texts.of_detail(fact)  # what a run could not keep is refused here, too
+            self._texts.of_detail(fact)  # refuses objects that a run could not store
         if fact.flavors is not None:
             self._texts.of_flavors(fact)
         self.rows.append(
@@ -188,9 +187,9 @@ class Script:
         Args:
             name: its id.
             at: its arrival, seconds.
-            seconds: its undisturbed run time.
-            pods: how many equal pods, each with `requests`.
-            gang: whether it progresses only with all pods; by default if it has more than one.
+            seconds: its uninterrupted run time.
+            pods: the number of equal pods, each with `requests`.
+            gang: whether it progresses only with all pods; by default if it has more than one pod.
             queue: its queue.
             priority: larger is more important.
             preempts: False for `preemptionPolicy: Never`.
@@ -227,7 +226,7 @@ class Script:
         return self
 
     def chunks(self) -> Iterator[list[Arrival]]:
-        """Yields the jobs in the form that the engine takes."""
+        """Yields the jobs in the engine's form."""
         yield list(self._arrivals)
 
     def __getitem__(self, name: str) -> Job:
@@ -242,7 +241,7 @@ def pool(cohort: str = "", **capacity: int) -> Cluster:
 def queues(cohort: str = "", **nominal: Mapping[str, int]) -> Cluster:
     """Returns a cluster without nodes: ClusterQueues with these nominal quotas, in one cohort.
 
-    They have one flavor.
+    They share one flavor.
     """
     made = {}
     for name, quotas in nominal.items():
@@ -259,7 +258,7 @@ def nodes(**allocatable: Mapping[str, int]) -> Cluster:
 
 
 def _named(amounts: Mapping[str, int]) -> Mapping[str, int]:
-    """Returns amounts by the full names of their resources."""
+    """Returns the amounts with the full names of resources."""
     return frozen({"nvidia.com/gpu" if name == "gpu" else name: amount for name, amount in amounts.items()})
 
 
@@ -272,7 +271,7 @@ def replayed(
     losses: Losses | None = None,
     until: float | None = None,
 ) -> Decisions:
-    """Replay jobs through a policy and return everything that happened.
+    """Replay jobs through a policy and return all decisions and events.
 
     Args:
         policy: the policy class; options that it declares as `options` get their defaults.
@@ -280,7 +279,7 @@ def replayed(
         cluster: the cluster to schedule on.
         options: the policy's options.
         losses: the cost of a preemption; by default all progress.
-        until: the last instant to play, seconds.
+        until: the last simulated instant, seconds.
 
     Raises:
         DecisionError: the policy made an impossible decision.

@@ -1,7 +1,7 @@
 """Tests that an installation works, without a checkout: `pytest --pyargs harness.testing.smoke`.
 
-Small replays of a bundled trace by the built-in plugins, each checked independently, and the commands that
-show a run.
+They replay parts of a bundled trace with the built-in plugins, check each run independently, and try the
+commands that show a run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PLUGINS = ("none", "backfill", "default-preemption", "kueue-classic", "fairshari
 def test_the_command_answers() -> None:
     """`harness --version`, help, and the list of plugins work."""
     for arguments in (["--version"], ["--help"], ["plugins"]):
-        ran = subprocess.run(  # noqa: S603 - nothing of it comes from anybody
+        ran = subprocess.run(  # noqa: S603 - all words are constants
             [sys.executable, "-m", "harness", *arguments], capture_output=True, text=True, check=True
         )
         assert ran.stdout
@@ -41,7 +41,7 @@ def test_bundled_traces_are_there() -> None:
 
 
 def test_replays_are_what_could_be(tmp_path: Path) -> None:
-    """Every plugin replays three hours of the synthetic mix on its nodes; no rule is broken."""
+    """Every plugin replays three hours of the synthetic mix on its nodes, without a violation."""
     path = bundled_path("mix")
     trace = read_trace(path, load())
     cluster = read_cluster(path.with_suffix(".cluster.yaml"), trace)
@@ -52,7 +52,7 @@ def test_replays_are_what_could_be(tmp_path: Path) -> None:
 
 
 def test_a_run_can_be_looked_at(tmp_path: Path) -> None:
-    """Runs can be compared, reported as Markdown, and exported; the same replay is not made twice."""
+    """Runs can be compared, reported as Markdown, and exported; an equal replay reuses the stored run."""
     path = bundled_path("mix")
     one, other = (
         harness.replay(path, plugin=plugin, until="2h", output=tmp_path) for plugin in ("none", "fairsharing")

@@ -1,4 +1,4 @@
-"""Checks that no more is held than exists, on nodes or in a cluster without nodes, after every decision."""
+"""Checks after every decision that pods hold no more than the capacity of nodes, or of the cluster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PODS = "pods"
 
 
 class Capacity(Rule):
-    """The amounts held on each node, or in the cluster.
+    """The amounts held on each node, or in the whole cluster.
 
     Args:
         facts: the run.
@@ -22,14 +22,18 @@ class Capacity(Rule):
         super().__init__(facts)
         self._held: dict[str, dict[str, int]] = {}
         self._places: dict[str, dict[int, str]] = {}
-        self._since: dict[str, dict[tuple[str, int], int]] = {}  # place -> the pods there, and since when
+        self._since: dict[
+            str, dict[tuple[str, int], int]
+        ] = {}  # place -> its pods, and the time of their arrival
         self._lost = sorted(facts.removed, reverse=True)
         self._quotas: dict[tuple[str, str, str, str], tuple[int, int]] = {}
-        self._beyond: dict[str, int] = {}  # without nodes, by how much quotas fell since all was free
+        self._beyond: dict[
+            str, int
+        ] = {}  # without nodes: by how much quotas fell since all capacity was free
         self.change(facts.start)
 
     def change(self, now: int) -> None:
-        """Update the capacity; holders keep what they have."""
+        """Update the capacity; pods keep the resources that they hold."""
         if self.facts.on_nodes:
             return
         before, self._quotas = self._quotas, _quotas(self.facts.cluster)
@@ -39,10 +43,10 @@ class Capacity(Rule):
             self._beyond[key[-1]] = self._beyond.get(key[-1], 0) + max(0, fell)
 
     def turn(self, step: Step) -> Iterator[Broken]:
-        """Yields excesses after a decision took effect.
+        """Yields violations after a decision took effect.
 
-        A node may hold more than it has after it shrank. A pod that comes then may request nothing that is
-        short there.
+        After it shrank, a node may hold more than its capacity. A pod that is then bound to it must not
+        request a resource that is exceeded.
         """
         name, now = step.life.asked.name, step.row["time"]
         while self._lost and self._lost[-1] < now:
@@ -60,7 +64,7 @@ class Capacity(Rule):
                 yield from self._too_much(step, place, [each for each, amount in added.items() if amount])
 
     def _too_much(self, step: Step, place: str, resources: list[str]) -> Iterator[Broken]:
-        """Yields those of the resources that are short in a place."""
+        """Yields violations for resources whose capacity is exceeded in a place."""
         if not place:
             room = self.facts.cluster.capacity
         else:
@@ -75,7 +79,7 @@ class Capacity(Rule):
                 yield Broken("capacity.node" if place else "capacity.cluster", step.where, what)
 
     def _stays(self, step: Step, at: int) -> Iterator[Broken]:
-        """Yields pods that are still on a removed node, although they came before the removal."""
+        """Yields violations for pods that are still on a removed node."""
         for node in sorted(self.facts.removed[at]):
             left = [pod for pod, since in self._since.get(node, {}).items() if since < at]
             if left:

@@ -30,11 +30,11 @@ RULES: Mapping[str, Callable[[Facts], Rule]] = MappingProxyType(
         "elastic": Elastic,
     }
 )
-"""Rules that only some policies keep, by name; see `check_run`."""
+"""Name -> a rule that only some policies follow; see `check_run`."""
 
 
 def rules_of(run: Run) -> tuple[str, ...]:
-    """Returns the names of `RULES` that a built-in policy keeps; none for any other."""
+    """Returns the names of the `RULES` that the run's built-in policy follows; none for other policies."""
     cluster = run.info["cluster"]
     on_nodes = bool(cluster["nodes"]) or any("allocatable" in each for each in cluster.get("events", ()))
     where = ("placement",) if on_nodes else ()
@@ -51,43 +51,44 @@ def rules_of(run: Run) -> tuple[str, ...]:
 def check_run(
     run: Run, cluster: Cluster, trace: Trace, *, rules: Iterable[str] | None = None
 ) -> list[Broken]:
-    """Check a run independently: only its tables, against the trace and the manifests.
+    """Check a run independently: compare only its tables with the trace and the manifests.
 
-    For every policy these must hold:
+    Every policy must follow these rules:
 
-    - *order*: every action is possible after the earlier ones; names of pods, preemptors and nodes exist;
-      nothing is invented, and no job is lost;
-    - *time*: it never goes backwards. Within an instant ends come first, then what is gone, starts and
-      arrivals. Work ends exactly when it is done, by the loss model; grace periods are kept exactly;
-    - *capacity*: after every decision, of every node as it is then, or without nodes of the cluster. Nobody
-      stays on a node that is gone, and nobody comes to one that has less than it holds;
-    - *devices*: a pod has as many devices of its node as it asks for, and none is given beyond one whole;
-    - *jobs*, *stints*, *timeline*, *outcome*: what these tables say is what follows from the decisions;
-    - *identity*: allocated = useful + lost + idle_held + unfinished, to the microsecond, also in the metrics.
+    - *order*: every action is possible after the earlier ones; pods, preemptors and nodes exist; no job is
+      invented or lost;
+    - *time*: time never goes backwards. Within an instant, ends come first, then departures, starts and
+      arrivals. Work ends exactly when it is done, by the loss model; grace periods are exact;
+    - *capacity*: after every decision, pods fit the present capacity of each node, or of a cluster without
+      nodes. No pod stays on a removed node, and no pod is bound to a node that holds more than its capacity;
+    - *devices*: a pod has as many devices of its node as it requests, and shares of a device add up to at
+      most one;
+    - *jobs*, *stints*, *timeline*, *outcome*: the content of these tables follows from the decisions;
+    - *identity*: allocated = useful + lost + idle_held + unfinished, to the microsecond, in the metrics too.
 
-    Further rules hold for some policies, and are requested by name:
+    Further rules apply to some policies, and are requested by name:
 
     - `placement`: node selectors, taints, labels of flavors;
-    - `never`: nothing is preempted;
+    - `never`: no job is preempted;
     - `priority`: only less important jobs are preempted, by jobs that may preempt;
-    - `quotas`: those of ClusterQueues and cohorts, at each admission, and the values of `quota.over`;
-    - `kueue`: the same, with stop policies and preemption policies;
+    - `quotas`: quotas of ClusterQueues and cohorts, at each admission, and the values of `quota.over`;
+    - `kueue`: quotas, stop policies and preemption policies;
     - `elastic`: `max` of elastic quotas, and with ACK's semantics `min`.
 
-    If the history cannot be followed to its end, that is reported first, and the other rules are not checked.
+    If the checker cannot follow the decisions to their end, it reports this and skips the other rules.
 
     Args:
         run: a run, with or without metrics.
-        cluster: the cluster of the replay; rules use it as it was at the time of each decision.
+        cluster: the cluster of the replay; rules use its state at the time of each decision.
         trace: the replayed trace.
-        rules: names of `RULES`; by default those that the run's policy keeps, if it is a built-in one.
+        rules: names of `RULES`; by default the rules that the run's policy follows, if it is built in.
 
     Returns:
-        The broken rules; empty if all hold.
+        The violations; empty if the run follows all rules.
 
     Raises:
         InputError: the run is not of this cluster and trace, or begins with pods or Workloads.
-        OptionError: there is no such rule.
+        OptionError: a rule does not exist.
         RunError: a table is damaged.
     """
     names = rules_of(run) if rules is None else tuple(rules)

@@ -1,7 +1,7 @@
-"""No device is given to pods beyond one whole: by what bindings say, of the nodes' own labels.
+"""Checks that shares of a device add up to at most one, by the bindings and the nodes' labels.
 
-It knows nothing of how devices are chosen. A pod that asks for GPUs on a node with devices must be bound to
-as many as it asks for; a share is one of a single device.
+The check does not depend on how devices are chosen. A pod that requests GPUs on a node with devices must be
+bound to as many devices as it requests; a share is of a single device.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ONE: Mapping[str, int] = {
 
 
 class Devices(Rule):
-    """What pods hold of each device of each node.
+    """The amounts that pods hold of each device of each node.
 
     Args:
         facts: the run.
@@ -36,7 +36,7 @@ class Devices(Rule):
         self._by: dict[tuple[str, int], tuple[str, list[int], int]] = {}
 
     def turn(self, step: Step) -> Iterator[Broken]:
-        """Whether a binding gives what is asked for, of devices that have it left."""
+        """Yields violations if a binding does not give the requested amount, or exceeds a device."""
         row, name, holds = step.row, step.life.asked.name, step.life.holds
         for key in [key for key in self._by if key[0] == name and key[1] not in holds]:
             node, devices, share = self._by.pop(key)
@@ -63,7 +63,7 @@ class Devices(Rule):
                     yield Broken("devices.beyond", step.where, what)
 
     def _count(self, name: str) -> int:
-        """How many devices a node says that it has."""
+        """Returns the number of devices that a node states."""
         node = self.facts.cluster.nodes.get(name)
         if node is None:
             return 0

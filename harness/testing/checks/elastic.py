@@ -1,4 +1,4 @@
-"""Checks elastic quotas: never above `max`, in total within the guarantees, and preemptions allowed."""
+"""Checks elastic quotas: usage within `max`, the total within the guarantees, and allowed preemptions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Used = dict[str, dict[str, int]]
 
 
 class Elastic(Rule):
-    """The usage of quotas, with and without leaving pods.
+    """Follows the usage of quotas, with and without terminating pods.
 
     For Koordinator's runtime, the only known bound is `max`.
     """
@@ -31,10 +31,10 @@ class Elastic(Rule):
         self._holds: Used = {name: {} for name in self._quotas}
         self._stays: Used = {name: {} for name in self._quotas}
         self._counted: dict[str, tuple[set[int], set[int]]] = {}
-        self._charged: dict[tuple[str, int], list[str]] = {}  # which quotas a pod counts against
+        self._charged: dict[tuple[str, int], list[str]] = {}  # pod -> the quotas that it counts against
 
     def change(self, now: int) -> None:
-        """Update the quotas, and count all pods again; scheduler-plugins' quotas start from no pods."""
+        """Update the quotas, and recount all pods; quotas of scheduler-plugins start without pods."""
         before = self._quotas
         self._quotas = self.facts.cluster.elastic_quotas
         for used in (self._holds, self._stays):
@@ -59,7 +59,7 @@ class Elastic(Rule):
                     used[quota][resource] = used[quota].get(resource, 0) + sign * amount
 
     def turn(self, step: Step) -> Iterator[Broken]:
-        """Yields quotas above their bounds, and preemptions that are not allowed."""
+        """Yields violations for quotas above their bounds, and for forbidden preemptions."""
         if step.row["action"] in ("preempt", "evict") and not by_node(step.row):
             yield from self._evicted(step)
         self._count(step)
@@ -67,7 +67,7 @@ class Elastic(Rule):
             yield from self._bound(step)
 
     def _line(self, asked: Asked, pod: int) -> list[ElasticQuota]:
-        """Returns the quota of a pod and those above it: by its label, its namespace, its queue."""
+        """Returns the quota of a pod, by its label, namespace or queue, and the quotas above it."""
         leaves = leaves_of(self._quotas)
         local = self.facts.cluster.local_queues.get((asked.namespace, asked.queue))
         names = [asked.part_of(pod).labels.get(_QUOTA, "")]
@@ -108,7 +108,7 @@ class Elastic(Rule):
             yield from self._together(step, asks)
 
     def _together(self, step: Step, asks: Mapping[str, int]) -> Iterator[Broken]:
-        """Check that all quotas are within the root's guarantee, or without a root within their sum."""
+        """Check that all quotas together are within the root's guarantee, or else within their sum."""
         leaves = list(leaves_of(self._quotas).values())
         tops = [quota for quota in self._quotas.values() if not quota.parent]
         for resource in asks:
@@ -139,13 +139,11 @@ class Elastic(Rule):
     def _preempted(
         self, step: Step, by: Asked, ours: list[ElasticQuota], asked: Asked, theirs: list[ElasticQuota]
     ) -> Iterator[Broken]:
-        """Check a preemption: within a quota by priority; from another quota only what it borrowed."""
+        """Check a preemption: by priority within a quota; from another quota only what the quota borrowed."""
         if not by.preempts:
             yield Broken("elastic.never", step.where, f"{by.name} has preemptionPolicy Never")
         if self._falls_back and not all(self._line(each, 0) for each in self.facts.mates(by)):
-            theirs = (
-                ours  # who has no quota, or a mate without, preempts as kube-scheduler does, from quotas too
-            )
+            theirs = ours  # a job without quota, or with such a mate, preempts as in kube-scheduler
         elif not ours and self._semantics in (ACK, KOORDINATORS):
             yield Broken("elastic.stranger", step.where, f"{by.name} belongs to no quota")
         if ours[:1] == theirs[:1]:
@@ -161,9 +159,9 @@ class Elastic(Rule):
             yield from self._borrows(step, ours, theirs)
 
     def _borrows(self, step: Step, ours: list[ElasticQuota], theirs: list[ElasticQuota]) -> Iterator[Broken]:
-        """Check that the victim's quota, and each group without the preemptor, uses more than its min.
+        """Check that the victim's quota, and each group without the preemptor, uses more than its `min`.
 
-        With other semantics, pods that have just gone may still count, for as long as evictions take.
+        With other semantics, pods that have just ended may still count, for as long as evictions take.
         """
         for quota in theirs:
             if quota in ours:

@@ -1,4 +1,4 @@
-"""The material of a checker: the rows of a run's tables, and each job according to the trace."""
+"""The input of a checker: the rows of a run's tables, and each job according to the trace."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ _OF_NODES = (LOST_WITH_NODE, DELETED_BY_TAINT, EVICTED_BY_API, "TerminatedByKueu
 """The reasons for which only the pods on a changed node are evicted."""
 
 _BEFORE_CHANGES = frozenset(("finish", "gone", "requeue", "start"))
-"""Actions that precede the changes of their instant: ends, departures and returns, and timed starts."""
+"""Actions that precede the cluster changes of their instant: ends, departures, returns, timed starts."""
 
 
 def by_node(row: Row) -> bool:
-    """Returns True if pods are evicted because of a change of their node, whatever the preemption policy."""
+    """Returns True if pods are evicted because their node changed, under any preemption policy."""
     return row["action"] == "evict" and row["reason"] in _OF_NODES
 
 
 class Broken(NamedTuple):
-    """A broken rule.
+    """A violation of a rule.
 
     Attributes:
         rule: its name, such as `capacity.node`.
         where: the decision, the job or the row of a table.
-        what: what is wrong.
+        what: the violation.
     """
 
     rule: str
@@ -81,10 +81,10 @@ class Asked:
         number: its row in `jobs.parquet`.
         queue, namespace: as in the trace.
         tenant: the name of its queue in the timeline.
-        quota: the ClusterQueue or ElasticQuota behind the queue, or None.
+        quota: the ClusterQueue or ElasticQuota of the queue, or None.
         submit: its arrival; from `jobs.parquet` if arrivals were scaled.
         interval: its own checkpoint interval, or None.
-        startup: how long its pods take to become ready; `ENDLESS` if they never do.
+        startup: how long its pods take to become ready; `ENDLESS` for never.
     """
 
     number: int
@@ -109,7 +109,7 @@ class Asked:
         return next(part for part in self.parts if part.first <= pod < part.first + part.count)
 
     def amounts(self, pods: Iterable[int]) -> dict[str, int]:
-        """Returns resource -> the total request of some pods."""
+        """Returns resource -> the total request of these pods."""
         total: dict[str, int] = {}
         for pod in pods:
             for resource, amount in self.part_of(pod).requests.items():
@@ -124,13 +124,13 @@ class Facts:
         run: the run.
         cluster: the cluster at the beginning, and later at the time of the present decision.
         ever: the cluster with all objects that exist at any time.
-        jobs: the jobs that arrived, in the order of `jobs.parquet`; by name.
+        jobs: name -> job, for the jobs that arrived, in the order of `jobs.parquet`.
         missing: names in `jobs.parquet` that the trace lacks.
         table: the rows of `jobs.parquet`, times in microseconds since the origin.
-        decisions: the rows of `decisions.parquet`, likewise.
+        decisions: the rows of `decisions.parquet`, times in microseconds since the origin.
         losses: the loss model.
         on_nodes: whether the cluster has nodes.
-        removed: time -> the nodes that are removed then.
+        removed: time -> the nodes that are removed at that time.
         end: the end of the run.
 
     Raises:
@@ -143,7 +143,7 @@ class Facts:
         cluster = unrolled(cluster, *begins)
         if info["cluster"]["sha256"] != cluster.digest or info["trace"]["sha256"] != trace.sha256:
             raise InputError(f"{run!r} was not made of this cluster and trace")
-        if "events" not in info["cluster"]:  # or they were ignored
+        if "events" not in info["cluster"]:  # or the changes were ignored
             cluster = replace(cluster, changes=())
         if cluster.pods or cluster.workloads:
             raise InputError(
@@ -174,7 +174,7 @@ class Facts:
             for number, row in enumerate(self.table)
             if row["job_id"] in said
         }
-        self._of_groups: dict[Membership, int] = {}  # the priority of the most important job of each
+        self._of_groups: dict[Membership, int] = {}  # group -> the priority of its most important job
         for job in self.jobs.values():
             for group in self._groups(job):
                 self._of_groups[group] = max(job.priority, self._of_groups.get(group, job.priority))
@@ -186,7 +186,7 @@ class Facts:
 
         Args:
             time: the time of the decision.
-            action: its action; "" for the end of all.
+            action: its action; "" for the end of the run.
         """
         while self._ahead and self._ahead[0].at + (action in _BEFORE_CHANGES) <= time:
             at, edits = self._ahead.pop(0)
@@ -204,11 +204,11 @@ class Facts:
         return self._nodes[bisect_right(self._nodes, time, key=lambda each: each[0]) - 1][1]
 
     def importance(self, job: Asked) -> int:
-        """Returns the priority that a job's pods may count as: the highest of any job in their pod groups."""
+        """Returns the priority that a job's pods may have: the highest of any job in their pod groups."""
         return max([job.priority, *(self._of_groups[group] for group in self._groups(job))])
 
     def mates(self, job: Asked) -> Iterator[Asked]:
-        """Returns the jobs with pods in a pod group of a job, including the job itself."""
+        """Yields the jobs with pods in a pod group of a job, including the job itself."""
         groups = set(self._groups(job))
         return (each for each in self.jobs.values() if each is job or groups & set(self._groups(each)))
 

@@ -1,4 +1,4 @@
-"""Follows the decisions of a run one by one: their order, their possibility, and due times."""
+"""Follows the decisions of a run one by one, and checks their order, possibility, and due times."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from harness.testing.checks.facts import Broken, Facts, Row
 from harness.testing.checks.life import IllegalError, Life
 
 _DELIVERED = {"finish": 0, "gone": 1, "requeue": 1, "start": 2, "submit": 3}
-"""Events at the beginning of an instant, in this order; then the policy decides."""
+"""Events at the beginning of an instant, in order; the policy's decisions follow."""
 _DECIDED = 4
 _OUTSIDE_OF_CYCLES = ("evict", "mark", "unmark")
-"""Actions that follow at once from changes of nodes, and from the end of tolerations."""
+"""Actions that follow immediately from changes of nodes, and from the end of tolerations."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A possible decision after it took effect; `pods` are the pods that it is about."""
+    """A possible decision after it took effect; `pods` are the pods that it concerns."""
 
     row: Row
     life: Life
@@ -29,12 +29,12 @@ class Step:
 
     @property
     def where(self) -> str:
-        """Names the decision in messages."""
+        """The name of the decision in messages."""
         return at(self.row)
 
 
 class Rule(ABC):
-    """A rule that follows a run, decision by decision.
+    """A rule that is checked decision by decision.
 
     Args:
         facts: the run.
@@ -45,13 +45,13 @@ class Rule(ABC):
 
     @abstractmethod
     def turn(self, step: Step) -> Iterator[Broken]:
-        """Yields the breaches of a decision that took effect."""
+        """Yields the violations by a decision that took effect."""
 
-    def change(self, now: int) -> None:  # noqa: B027 most rules keep nothing of the cluster
-        """Note that the cluster of the facts has changed."""
+    def change(self, now: int) -> None:  # noqa: B027 most rules store no state of the cluster
+        """Handle a change of the cluster of the facts."""
 
     def close(self) -> Iterator[Broken]:
-        """Yields the breaches over the whole run."""
+        """Yields the violations over the whole run."""
         yield from ()
 
 
@@ -63,7 +63,7 @@ class Level:
         self.running = self.pending = 0
 
     def add(self, life: Life, sign: int) -> None:
-        """Add a job in its present state, or remove it again."""
+        """Add a job in its present state with sign 1, or remove it with sign -1."""
         alive = life.state == "alive"
         self.running += sign * (alive and bool(life.holds))
         self.pending += sign * (alive and not life.holds)
@@ -90,9 +90,9 @@ class History:
 
     Attributes:
         facts: the run.
-        lives: every job that the trace and the run have, by name.
-        levels: (time, queue) -> its amounts from then on, for each change.
-        broken: the impossible things; filled by `steps`.
+        lives: name -> job, for every job of both the trace and the run.
+        levels: (time, queue) -> the queue's amounts after each change.
+        broken: the violations, filled by `steps`.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -104,12 +104,14 @@ class History:
         self._told: dict[str, tuple[tuple[int, ...], ...]] = {}
         self._touched: dict[str, None] = {}
         self._dues: list[tuple[int, str]] = []
-        self._delivered: tuple[int, str, int] | None = None  # of this instant: rank, place and cycle
-        self._line: dict[str, None] = {}  # without nodes: who is admitted and waits for its start
-        self._put_off: dict[str, int] = {}  # the same of those with admission checks: until then at least
+        self._delivered: tuple[int, str, int] | None = (
+            None  # the last event of this instant: rank, place and cycle
+        )
+        self._line: dict[str, None] = {}  # without nodes: admitted jobs that wait for their start
+        self._put_off: dict[str, int] = {}  # such jobs with admission checks -> their earliest start
 
     def steps(self) -> Iterator[Step]:
-        """Yields the decisions, each after it took effect; ends at the first impossible one."""
+        """Yields the decisions, each after it took effect, until the first impossible decision."""
         before: Row = {"seq": -1, "time": self.facts.start, "cycle": 0, "action": "submit"}
         for row in self.facts.decisions:
             found = list(self._order(row, before))
@@ -140,7 +142,7 @@ class History:
         self.broken += self._overdue(self.facts.end + (not stopped), before)
 
     def _order(self, row: Row, before: Row) -> Iterator[Broken]:
-        """Yields breaches of rules about single rows."""
+        """Yields violations of rules about single rows."""
         if row["seq"] != before["seq"] + 1:
             yield Broken("time.order", at(row), f"follows decision {before['seq']}")
         if row["time"] < before["time"] or row["cycle"] < before["cycle"]:
@@ -161,7 +163,7 @@ class History:
             yield Broken("invented.node", at(row), f"there is no node {row['node']}")
 
     def _delivery(self, row: Row) -> Iterator[Broken]:
-        """Yields breaches in the order of events at the beginning of an instant.
+        """Yields violations of the order of events at the beginning of an instant.
 
         The order is: ends by name, departures, starts, arrivals.
         """
@@ -174,9 +176,9 @@ class History:
             self._delivered = (_DECIDED, "", row["cycle"])
             return
         if last is not None and last[0] == _DECIDED and action not in ("finish", "submit"):
-            return  # a decision may have this effect
+            return  # this may be an effect of a decision
         if last is not None and row["cycle"] > last[2]:
-            last = None  # a cycle without decisions lies between: what was due at once begins anew
+            last = None  # after a cycle without decisions, the order of immediate events begins again
         place = (row["pod"] or row["job_id"]) if action == "finish" else f"{row['job']:09}"
         if last is not None and rank < last[0] < _DECIDED:
             yield Broken("time.order", at(row), "ends come first, then what is gone, starts, and arrivals")
@@ -209,7 +211,7 @@ class History:
             del self._line[name]
 
     def _overdue(self, now: int, row: Row) -> Iterator[Broken]:
-        """Yields events that should have happened before now."""
+        """Yields violations for events that should have happened before now."""
         while self._dues and self._dues[0][0] < now:
             due, name = heappop(self._dues)
             if due in self.lives[name].dues():
@@ -220,7 +222,7 @@ class History:
         return self._queues.setdefault(life.asked.tenant, Level())
 
     def _end_instant(self, time: int) -> None:
-        """Note the amounts of queues from now on."""
+        """Record the amounts of queues after an instant."""
         resources = self.facts.run.resources
         nothing = Level().key(resources)
         for queue in self._touched:
@@ -231,6 +233,6 @@ class History:
 
 
 def at(row: Row) -> str:
-    """Names a decision in messages."""
+    """Returns the name of a decision in messages."""
     pod = row["pod"] or row["job_id"]
     return f"decision {row['seq']}, {row['action']} {pod} at {row['time']} us"

@@ -1,4 +1,4 @@
-"""Checks Kueue's rules beyond quotas: preemption policies, and queues that admit nothing."""
+"""Checks Kueue's rules beyond quotas: preemption policies, and stopped queues."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.testing.checks.quota_forest import Cell, Node
 from harness.testing.checks.quotas import ClusterQuotas
 
 LONGEST = 10 * MINUTE
-"""The longest time until Kueue notices an eviction."""
+"""The longest time until Kueue observes an eviction."""
 
 _NO_PLACE = "NodeFailures"
 """The reason for evicting a job that lost nodes of a topology and has no replacement."""
@@ -23,7 +23,7 @@ _TIMED_OUT = ("PodsReadyTimeout", "DeactivatedDueToRequeuingLimitExceeded")
 
 
 class Kueue(ClusterQuotas):
-    """Quotas, stop policies, and the preemption policies of ClusterQueues."""
+    """The rule about quotas, stop policies, and preemption policies of ClusterQueues."""
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
@@ -35,12 +35,16 @@ class Kueue(ClusterQuotas):
         self._until_the_last = not gates.get("ReclaimablePods", True)
         self._waits = None if gates.get("DisableWaitForPodsReady") else kueue.pods_ready
         self._admitted: dict[str, int] = {}
-        self._lost: dict[str, set[int]] = {}  # when admitted jobs lost pods with their node
-        self._going: list[tuple[int, Node, dict[Cell, int]]] = []  # until when Kueue counts it, by queue
-        self._waiting: dict[str, tuple[Node, dict[str, int]]] = {}  # what jobs without quota ask for
+        self._lost: dict[str, set[int]] = {}  # admitted job -> when it lost pods with their node
+        self._going: list[
+            tuple[int, Node, dict[Cell, int]]
+        ] = []  # until when Kueue counts departing usage, by queue
+        self._waiting: dict[
+            str, tuple[Node, dict[str, int]]
+        ] = {}  # job without quota -> its queue and requests
 
     def turn(self, step: Step) -> Iterator[Broken]:
-        """Yields admissions that exceed a quota, and preemptions that break their queue's policy."""
+        """Yields violations for admissions beyond a quota, and preemptions against their queue's policy."""
         name, action = step.life.asked.quota, step.row["action"]
         queue = self.facts.cluster.cluster_queues.get(name or "")
         if queue is not None and action in ("preempt", "evict") and not by_node(step.row):
@@ -62,7 +66,7 @@ class Kueue(ClusterQuotas):
     def _evicted(self, step: Step, node: Node) -> Iterator[Broken]:
         """Check an eviction: by priority within the queue.
 
-        In the cohort from borrowers, by the preemptor's policy.
+        Within the cohort, from borrowers by the preemptor's policy.
         """
         row, asked = step.row, step.life.asked
         yield from self._timed_out(step) if row["action"] == "evict" else self._preempted(step, node)
@@ -72,7 +76,7 @@ class Kueue(ClusterQuotas):
     def _preempted(self, step: Step, node: Node) -> Iterator[Broken]:
         """Check a preemption: by priority within the queue.
 
-        In the cohort from borrowers, by the preemptor's policy.
+        Within the cohort, from borrowers by the preemptor's policy.
         """
         row, asked = step.row, step.life.asked
         by = self.facts.jobs[row["by"]]
@@ -94,7 +98,7 @@ class Kueue(ClusterQuotas):
             yield Broken("kueue.policy", step.where, what)
 
     def _timed_out(self, step: Step) -> Iterator[Broken]:
-        """Check an eviction without a preemptor: of a drained queue, after lost nodes, or of unready pods."""
+        """Check an eviction without a preemptor: by a drained queue, lost nodes, or unready pods."""
         waits = self._waits
         if step.row["reason"] == _NO_PLACE and self.facts.ever.nodes_change:
             return
@@ -121,13 +125,13 @@ class Kueue(ClusterQuotas):
         return any(each is not None and each.stop_policy == "HoldAndDrain" for each in (*stops, *doors))
 
     def _borrows(self, node: Node, now: int) -> bool:
-        """Returns True if a queue uses more than its own quota, according to what Kueue knows.
+        """Returns True if a queue uses more than its own quota, as Kueue sees it.
 
-        Kueue notices departures late. Also, the request for which a head waits counts as used by its queue,
-        for later heads of the same cycle. It cannot be seen from outside.
+        Kueue observes departures late. Also, for later heads of a cycle, the request of a waiting head counts
+        as usage of its queue. A checker cannot observe this.
         """
         if self._until_the_last:
-            return True  # it counts pods that have ended for as long as others of their job run
+            return True  # Kueue counts ended pods as long as other pods of their job run
         self._going = [each for each in self._going if each[0] >= now]
         used = dict(self.stays.used[node])
         for _, of_node, amounts in self._going:

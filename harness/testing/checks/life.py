@@ -1,6 +1,6 @@
-"""A job as its decisions describe it: the possible next actions, the holdings of its pods, and due times.
+"""The state of a job by its decisions: possible next actions, holdings of its pods, and due times.
 
-Every span in which a pod holds resources is recorded, so that tables of totals can be recomputed.
+It records every span in which a pod holds resources, so that tables of totals can be recomputed.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Span = tuple[int, int, str, int]
 
 
 class IllegalError(Exception):
-    """A decision that is impossible after the earlier ones; its message says why."""
+    """A decision that is impossible after earlier decisions; the message says why."""
 
 
 @dataclass
 class Hold:
-    """The holding of a pod: its place, the beginning of its present state, its planned end if evicted."""
+    """The resources held by a pod: the place, the begin of the present state, the planned end if evicted."""
 
     node: str | None
     since: int
@@ -37,7 +37,7 @@ class Hold:
 class Unit:
     """Pods that progress together.
 
-    `due` is None while they do not, and they are `ready` before progress begins.
+    `due` is None while they do not progress. They become `ready` before progress begins.
     """
 
     pods: frozenset[int]
@@ -57,13 +57,13 @@ class Life:
         losses: the loss model.
         on_nodes: whether pods are bound to nodes.
         removed: the nodes that are removed at this instant.
-        early: when an evicted pod was last gone before its time, because its node was removed.
+        early: when an evicted pod last ended before its time, because its node was removed.
         state: absent, alive, finished or rejected.
         admitted: whether it holds quota.
-        in_line: without nodes, whether it is admitted and waits for its start.
+        in_line: for a cluster without nodes, whether it is admitted and waits for its start.
         wanted: the pods that should run.
-        back: when evicted pods must be back in the queue; None if there are none.
-        holds, ended: the pods that hold resources, and those that have ended.
+        back: when evicted pods must be back in the queue, or None.
+        holds, ended: the pods that hold resources, and the ended pods.
         spans: span -> the pods in it.
     """
 
@@ -94,7 +94,7 @@ class Life:
 
     @property
     def waiting(self) -> set[int]:
-        """The pods that should run and hold nothing."""
+        """The pods that should run but hold no resources."""
         return (
             set(self.wanted - self.holds.keys() - self.ended - self.gone) if self.state == "alive" else set()
         )
@@ -106,7 +106,7 @@ class Life:
 
     @property
     def leaving(self) -> bool:
-        """True if it was evicted as a whole and is not back yet."""
+        """True if the whole job was evicted and is not back yet."""
         return self.admitted and self.back is not None
 
     def name(self, pod: int) -> str:
@@ -115,7 +115,7 @@ class Life:
         return f"{name}-r{self.successors[pod]}" if self.successors[pod] else name
 
     def pods_of(self, row: Row) -> frozenset[int]:
-        """Returns the pods of a row: the one it names, or all that it stands for."""
+        """Returns the pods of a row: the named pod, or all pods that the row stands for."""
         if row["pod"] is None:
             return self.wanted - self.ended
         found = _POD.fullmatch(row["pod"].removeprefix(self.asked.name))
@@ -128,7 +128,7 @@ class Life:
     # --- decisions ----------------------------------------------------------------------------------------
 
     def take(self, row: Row, now: int, removed: Collection[str] = ()) -> frozenset[int]:
-        """Follow a decision; returns its pods.
+        """Apply a decision; returns its pods.
 
         Args:
             row: the decision.
@@ -158,9 +158,9 @@ class Life:
     def _admitted(self, row: Row) -> frozenset[int]:
         """Returns the pods that an admission lets run.
 
-        Partial admission leaves out the last ones of a pod set.
+        Partial admission leaves out the last pods of a pod set.
 
-        Pods that have ended are included.
+        Ended pods are included.
         """
         parts, counts = self.asked.parts, dict[str, int]()
         if len(parts) > 1 and row["pods"] + len(self.ended) < self.asked.pods:
@@ -270,7 +270,7 @@ class Life:
             self.gone.clear()
             self.wanted = frozenset(range(self.asked.pods))
         else:
-            # The pod is called like its successor already.
+            # The pod already has the name of its successor.
             require(pods <= self.gone, f"{row['pod']} is not gone")
             self.gone -= pods
         self.back = None
@@ -319,7 +319,7 @@ class Life:
         unit.due = None
 
     def _survives(self, progress: int) -> int:
-        """Returns the progress that survives an eviction: whole intervals, all, or nothing."""
+        """Returns the progress that survives an eviction: whole intervals, all progress, or none."""
         interval = self.asked.interval
         if interval is None:
             if self.losses.mode == "restart":
@@ -328,14 +328,14 @@ class Life:
         return progress - progress % interval
 
     def _note(self, pod: int, now: int, state: str, lost: int = 0) -> None:
-        """Record that a pod was in a state until now, if for any time."""
+        """Record that a pod was in a state until now, unless for no time."""
         hold = self.holds[pod]
         if hold.since < now:
             self.spans.setdefault((hold.since, now, state, lost), []).append(pod)
             hold.since = now
 
     def close(self, end: int) -> str:
-        """Record what is unfinished at the end; returns the expected state in `jobs.parquet`."""
+        """Record unfinished spans at the end; returns the expected state in `jobs.parquet`."""
         if self.state == "alive":
             for unit in self.units.values():
                 if unit.due is not None:
@@ -346,7 +346,7 @@ class Life:
         return self.state
 
     def dues(self) -> Iterable[int]:
-        """Yields the times at which something must happen to it by itself."""
+        """Yields the times of events that must happen to the job without a decision."""
         yield from (unit.due for unit in self.units.values() if unit.due is not None)
         yield from (hold.due for hold in self.holds.values() if hold.due is not None)
         if self.back is not None:

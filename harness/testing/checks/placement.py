@@ -13,9 +13,9 @@ _CORDONED = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 
 
 class Placement(Rule):
-    """Node selectors, taints, and the node labels of the flavors that Kueue assigned to a pod.
+    """The rule about node selectors, taints, and the node labels of flavors that Kueue assigned to a pod.
 
-    Required node affinity is not checked.
+    It does not check required node affinity.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -34,7 +34,7 @@ class Placement(Rule):
         chosen = self._flavors.get(asked.name, {}).get(part.name, {})
         flavors = [self.facts.cluster.flavors[name] for name in chosen.values()]
         tolerations = [*part.tolerations, *(each for flavor in flavors for each in flavor.tolerations)]
-        # Where flavors of several groups contradict each other, Kueue keeps the label of one of them.
+        # If flavors of several groups contradict each other, Kueue keeps the label of one flavor.
         wanted: dict[str, set[str]] = {}
         for flavor in flavors:
             for key, value in flavor.node_labels.items():
@@ -50,16 +50,16 @@ class Placement(Rule):
 
 
 class Never(Rule):
-    """The rule that nothing is preempted."""
+    """The rule that the policy preempts no job."""
 
     def turn(self, step: Step) -> Iterator[Broken]:
-        """Yields preemptions."""
+        """Yields a violation for each preemption."""
         if step.row["action"] in ("preempt", "evict") and not by_node(step.row):
             yield Broken("none.preempts", step.where, "a policy that never preempts did")
 
 
 class ByPriority(Rule):
-    """The rule that preemptors are more important, and may preempt."""
+    """The rule that preemptors have a higher priority and may preempt."""
 
     def turn(self, step: Step) -> Iterator[Broken]:
         """Check that kube-scheduler may make a preemption."""

@@ -1,7 +1,7 @@
-"""The amounts that ClusterQueues and cohorts have, keep, lend and use, implemented again for checkers.
+"""An independent model, for checkers, of what ClusterQueues and cohorts have, keep, lend and use.
 
-It follows Kueue's documentation. A node has its own quota and what the nodes below it lend. Its lending limit
-keeps a part from all other nodes. Usage beyond that part counts in the node above.
+It follows Kueue's documentation. A node has its own quota and the quota that nodes below it lend. Its lending
+limit keeps a part for the node alone. Usage beyond that part counts in the node above.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Cell = tuple[str, str]
 
 
 class Node(NamedTuple):
-    """A ClusterQueue or a Cohort, which may have one name."""
+    """A ClusterQueue or a Cohort, which may have equal names."""
 
     kind: str
     name: str
@@ -37,7 +37,7 @@ class QuotaForest:
         self.become(cluster)
 
     def become(self, cluster: Cluster) -> None:
-        """Update queues and cohorts; the usage stays."""
+        """Update queues and cohorts, and keep the usage."""
         self._owners: dict[Node, ClusterQueue | Cohort] = {
             **{Node("queue", name): queue for name, queue in cluster.cluster_queues.items()},
             **{Node("cohort", name): cohort for name, cohort in cluster.cohorts.items()},
@@ -77,11 +77,11 @@ class QuotaForest:
         return _NOTHING
 
     def has(self, node: Node, cell: Cell) -> int:
-        """Returns a node's own quota and what nodes below lend to it; `ENDLESS` if unlimited."""
+        """Returns a node's own quota plus the quota that nodes below lend to it; `ENDLESS` if unlimited."""
         return self._own(node, cell)[0]
 
     def keeps(self, node: Node, cell: Cell) -> int:
-        """Returns the part that no other node may use."""
+        """Returns the part of a node's quota that no other node may use."""
         return self._own(node, cell)[1]
 
     def _own(self, node: Node, cell: Cell) -> tuple[int, int]:
@@ -96,11 +96,11 @@ class QuotaForest:
         return known
 
     def lends(self, node: Node, cell: Cell) -> int:
-        """Returns the part that it lends to its cohort; none if it keeps an unlimited amount."""
+        """Returns the part of a node's quota that it lends to its cohort; 0 if it keeps all of it."""
         return self.has(node, cell) - self.keeps(node, cell)
 
     def uses(self, node: Node, cell: Cell) -> int:
-        """Returns the usage of a node; for a cohort, the usage below it beyond what is kept there."""
+        """Returns the usage of a node; for a cohort, the usage below it beyond the kept parts."""
         if node.kind == "queue":
             return self.used[node].get(cell, 0)
         return sum(max(0, self.uses(child, cell) - self.keeps(child, cell)) for child in self._below[node])

@@ -1,4 +1,4 @@
-"""Checks quotas of ClusterQueues and cohorts: kept at every admission, exceeded only while evictions last."""
+"""Checks quotas of ClusterQueues and cohorts: usage fits, or exceeds quota only during evictions."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from harness.testing.checks.quota_forest import ENDLESS, Cell, Node, QuotaForest
 
 
 class ClusterQuotas(Rule):
-    """The rule that follows admissions.
+    """The rule about quotas.
 
     Attributes:
-        holds, stays: the usage of queues, with and without leaving work.
+        holds, stays: the usage of queues, with and without terminating work.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -27,14 +27,14 @@ class ClusterQuotas(Rule):
         self.stays, self.holds = QuotaForest(facts.cluster), QuotaForest(facts.cluster)
         self._flavors: dict[str, dict[str, dict[str, str]]] = {}
         self._counted: dict[str, tuple[dict[Cell, int], dict[Cell, int]]] = {}
-        self._changed: list[Broken] = []  # what was broken when the cluster changed
+        self._changed: list[Broken] = []  # violations found when the cluster changed
         self._over: dict[tuple[str, str], int] = {}
         self._since = facts.start
         self._cells = self.holds.cells()
-        self._excused: dict[tuple[str, Cell], int] = {}  # what is over quota because that has fallen
+        self._excused: dict[tuple[str, Cell], int] = {}  # usage over quota because the quota fell
 
     def change(self, now: int) -> None:
-        """Update the quotas; the usage stays, even if it is now too much."""
+        """Update the quotas; keep the usage, even if it now exceeds them."""
         self._changed += self._pass(now)
         for forest in (self.stays, self.holds):
             forest.become(self.facts.cluster)
@@ -44,7 +44,7 @@ class ClusterQuotas(Rule):
                 self._excused[name, cell] = self.stays.over(Node("queue", name), cell)
 
     def turn(self, step: Step) -> Iterator[Broken]:
-        """Yields admissions that exceed a quota."""
+        """Yields violations for admissions that exceed a quota."""
         row, life = step.row, step.life
         name = life.asked.quota
         node = Node("queue", name or "")
@@ -69,7 +69,7 @@ class ClusterQuotas(Rule):
                     yield Broken("quotas.admission", step.where, what)
 
     def _fits(self, node: Node | None, cell: Cell) -> bool:
-        """Returns True if a queue, and every cohort that sees its usage, is within its limits."""
+        """Returns True if a queue, and every cohort in which its usage counts, is within its limits."""
         quotas = self.stays
         while node is not None:
             uses, has = quotas.uses(node, cell), quotas.has(node, cell)
@@ -83,7 +83,7 @@ class ClusterQuotas(Rule):
         return True
 
     def _chosen(self, step: Step, queue: ClusterQueue) -> Iterator[Broken]:
-        """Check that every requested resource has a flavor of the queue, the same one for its whole group."""
+        """Check that every requested resource has a flavor of the queue, one flavor per resource group."""
         for part in step.life.asked.parts:
             chosen = self._flavors[step.life.asked.name].get(part.name, {})
             wanted = {name for name, amount in part.requests.items() if amount}
@@ -124,7 +124,7 @@ class ClusterQuotas(Rule):
     # --- what is over for a while -------------------------------------------------------------------------
 
     def _pass(self, now: int) -> Iterator[Broken]:
-        """Let time pass: usage over quota is excused only by departures, and is added up."""
+        """Let time pass: add up usage over quota, which only departures excuse."""
         for name in self.facts.cluster.cluster_queues:
             node = Node("queue", name)
             for cell in self._cells:
@@ -144,7 +144,7 @@ class ClusterQuotas(Rule):
     def close(self) -> Iterator[Broken]:
         """Check the values of `quota.over` if each resource has one flavor.
 
-        Of several the metric gives the sum.
+        With several flavors, the metric is the sum.
         """
         yield from self._changed
         yield from self._pass(self.facts.end)

@@ -18,7 +18,7 @@ _SLICE = re.compile(r"nvidia\.com/mig-([1-9])g\.[1-9][0-9]{0,2}gb([.+]me)?$")
 
 
 def check_tables(history: History) -> Iterator[Broken]:
-    """Yields differences between tables and decisions; the history has been followed to its end."""
+    """Yields differences between tables and decisions, after the history was followed to its end."""
     facts = history.facts
     for name in facts.missing:
         yield Broken("invented.job", f"jobs.parquet, {name}", "is not in the trace")
@@ -53,14 +53,14 @@ def _job(facts: Facts, life: Life, state: str) -> Iterator[Broken]:
     for column, value in own.items():
         if row[column] != value:
             yield Broken(f"jobs.{column}", where, f"is {row[column]}, by the decisions {value}")
-    # One preemption of several pods has a row for each of them.
+    # One preemption of several pods has a row per pod.
     least = rows if life.admitted or life.first_admitted is not None else len(set(life.evictions))
     if not least <= row["preemptions"] <= rows:
         yield Broken("jobs.preemptions", where, f"is {row['preemptions']}, by the decisions {rows}")
 
 
 def _stints(facts: Facts, lives: list[Life]) -> Iterator[Broken]:
-    """Check held time, as pod-time in each state; one stint of three pods equals three of one pod."""
+    """Check held time, as pod-time in each state; one stint of three pods equals three stints of one pod."""
     resources = [f"{REQUEST}{each}" for each in facts.run.resources]
     told: dict[tuple[Any, ...], list[int]] = {}
     for row in facts.run.micros("stints").collect().iter_rows(named=True):
@@ -105,7 +105,7 @@ def _timeline(history: History) -> Iterator[Broken]:
 
 
 def _identity(facts: Facts) -> Iterator[Broken]:
-    """Check that allocated is useful + lost + idle + unfinished, to the microsecond; also in the metrics."""
+    """Check that allocated is useful + lost + idle + unfinished, to the microsecond, in the metrics too."""
     run = facts.run
     state_of = [row["state"] for row in facts.table]
     timeline = run.micros("timeline").collect().to_dicts()
@@ -127,7 +127,7 @@ def _identity(facts: Facts) -> Iterator[Broken]:
         for row in stints:
             amount = row[f"{REQUEST}{resource}"]
             span, lost = row["end"] - row["start"], row["lost"]
-            # What a job had kept before can be lost too, so that it is lost more than this span was long.
+            # Progress kept from before can be lost too, so that more may be lost than this span's time.
             kind = "useful" if state_of[row["job"]] == "finished" else "unfinished"
             parts[kind if row["state"] == "progress" else "idle_held"] += amount * (span - lost)
             parts["lost"] += amount * lost

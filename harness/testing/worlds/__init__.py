@@ -1,4 +1,4 @@
-"""Random worlds: a cluster, a trace and settings that challenge a policy, reproducible by a seed.
+"""Random worlds: a cluster, a trace and settings that challenge a policy, reproducible from a seed.
 
 from harness.testing.worlds import random_world
 

@@ -1,4 +1,4 @@
-"""Single random choices from the streams of `harness.trace.generate`: equal on all versions and machines."""
+"""Single random choices from the streams of `harness.trace.generate`, equal on all versions and machines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BLOCK = 256
 
 
 class Chance:
-    """Choices for one purpose; those for another key are independent.
+    """Choices for one purpose, independent of choices with other keys.
 
     Args:
         key: the purpose, such as a seed and a word.
@@ -26,7 +26,7 @@ class Chance:
         self._words: list[int] = []
 
     def below(self, bound: int) -> int:
-        """Returns a whole number from 0 to below `bound`."""
+        """Returns a whole number from 0 to `bound` - 1."""
         if not self._words:
             numbers = pl.int_range(self._made, self._made + _BLOCK, eager=True)
             self._words = splitmix64(self._key, numbers).to_pylist()[::-1]
@@ -38,11 +38,11 @@ class Chance:
         return least + self.below(most - least + 1)
 
     def choice(self, options: Sequence[_T]) -> _T:
-        """Returns one of some options; one that is listed twice is chosen twice as often."""
+        """Returns one of the options; an option that is listed twice is chosen twice as often."""
         return options[self.below(len(options))]
 
     def percent(self, share: int) -> bool:
-        """Returns True with this probability in per cent."""
+        """Returns True with this probability, in per cent."""
         return self.below(100) < share
 
     def some(self, options: Sequence[_T], count: int) -> list[_T]:

@@ -1,7 +1,7 @@
 """Random manifests: nodes with taints and GPUs, Kueue's queues and cohorts, elastic quotas.
 
-Amounts are drawn in small units, which `Units` turns into quantities. So a world can have a few cores, or
-memory that only just fits 64 bits.
+Amounts are drawn in small units, which `Units` converts to quantities. So a world can have a few cores, or
+memory that barely fits 64 bits.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ Units = Mapping[str, int]
 
 GPU = "nvidia.com/gpu"
 LARGEST: Units = {"cpu": 8, "memory": 8, GPU: 4}
-"""The most units of a job. Every cluster, and its quotas together, have at least as many."""
+"""The largest number of units of a job. Every cluster, and its quotas together, have at least as many."""
 
 MOST_NODES = 5
 TAINT = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
 SPOT = {"key": "spot", "effect": "NoSchedule"}
-_OF_GPUS = "-gpu"  # no flavor may be in two groups of one queue
+_OF_GPUS = "-gpu"  # a flavor must not be in two groups of one queue
 _WITHIN = ("Never", "LowerPriority", "LowerPriority", "LowerPriority", "LowerOrNewerEqualPriority")
 _RECLAIM = ("Never", "LowerPriority", "Any", "Any", "Any")
 
@@ -87,7 +87,7 @@ def kueue(chance: Chance, units: Units, flavors: Sequence[str], queues: Sequence
 
 
 def _cohorts(chance: Chance) -> dict[str, str]:
-    """Returns cohort -> its parent: none, one, or a tree."""
+    """Returns cohort -> its parent, for no cohort, one cohort, or a tree of cohorts."""
     shapes: tuple[dict[str, str], ...] = (
         {},
         {"all": ""},
@@ -121,7 +121,7 @@ def _quota(
 def _groups(
     quotas: list[list[dict[str, dict[str, int]]]], flavors: Sequence[str], *, limited: bool
 ) -> list[Manifest]:
-    """Returns the resource groups of an owner; only owners within a cohort have limits."""
+    """Returns the resource groups of an owner, with limits only if the owner is in a cohort."""
     found = []
     for suffix, of_flavors in zip(("", _OF_GPUS), quotas, strict=False):
         entries = []
@@ -181,18 +181,18 @@ def _kueue(kind: str, name: str, **spec: Any) -> Manifest:
 def elastic(
     chance: Chance, units: Units, total: Units, queues: Sequence[str], *, flat: bool
 ) -> list[Manifest]:
-    """Returns elastic quotas with the names of the queues: a tree with or without groups, or flat ones.
+    """Returns elastic quotas with the names of the queues: a tree with or without groups, or flat quotas.
 
     Args:
         chance: makes the choices.
         units: the size of one unit of a resource.
         total: resource -> the amount on all nodes.
-        queues: the names.
-        flat: whether they are ElasticQuotas; else they are an ElasticQuotaTree.
+        queues: the names of the queues.
+        flat: whether to make ElasticQuotas instead of an ElasticQuotaTree.
     """
     left = dict(total)
     leaves: list[tuple[str, dict[str, int], dict[str, int]]] = []
-    for name in queues[: len(queues) - chance.percent(40)] or queues:  # one may have none
+    for name in queues[: len(queues) - chance.percent(40)] or queues:  # one queue may have no quota
         least = {}
         for resource, unit in units.items():
             least[resource] = min(left[resource] // unit, chance.choice((0, 1, 2, 3, 4))) * unit
@@ -216,7 +216,7 @@ def elastic(
 
 
 def pod_group(name: str, least: int) -> Manifest:
-    """Returns a PodGroup with this least number of pods."""
+    """Returns a PodGroup with this smallest number of pods."""
     return {
         "apiVersion": "scheduling.x-k8s.io/v1alpha1",
         "kind": "PodGroup",

@@ -1,4 +1,4 @@
-"""GPUs of random worlds as devices that pods share."""
+"""Converts GPUs of random worlds to devices that pods share."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _SHARES = (200, 300, 400, 500, 500, 600, 700)
 def with_devices(
     chance: Chance, frame: pl.DataFrame, manifests: Sequence[Manifest]
 ) -> tuple[pl.DataFrame, list[Manifest]]:
-    """A world whose GPUs are counted in thousandths, as one whose nodes have devices.
+    """Returns a world with GPUs counted in thousandths, converted to one whose nodes have devices.
 
-    Half of the pods that ask for one GPU ask for a share of it instead.
+    Half of the pods that request one GPU request a share of it instead.
     """
     found: list[Manifest] = json.loads(json.dumps(manifests).replace(f'"{GPU}"', f'"{MILLI_GPU}"'))
     for each in found:

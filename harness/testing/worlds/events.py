@@ -1,4 +1,4 @@
-"""Random changes of quotas: timed patches over the queues, cohorts and elastic quotas of a world."""
+"""Makes random changes of quotas: timed patches of the queues, cohorts and elastic quotas of a world."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.testing.worlds.chance import Chance
 from harness.testing.worlds.clusters import Manifest
 
 _LATEST = 90
-"""The latest beginning of a change, in seconds after the origin."""
+"""The latest start of a change, in seconds after the origin."""
 
 _OF_QUEUES = ("quotas", "quotas", "quotas", "stop", "stop", "weight", "preemption")
 _RECLAIM = ("Never", "LowerPriority", "Any")
@@ -20,7 +20,7 @@ _FACTORS = (Fraction(0), Fraction(1, 2), Fraction(1, 2), Fraction(2))
 
 
 def events(chance: Chance, manifests: Sequence[Manifest]) -> list[Manifest]:
-    """Returns one to five timed patches; most of them end again.
+    """Returns one to five timed patches, most of them with an end.
 
     Args:
         chance: makes the choices.
@@ -87,7 +87,7 @@ def _group(chance: Chance, group: Mapping[str, Any]) -> Manifest:
 
 
 def _less(chance: Chance, bounds: Mapping[str, Any]) -> Manifest:
-    """Returns lower guarantees of some resources, or lower bounds, but never below the guarantee."""
+    """Returns lower guarantees of some resources, or lower bounds that are not below the guarantee."""
     least, most = dict(bounds["min"]), dict(bounds["max"])
     for name in least:
         if chance.percent(60):
@@ -99,7 +99,7 @@ def _less(chance: Chance, bounds: Mapping[str, Any]) -> Manifest:
 
 
 def _of_tree(chance: Chance, node: Mapping[str, Any]) -> Manifest:
-    """Returns a smaller leaf of a tree, or one deleted if it has siblings."""
+    """Returns a patch that shrinks a leaf of a tree, or deletes it if it has siblings."""
     children = node.get("children", ())
     if not children:
         return {"name": node["name"], **_less(chance, node)}

@@ -1,4 +1,4 @@
-"""Random traces: bursts, gangs, priorities, jobs without length, pods that may not be preempted."""
+"""Makes random traces: bursts, gangs, priorities, jobs of zero length, pods that must not be preempted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.trace.schema import REQUEST, Kind, column_of
 Row = dict[str, Any]
 
 PROTECTED = "protected"
-"""A label of pods that may not be preempted, for plugins that use such labels."""
+"""A label of pods that must not be preempted, for plugins that use such labels."""
 
 POD_GROUP = "scheduling.x-k8s.io/pod-group"
 """The label by which pods name their pod group."""
@@ -37,11 +37,11 @@ class Kin:
 
     Attributes:
         resources: the resources that they may request.
-        queues: their queues; the first ones are busier at the beginning, and borrow.
+        queues: their queues; the first queues are busier at the beginning, and borrow.
         flavors: the kinds of nodes that they may require.
-        fussy: whether some have selectors, tolerations and labels.
-        several: whether some have two pod sets, or accept fewer pods than they request.
-        own: whether some have their own grace period or checkpoint interval.
+        fussy: whether some jobs have selectors, tolerations and labels.
+        several: whether some jobs have two pod sets, or accept fewer pods than they request.
+        own: whether some jobs have their own grace period or checkpoint interval.
     """
 
     resources: Sequence[str]
@@ -53,7 +53,7 @@ class Kin:
 
 
 def rows(chance: Chance, kin: Kin, count: int) -> list[Row]:
-    """Returns `count` jobs, amounts in small units; one row per job, or per pod set if it has two."""
+    """Returns `count` jobs with amounts in small units: one row per job, or per pod set if it has two."""
     gaps = [chance.choice(_GAPS) for _ in range(chance.between(1, 5))]
     instants = list(accumulate([0, *gaps]))
     priorities = chance.choice(((0,), (0, 1), (0, 1, 2, 3), (0, 1, 2, 3), (-5, 0, 7)))
@@ -75,7 +75,7 @@ def rows(chance: Chance, kin: Kin, count: int) -> list[Row]:
             else None,
             "checkpoint_interval": chance.choice((1, 3 * SECOND)) if _now_and_then(kin, chance) else None,
         }
-        # Those that come later are larger, so that they need several victims.
+        # Later jobs are larger, so that they need several victims.
         found += [
             job | part for part in shapes[max(chance.below(len(shapes)) for _ in range(1 + bool(place)))]
         ]
@@ -91,7 +91,7 @@ def _now_and_then(kin: Kin, chance: Chance) -> bool:
 
 
 def _shape(chance: Chance, kin: Kin) -> list[Row]:
-    """Returns the pod sets of a job, together no more than `LARGEST`."""
+    """Returns the pod sets of a job, which request at most `LARGEST` together."""
     sets = 2 if kin.several and chance.percent(30) else 1
     pods = [chance.choice((1, 1, 1, 1, 2, 4)) for _ in range(sets)]
     left = dict(LARGEST)
@@ -110,7 +110,7 @@ def _shape(chance: Chance, kin: Kin) -> list[Row]:
 
 
 def _wishes(chance: Chance, kin: Kin, *, gpus: bool) -> Row:
-    """Returns the nodes that pods accept, and whether they may be preempted."""
+    """Returns columns for the nodes that pods accept, and for whether they may be preempted."""
     if not kin.fussy:
         return {
             "node_selector": None,
@@ -129,7 +129,7 @@ def _map(pairs: Sequence[tuple[str, str]]) -> list[dict[str, str]] | None:
 
 
 def pod_groups(chance: Chance, found: Sequence[Row]) -> dict[str, int]:
-    """Put some pod sets of several jobs into pod groups; returns the least number of pods of each group."""
+    """Put some pod sets of several jobs into pod groups; returns the smallest size of each group."""
     least = {f"g{number}": chance.between(1, 4) for number in range(chance.between(1, 3))}
     for row in found:
         if chance.percent(40):
@@ -138,13 +138,13 @@ def pod_groups(chance: Chance, found: Sequence[Row]) -> dict[str, int]:
 
 
 def largest_unit(found: Sequence[Row], resource: str) -> int:
-    """Returns the largest unit with which all requests, or the amounts on all nodes, just fit 64 bits."""
+    """Returns the largest unit with which all requests, or the amounts on all nodes, fit 64 bits."""
     asked: int = sum(row["pods"] * row[f"{REQUEST}{resource}"] for row in found)
     return INT64_MAX // max(MOST_NODES * LARGEST[resource], asked)
 
 
 def frame_of(found: Sequence[Row], units: Units) -> pl.DataFrame:
-    """Returns the rows as a trace, in the types of its schema; empty columns are left out."""
+    """Returns the rows as a trace, in the types of the schema, without empty columns."""
     columns = {}
     for name in found[0]:
         values = [row[name] for row in found]

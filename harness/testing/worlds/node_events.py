@@ -1,6 +1,6 @@
-"""Random changes of nodes.
+"""Makes random changes of nodes.
 
-They go, return, come, are cordoned, drained, cut off, tainted, relabelled and resized.
+Nodes disappear, return, appear, are cordoned, drained, cut off, tainted, relabelled and resized.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from harness.testing.worlds.chance import Chance
 from harness.testing.worlds.clusters import GPU, SPOT, TAINT, Manifest, Units
 
 _LATEST = 150
-"""The latest beginning of a change, in seconds after the origin."""
+"""The latest start of a change, in seconds after the origin."""
 
 
 def node_events(chance: Chance, nodes: Sequence[Manifest], units: Units) -> list[Manifest]:
-    """Returns timed nodes and patches of nodes, to be read after the nodes; the first node always exists.
+    """Returns timed nodes and patches of nodes, to read after the nodes; the first node always exists.
 
     Args:
         chance: makes the choices.

@@ -1,4 +1,4 @@
-"""A random world: the jobs, the cluster and the settings, and methods to replay it."""
+"""A random world: jobs, cluster and settings, with methods to replay it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 from harness.runs.run import Run
 
 PLUGINS = ("none", "default-preemption", "kueue-classic", "fairsharing", "elasticquota", "auto")
-"""The built-in policies, for which a world has options."""
+"""The built-in policies for which a world has options."""
 
 _NEED_NODES = ("default-preemption", "elasticquota", "auto")
 _TRACE, _ON_NODES, _POOL = "world.parquet", "nodes.cluster.yaml", "pool.cluster.yaml"
@@ -57,10 +57,10 @@ class World:
         seed: the seed for `random_world`.
         frame: the trace, one row per job or pod set.
         manifests: the cluster.
-        pooled: whether policies that do not need nodes have none: capacity is then the sum of quotas.
+        pooled: whether policies that do not need nodes get none; capacity is then the sum of quotas.
         on_preemption: the loss model.
-        grace_period: for jobs without their own, microseconds.
-        until: the last instant to play, microseconds; None plays to the end.
+        grace_period: the grace period of jobs that state none, microseconds.
+        until: the last simulated instant, microseconds; None simulates to the end.
         options: policy -> its options, for those in `PLUGINS`.
     """
 
@@ -77,7 +77,7 @@ class World:
         return f"random_world({self.seed})"
 
     def describe(self) -> str:
-        """Returns a description in a few lines; the first one makes the world again."""
+        """Returns a description in a few lines; the first line is code that makes the world again."""
         kinds = [manifest["kind"] for manifest in self.manifests if not has_times(manifest)]
         counts = [f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds)]
         if len(kinds) < len(self.manifests):
@@ -99,7 +99,7 @@ class World:
         )
 
     def uses_nodes(self, plugin: str | PolicyFactory) -> bool:
-        """Returns True if a policy has nodes here: if it needs them, or if the world is not pooled."""
+        """Returns True if a policy gets nodes: if it needs them, or if the world is not pooled."""
         return not self.pooled or plugin in _NEED_NODES
 
     @cached_property
@@ -111,7 +111,7 @@ class World:
 
     @cached_property
     def trace(self) -> Trace:
-        """The trace, as it is read from the file that `write` writes."""
+        """The trace, as read from the file of `write`."""
         frame, faults = checked(self.frame)
         assert not faults, (self, faults)
         sha256 = hashlib.sha256(self._file).hexdigest()
@@ -124,7 +124,7 @@ class World:
 
     @cached_property
     def pool(self) -> Cluster:
-        """The same cluster without nodes; its capacity is the sum of nominal quotas."""
+        """The cluster without nodes; its capacity is the sum of nominal quotas."""
         return cluster_from(_without_nodes(self.manifests), f"{self!r} without nodes")
 
     def write(self, folder: str | Path) -> Path:
@@ -141,7 +141,7 @@ class World:
         return folder / _TRACE
 
     def command(self, plugin: str, **changed: Any) -> str:
-        """Returns the command line that replays the world in the folder that `write` wrote.
+        """Returns the command line that replays the world, in the folder of `write`.
 
         Args:
             plugin: the policy's name.
@@ -165,7 +165,7 @@ class World:
         plugins: Plugins | None = None,
         **changed: Any,
     ) -> Run:
-        """Replay the world; for a policy that is not notified of changes, as if nothing changed.
+        """Replay the world, without cluster changes for a policy that cannot follow them.
 
         Args:
             plugin: a registered policy's name, or a policy class.
@@ -175,7 +175,7 @@ class World:
             changed: `on_preemption`, `grace_period` or `until` that differ from the world's.
 
         Raises:
-            HarnessError: as `harness.replay` does.
+            HarnessError: as for `harness.replay`.
         """
         request = Request(
             self.trace,
@@ -189,11 +189,11 @@ class World:
         return request.run(plugins=plugins)
 
     def faults(self, run: Run, *, rules: Iterable[str] | None = None) -> list[Broken]:
-        """Returns what is wrong with a run of this world; see `harness.testing.checks.check_run`.
+        """Returns the violations in a run of this world; see `harness.testing.checks.check_run`.
 
         Args:
             run: the result of `replay`.
-            rules: rules that its policy must keep in addition to those of every policy.
+            rules: rules that its policy must follow in addition to the rules for every policy.
         """
         cluster = self.cluster if run.info["cluster"]["nodes"] else self.pool
         return check_run(run, cluster, self.trace, rules=rules)
@@ -211,17 +211,17 @@ def random_world(
     changes: bool = True,
     devices: bool = False,
 ) -> World:
-    """Make a random world; the same seed gives the same one, on every version of Python and every machine.
+    """Make a random world; a seed gives the same world on every version of Python and every machine.
 
-    Every job fits the whole cluster, though maybe no single queue or node, so that every policy of `PLUGINS`
+    Every job fits the whole cluster, but perhaps no single queue or node, so that every policy of `PLUGINS`
     can replay every world.
 
     Args:
         seed: any whole number.
-        jobs: how many jobs; by default between 4 and 36.
-        node_events: whether nodes come, go and change, in a world that is the same otherwise.
+        jobs: the number of jobs; by default between 4 and 36.
+        node_events: whether nodes appear, disappear and change, in an otherwise equal world.
         changes: whether quotas and other objects change in a third of the worlds.
-        devices: whether GPUs are devices that pods share, in a world that is the same otherwise.
+        devices: whether GPUs are devices that pods share, in an otherwise equal world.
     """
     chance = Chance(seed, "world")
     resources = ["cpu", *(name for name, share in (("memory", 50), (GPU, 40)) if chance.percent(share))]
@@ -276,7 +276,7 @@ def _manifests(
 
 
 def _options(chance: Chance, *, flat: bool, pooled: bool, trace: Sequence[Row]) -> dict[str, dict[str, str]]:
-    """Returns options for each policy that have a meaning here."""
+    """Returns policy -> options that have an effect in this world."""
     latency = {"evictionLatency": chance.choice(("0s", "1s", "1s", "7s"))}
     gang = chance.choice(("pods", "all-or-nothing"))
     queue = latency | {"featureGates": chance.choice(_GATES)}
