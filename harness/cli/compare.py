@@ -86,8 +86,8 @@ def compare(
 ) -> None:
     """Compare finished runs of the same jobs in one table, with the first run as the baseline.
 
-    The table begins with a recommendation and the most important metrics; --all shows the other ones. With
-    one replay per run, harness judges only waits, slowdown and lost work, and only if queues are not
+    The output begins with a recommendation and the most important metrics; --all shows the other metrics.
+    With one replay per run, harness judges only waits, slowdown and lost work, and only if queues are not
     congested. With --shake every change has a 95 % interval. ~ means neither better nor worse.
 
     With --shake, --fail-on fails if the whole 95 % interval is beyond the bound. If the bound lies within the

@@ -23,7 +23,7 @@ Examples:
 @click.option("--queue", metavar="NAME", help="Explain a queue instead of a job.")
 @click.option(
     "--at", metavar="TIME",
-    help="Explain one instant. Give a time as the run writes times, or a duration, such as 30d12h.",
+    help="Explain one instant: a time in the form of the run, or a duration such as 30d12h.",
 )  # fmt: skip
 @click.option(
     "--all", "everything", is_flag=True, help="Show every round of a loop and every job, without summaries."

@@ -38,8 +38,8 @@ Examples:
 )  # fmt: skip
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), metavar="FILE",
-    help="Write to this file, gzipped if its name ends with .gz; - is stdout. "
-    "[default: run.pftrace.gz, or stdout for openmetrics]",
+    help="Write to this file, gzipped if its name ends with .gz; - is stdout. [default: run.pftrace.gz, or "
+    "stdout for openmetrics]",
 )  # fmt: skip
 @click.option(
     "--from", "since", metavar="TIME",

@@ -79,8 +79,8 @@ Examples:
 @click.option("--dask", metavar="ADDRESS", help="Simulate futures on the workers of this Dask scheduler.")
 @click.option(
     "--calibrate", type=click.IntRange(min=0), default=40, show_default=True, metavar="N",
-    help="Widen intervals by the errors of forecasts at N moments of the history; needs recorded starts. 0 "
-    "turns this off.",
+    help="Set the width of intervals by the errors of forecasts at N moments of the history, if it records "
+    "starts. 0 turns this off.",
 )  # fmt: skip
 @click.option(
     "--backtest", type=click.IntRange(min=1), metavar="N",

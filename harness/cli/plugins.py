@@ -39,7 +39,7 @@ Examples:
 )
 @click.pass_context
 def plugins(ctx: click.Context, as_json: bool, kueue_version: str | None) -> None:
-    """List plugins: their origin, the names and options that they register, and the broken ones.
+    """List plugins: their origin, the names and options that they register, and their load errors.
 
     The command `new` writes the package of a new plugin.
     """

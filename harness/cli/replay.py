@@ -48,8 +48,7 @@ Examples:
 @click.option(
     "-p", "--plugin", "names", multiple=True, metavar="NAME[@LABEL]", shell_complete=complete_policies,
     help="Scheduler plugin; may be repeated: harness then compares the runs with the first one. [default: "
-    "the "
-    "plugin that a KubeSchedulerConfiguration of the cluster selects, else the plugin none]",
+    "the plugin that a KubeSchedulerConfiguration of the cluster selects, else the plugin none]",
 )  # fmt: skip
 @click.option(
     "--cluster", "clusters", multiple=True, type=click.Path(path_type=str), metavar="[NAME=]PATH[,PATH...]",
@@ -90,8 +89,7 @@ Examples:
 @unfinished_work
 @click.option(
     "--ignore-events", is_flag=True,
-    help="For plugins that cannot follow cluster changes: replay them without the changes, not with an "
-    "error.",
+    help="Replay plugins that cannot follow cluster changes without the changes, instead of refusing them.",
 )  # fmt: skip
 @click.option(
     "--drop-impossible", is_flag=True,
@@ -109,14 +107,12 @@ Examples:
 @click.option(
     "--shake", "shake_text", metavar="N[@SEED]",
     help="Also replay N twins of every run, in which jobs arrive up to 30 s earlier or later. Every "
-    "difference "
-    "then has a 95 % interval. Other variations: N,arrivals=5m,ties,durations=1%,priorities.",
+    "difference then has a 95 % interval. Other variations: N,arrivals=5m,ties,durations=1%,priorities.",
 )  # fmt: skip
 @click.option(
     "--step", is_flag=True,
     help="Show the events and decisions of the policy, and wait for Enter after each cycle (q quits). "
-    "Without a "
-    "terminal, print all cycles.",
+    "Without a terminal, print all cycles.",
 )  # fmt: skip
 @click.option(
     "--trace-policy", "traced", multiple=True, metavar="JOB",
@@ -124,11 +120,9 @@ Examples:
 )  # fmt: skip
 @click.option(
     "--isolated", "alone", is_flag=True,
-    help="Also replay the jobs of each quota alone, with only their nominal quota, and measure which jobs "
-    "are "
-    "worse off when quotas share the cluster: fairness.finish_time and fairness.sharing_violations. This "
-    "takes "
-    "about as long as the runs, and with --shake again as long as the twins.",
+    help="Also replay the jobs of each quota alone, with only their nominal quota, and measure which quotas "
+    "are worse off when they share the cluster: fairness.finish_time and fairness.sharing_violations. This "
+    "takes about as long as the runs, and with --shake again as long as the twins.",
 )  # fmt: skip
 @click.option(
     "--idle-causes", "idle", is_flag=True,
@@ -391,8 +385,7 @@ def _check_measured(runs: Iterable[Run]) -> None:
         raise PluginError(
             "\n".join(told),
             hint="runs are kept without these metrics; --no-plugin NAME leaves a plugin out, and replaying "
-            "again "
-            "measures the missing metrics",
+            "again measures the missing metrics",
         )
 
 

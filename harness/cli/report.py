@@ -48,8 +48,7 @@ Examples:
 @click.option(
     "--shake", "shake_text", metavar="N[@SEED]|no",
     help="Compute figures and verdicts over N twins of every run, as `harness compare` does; `no` uses only "
-    "the "
-    "runs. [default: the stored twins, if all runs have them]",
+    "the runs. [default: the stored twins, if all runs have them]",
 )  # fmt: skip
 @click.option(
     "--workers", type=click.IntRange(min=1), metavar="N",

@@ -33,7 +33,7 @@ def reproduce(names: tuple[str, ...], listed: bool, every: bool, places: tuple[P
     """Replay published results, and show our figures beside the published ones.
 
     A table shows the difference of each figure, and the reason. Give files that do not come with harness by
-    --data; harness checks their hashes.
+    --data; harness checks their checksums.
     """
     from harness.base.text import aligned
     from harness.studies.reproduced import table

@@ -27,8 +27,7 @@ _OF_PREEMPTIONS = (
     click.option(
         "--startup", default="0s", show_default=True, metavar="TIME",
         help="Time from the start of pods until they are ready; run time counts from then. Used if the trace "
-        "has no "
-    "column for it.",
+        "has no column for it.",
     ),
 )  # fmt: skip
 
@@ -59,9 +58,8 @@ _OF_WORK = (
     click.option(
         "--unfinished", default="draw", show_default=True, metavar="HOW",
         help="Run times of unfinished Workloads and Pods of the manifests. draw: drawn from those of ended "
-        "jobs, as "
-    "in forecasts. limit: the longest run time that is allowed. TIME, such as 2h: this time. drop: leave "
-    "them out.",
+        "jobs, as in forecasts. limit: the longest run time that is allowed. TIME, such as 2h: this time. "
+        "drop: leave them out.",
     ),
     click.option(
         "--seed", type=int, default=0, show_default=True, metavar="N",

@@ -87,7 +87,7 @@ def simulate(
     every: bool,
     as_json: bool,
 ) -> None:
-    """Show whether jobs would start now, which jobs they would preempt, and what would help waiting ones.
+    """Show whether jobs would start now, which jobs they would preempt, and what would help waiting jobs.
 
     The scheduler's plugin simulates the instant at which the jobs are submitted. Without a job, the command
     answers for each waiting workload. The exit code is 0 if all submitted jobs start now, 3 if a job does not

@@ -44,8 +44,7 @@ Examples:
 @click.option(
     "--vary", multiple=True, metavar="NAME=VALUE,...",
     help="Vary a setting of harness replay, an option of a plugin, or a knob of the cluster, in addition to "
-    "a "
-    "specification or instead of one; may be repeated.",
+    "a specification or instead of one; may be repeated.",
 )  # fmt: skip
 @click.option(
     "--seeds",
@@ -184,9 +183,8 @@ def _estimated(made: Sweep) -> str:
         return f"{counted(len(made.items), 'item')}, all there"
     spent = format_duration(estimated(made) * SECOND)
     return (
-        f"{counted(len(made.items), 'item')}, {missing:,} to be made: about {spent} of CPU "
-        "time, from pilots of the "
-        f"first {PILOT_JOBS:,} jobs (more where queues grow longer than in these)"
+        f"{counted(len(made.items), 'item')}, {missing:,} to be made: about {spent} of CPU time, from pilots "
+        f"of the first {PILOT_JOBS:,} jobs (more where queues grow longer than in these)"
     )
 
 

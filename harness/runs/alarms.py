@@ -48,9 +48,8 @@ def alarms(run: Run) -> Iterator[str]:
     whole = run.info["settings"]["until_us"] is None
     if run.info["cluster"]["nodes"] and found["idle"] and (whole or not found["started"]):
         yield (
-            f"{found['idle']:,} of {found['admitted']:,} admitted jobs never ran: some or all of their "
-            f"pods found no node, and the jobs keep their quota; "
-            f"{_explained(run, found['first_idle'])}"
+            f"{found['idle']:,} of {found['admitted']:,} admitted jobs never ran: some or all of their pods "
+            f"found no node, and the jobs keep their quota; {_explained(run, found['first_idle'])}"
         )
 
 

@@ -177,8 +177,7 @@ def _check_sums(running: Sequence[Arrival], frame: pl.DataFrame, source: str) ->
             if total[name] > INT64_MAX:
                 what = (
                     f"{format_amount(name, amount)} of {name} and the requests of all other jobs are "
-                    "together "
-                    "more "
+                    "together more "
                 )
                 raise ClusterError(source, [Fault(where, f"{what}than 64 bits can count")])
 

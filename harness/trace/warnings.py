@@ -33,8 +33,8 @@ _IN_PART = (
     "then, bound pods hold their nodes in vain"
 )
 _TOO_SMALL = (
-    "has fewer pods in the trace and the manifests than have to be placed together: "
-    "they wait for ever, unless a plugin places pods one by one"
+    "has fewer pods in the trace and the manifests than have to be placed together: they wait for ever, "
+    "unless a plugin places pods one by one"
 )
 
 _WAIT_FOR_EVER = "they wait for ever if kube-scheduler's own gangs are on"

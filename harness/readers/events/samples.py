@@ -123,8 +123,8 @@ class Samples(Generic[_K]):
         usual = spans[len(spans) // 2] if spans else 0
         if usual:
             yield (
-                "a change has the time of the first sample that shows it, "
-                f"up to {format_duration(usual)} late"
+                f"a change has the time of the first sample that shows it, up to {format_duration(usual)} "
+                "late"
             )
         for sooner, later in pairwise(scrapes):
             if later - sooner > _OUTAGE * usual:

@@ -132,8 +132,7 @@ class Folder:
             raise InputError(
                 f"{self.path} cannot be written: {reason}",
                 hint="its content is not lost; free some disk space and start again soon: for some minutes "
-                "the server "
-                "still has the missing changes",
+                "the server still has the missing changes",
             ) from error
 
     def _tell(self) -> None:
