@@ -1,7 +1,7 @@
 """Columns of numbers as arrays, and rows grouped by keys.
 
-An operation on a polars frame has a fixed cost, whatever the number of rows, and metrics need hundreds of
-operations per run. Arrays avoid that cost.
+Every operation on a polars frame has a fixed cost, even for few rows, and metrics need hundreds of operations
+per run. Arrays avoid this cost.
 """
 
 from __future__ import annotations

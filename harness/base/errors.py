@@ -110,7 +110,7 @@ class ReplayError(HarnessError):
 
 
 class CheckError(HarnessError):
-    """A check that the user asked for (conformance, an expectation) does not hold."""
+    """A check that the user requested (conformance, an expectation) fails."""
 
     exit_code = 1
 

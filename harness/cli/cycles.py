@@ -41,7 +41,7 @@ def check_watched(requests: Sequence[Request], *, shaken: bool, as_json: bool) -
     """Check that an observed replay is a single replay, and that nothing else writes to stdout.
 
     Raises:
-        OptionError: there are several replays, or `--json` asks for a document on stdout.
+        OptionError: several replays are requested, or `--json` prints a document to stdout.
     """
     if len(requests) > 1 or shaken:
         asked = "--shake replays twins" if shaken else f"you asked for {len(requests)}"

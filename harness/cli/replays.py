@@ -127,7 +127,7 @@ def isolated(
     """Returns the runs with measurements of each quota alone, after making missing replays.
 
     Raises:
-        HarnessError: some replays failed; the others are kept.
+        HarnessError: some replays failed; successful replays are stored.
     """
     from harness.studies.isolated import Isolated
 
@@ -147,7 +147,7 @@ def judged(
     """Returns the runs with the judged causes of waiting; runs that have them are not replayed again.
 
     Raises:
-        HarnessError: some replays failed; the others are kept.
+        HarnessError: some replays failed; successful replays are stored.
     """
     from harness.runs.run import IDLE
     from harness.runs.side_by_side import carry_out

@@ -145,7 +145,7 @@ def typed_rows(
         nulls: words that mean that a cell is empty.
 
     Raises:
-        TraceError: there are no lines, or lines are malformed; lists all of them.
+        TraceError: all lines are missing, or lines are malformed; lists all faults.
     """
     numbered = _taken(path, lines, len(names), delimiter, quoted=quoted)
     if not numbered:

@@ -96,7 +96,7 @@ def check_forecast(given: Mapping[str, object]) -> None:
     """Check the arguments of a forecast.
 
     Raises:
-        OptionError: an argument has a wrong type; the message says what it takes.
+        OptionError: an argument has a wrong type; the message names the allowed types.
     """
     _check(given, _FORECAST)
 
@@ -105,7 +105,7 @@ def check_simulation(given: Mapping[str, object]) -> None:
     """Check the arguments of a simulation.
 
     Raises:
-        OptionError: an argument has a wrong type; the message says what it takes.
+        OptionError: an argument has a wrong type; the message names the allowed types.
     """
     _check(given, _SIMULATE)
 

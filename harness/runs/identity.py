@@ -112,7 +112,7 @@ def code_of_policy(spec: PolicySpec) -> Code:
 
     The built-in plugins count for all policies, because any policy may build on them. A class given in Python
     must be found in its module by its name. A class defined in a function may depend on the variables around
-    it, so its files do not tell what it does.
+    it, so its files do not show what it does.
     """
     ours = {name for module in own_modules() if (name := module.partition(".")[0]) != _OURS}
     return _once("policy", spec.factory, lambda: _code_of(spec.factory, spec.module, ours))

@@ -93,8 +93,8 @@ class Request(Value):
         unfinished: how long unfinished work of the manifests runs: `draw`, `drop`, `limit`, or a duration.
         seed: the seed for draws of `unfinished`.
         twin: the replayed twin of the trace; None for the trace itself.
-        alone: a ClusterQueue or ElasticQuota, of which only the jobs are replayed, with only its nominal
-            quota; None for all jobs and quotas.
+        alone: a ClusterQueue or ElasticQuota to replay alone: only its jobs, with only its nominal quota;
+            None for all jobs and quotas.
         ignore_events: whether a plugin that cannot follow cluster changes is replayed without them; otherwise
             such a plugin is an error.
     """

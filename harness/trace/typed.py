@@ -16,7 +16,7 @@ def typed(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Fault]]:
     """Returns the frame with the schema's types and order of columns, and the faults of whole columns.
 
     It accepts integers of any width, times in any unit and texts of any kind, if every value survives the
-    conversion. It drops a column with a fault, so that the other columns can still be checked.
+    conversion. It drops a faulty column, so that the other columns can still be checked.
     """
     faults: list[Fault] = []
     kept: list[pl.Series] = []

@@ -2,8 +2,8 @@
 
 A path is written as `spec.taints[].key`: `[]` is each item of a list, `{}` each value of a mapping with free
 names. `{name}` is the value of one name, and `{prefix*}` the values of all names with this prefix. A row
-about a path applies to all paths below it that have no row of their own, except for `modelled`: a modelled
-mapping has only the fields with a row.
+about a path applies to all paths below it that have no row of their own. Rows of `modelled` are the
+exception: a modelled mapping has only the fields with a row.
 """
 
 from __future__ import annotations
