@@ -10,9 +10,7 @@ import atexit
 import gc
 from threading import Lock
 
-_OBJECTS_BETWEEN_COLLECTIONS = (
-    200_000  # about as many objects as the modules of a replay have, which all stay
-)
+_OBJECTS_BETWEEN_COLLECTIONS = 200_000  # about as many objects as the modules of a replay keep
 
 _modules_come = False  # True in a process of our own before its first replay
 

@@ -40,9 +40,7 @@ class HarnessError(Exception):
         self.message = message
         self.hint = hint
         if hint:
-            self.add_note(
-                f"Hint: {hint}"
-            )  # for scripts that do not catch the error, the traceback shows the hint
+            self.add_note(f"Hint: {hint}")  # so that the traceback of an uncaught error shows the hint
 
     def within(self, where: str) -> None:
         """Put the place of the error before its message, without changing its type, hint or faults."""

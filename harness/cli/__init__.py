@@ -186,9 +186,7 @@ def main(args: list[str] | None = None) -> None:
     try:
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
-                stream.reconfigure(
-                    errors="replace"
-                )  # a terminal shows `?` for a character that it cannot show
+                stream.reconfigure(errors="replace")  # `?` for characters that a terminal cannot show
         if own:
             guard_terminals()
         _check_stdout(mute=mute)

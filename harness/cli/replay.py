@@ -188,9 +188,7 @@ def replay(
     failing = calibration.failures
     calibration = replace(calibration, failures=None)
     opened = calibration.of_trace(raw)
-    anew = (
-        shake is not None and shake.shaking.priorities
-    )  # twins draw priorities anew from those that the trace states
+    anew = shake is not None and shake.shaking.priorities  # twins redraw the trace's stated priorities
     if anew and drop_impossible:
         raise OptionError(
             "--shake: priorities cannot be combined with --drop-impossible, which leaves out jobs that might "

@@ -98,9 +98,7 @@ def epochs(cluster: Mapping[str, Any]) -> list[Epoch]:
         facts = {}
         for name in _FACTS:
             facts[name] = known = found[-1].cluster.get(name, {})
-            if (
-                name in event
-            ):  # else the table stays the same object, so that readers see that it did not change
+            if name in event:  # else the table stays the same object, which shows that it did not change
                 known = {**known, **event[name]}
                 facts[name] = {key: value for key, value in known.items() if value is not None}
         found.append(Epoch(event["at_us"], {**found[-1].cluster, **facts}))

@@ -165,9 +165,7 @@ def _schema_fault(path: Path, name: str, info: Mapping[str, Any]) -> str | None:
         there = columns.get(column)
         if there is None:
             return f"it has no column {column!r}"
-        wanted = (
-            time if column in TIMES else dtype
-        )  # a polars type without a time zone stands for all time zones
+        wanted = time if column in TIMES else dtype  # a polars type class stands for all time zones
         if there != wanted:
             return f"its column {column!r} is {there}, not {wanted}"
     return None

@@ -142,9 +142,7 @@ class HttpReader:
         """Yields the pieces of an answer's body; connection errors become errors of harness."""
         timeout = self._errors.Timeout(_CONNECT, read=patience)
         clock, late = stopwatch(), Event()
-        guard = Timer(
-            bounds.seconds, self._too_late, (late,)
-        )  # a head that arrives byte by byte might never end
+        guard = Timer(bounds.seconds, self._too_late, (late,))  # a head may arrive byte by byte forever
         guard.daemon = True
         guard.start()
         try:

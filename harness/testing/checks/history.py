@@ -104,9 +104,7 @@ class History:
         self._told: dict[str, tuple[tuple[int, ...], ...]] = {}
         self._touched: dict[str, None] = {}
         self._dues: list[tuple[int, str]] = []
-        self._delivered: tuple[int, str, int] | None = (
-            None  # the last event of this instant: rank, place and cycle
-        )
+        self._delivered: tuple[int, str, int] | None = None  # last event now: rank, place and cycle
         self._line: dict[str, None] = {}  # without nodes: admitted jobs that wait for their start
         self._put_off: dict[str, int] = {}  # such jobs with admission checks -> their earliest start
 
