@@ -175,7 +175,7 @@ def test_runs_of_other_jobs_are_not_shaken(replayed: Callable[..., harness.Run])
     with pytest.raises(RunError, match="twins of runs compare only if all runs have the same jobs"):
         harness.compare([whole, part], shake=2)
     assert not (whole.path.parent / ".twins").exists(), "refused before anything is replayed"
-    with pytest.raises(OptionError, match="priorities cannot be shaken"):
+    with pytest.raises(OptionError, match="priorities cannot vary"):
         harness.compare([replayed("whole")], shake="2,priorities")
 
 

@@ -218,7 +218,7 @@ def test_traces_in_memory_are_values(write_trace: Callable[..., Path]) -> None:
 
 def test_a_request_is_read_from_a_mapping() -> None:
     """A text is told what makes one of it."""
-    with pytest.raises(OptionError, match="from a mapping, and this is a str") as caught:
+    with pytest.raises(OptionError, match="from a mapping, but this is a str") as caught:
         Request.from_json("{}")  # type: ignore[arg-type]
     assert caught.value.hint == "json.loads makes one from a text"
 
@@ -367,7 +367,7 @@ def test_a_twin_with_other_priorities_is_beside_the_same_run(world: Callable[...
     assert twin.path.parent.name == run.path.name
     assert twin.jobs["submit_time"].equals(run.jobs["submit_time"])
     assert twin.jobs["priority"].to_list() != run.jobs["priority"].to_list()
-    with pytest.raises(OptionError, match="priorities cannot be shaken"):
+    with pytest.raises(OptionError, match="priorities cannot vary"):
         world(twin="1,priorities").run()
 
 
