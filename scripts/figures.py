@@ -350,7 +350,7 @@ CLAIMS = (
     Claim(SIX, "Of the refusals {} of {} say `PreemptionNoCandidates`", _refusals),
     Claim(
         SIX,
-        "It takes by priority alone: {} of the {} pods that it evicts belong to another virtual cluster",
+        "It preempts by priority alone: {} of the {} pods that it evicts belong to another virtual cluster",
         _across_queues,
     ),
 )
