@@ -284,8 +284,8 @@ def _upgrade(trace: str, metric: str) -> Callable[[Runs], list[str]]:
 
 
 _UPGRADES = (
-    ("mix", "two days of `mix`: jobs that are not finished", "jobs.unfinished"),
-    ("mix", "two days of `mix`: mean delay, of unfinished jobs what has accrued", "delay.mean"),
+    ("mix", "two days of `mix`: unfinished jobs", "jobs.unfinished"),
+    ("mix", "two days of `mix`: mean delay, for unfinished jobs so far", "delay.mean"),
     ("mix", "two days of `mix`: preemptions", "disruption.preemptions"),
     ("philly", "four days of Philly: 95th percentile of the wait", "wait.first_start.p95"),
     ("philly", "four days of Philly: mean delay", "delay.mean"),
@@ -302,7 +302,7 @@ CLAIMS = (
         "there are {} time-outs of {} jobs, and {} preemptions instead of {}.",
         _time_outs,
     ),
-    Claim(PODS_READY, "{} of the time-outs are those of single pods that ask for a whole node", _whole_nodes),
+    Claim(PODS_READY, "{} of the time-outs hit single pods that request a whole node", _whole_nodes),
     Claim(
         PODS_READY,
         "The mean delay of all jobs is {} instead of {}.\n",
@@ -327,18 +327,19 @@ CLAIMS = (
     Claim(
         SIX,
         "`elasticquota` {} of the {} preemptions take two to four pods of a gang from one job, so {} pods "
-        "are evicted. Under `default-preemption` three of the {} take two, so {} are.",
+        "are evicted. Under `default-preemption` three of the {} preemptions take two pods, so {} pods are "
+        "evicted.",
         _pods_and_preemptions,
     ),
     Claim(
         SIX,
         "(`QuotaReclaim`, {} of the {} pods that it evicts) throws away {} GPU-hours on average; "
-        "one of `kueue-classic` (`InCohortReclamation`, {}) {}. Both",
+        "a reclaim of `kueue-classic` (`InCohortReclamation`, {} pods) throws away {}. Both",
         _reclaims,
     ),
     Claim(
         SIX,
-        "Almost half of the loss, {} GPU-hours, is that of one virtual cluster",
+        "Almost half of the loss, {} GPU-hours, falls on one virtual cluster",
         lambda runs: [value(runs.six("elasticquota"), "disruption.lost", "queue=7f04ca", GPU)],
     ),
     Claim(
@@ -347,7 +348,7 @@ CLAIMS = (
         _hardest_hit,
     ),
     Claim(SIX, "({} preemptions of `7f04ca`'s {} jobs, of", _of_7f04ca),
-    Claim(SIX, "Of the refusals {} of {} say `PreemptionNoCandidates`", _refusals),
+    Claim(SIX, "In this replay {} of {} refusals say `PreemptionNoCandidates`", _refusals),
     Claim(
         SIX,
         "It preempts by priority alone: {} of the {} pods that it evicts belong to another virtual cluster",
