@@ -1,4 +1,4 @@
-"""One plugin with every hook, each in its smallest form; `plugins/README.md` says what they are for.
+"""A plugin with the smallest form of every hook; `plugins/README.md` explains the hooks.
 
 To try it: `[project.entry-points.harness]` with `every-hook = "every_hook"` in a package of one module.
 """
@@ -37,7 +37,7 @@ def harness_register_policies(register):
 
 
 def read_seconds(path, options):
-    """A file with one number a line: the seconds for which a job runs; one is submitted each minute."""
+    """Read a file with one run time in seconds on each line; a job is submitted each minute."""
     try:
         lengths = [float(line) for line in path.read_text(encoding="utf-8").split()]
     except ValueError as error:
@@ -61,14 +61,14 @@ def harness_register_readers(register):
 
 @dataclass(frozen=True)
 class Team:
-    """What a policy finds in `cluster.custom_resources["Team.example.org"]`."""
+    """An object that policies find in `cluster.custom_resources["Team.example.org"]`."""
 
     name: str
     weight: int
 
 
 def read_team(fields, draft):
-    """What is right becomes an object of the cluster, and `fields` collects what is wrong."""
+    """Add a valid object to the cluster; `fields` collects errors."""
     name, weight = manifests.read_metadata(fields).name, fields.child("spec").integer("weight", 1, least=1)
     draft.custom_resources("Team.example.org").add(name, Team(name, weight), fields)
 
@@ -80,7 +80,7 @@ def harness_register_kinds(register):
 
 
 def jobs_by_queue(run, window):
-    """How many jobs were submitted to each queue."""
+    """Count the jobs that were submitted to each queue."""
     queues = run.jobs.group_by("queue").len().sort("queue")
     for queue, count in queues.iter_rows():
         yield harness.Measurement("every.jobs", count, "count", "", f"queue={queue}")
@@ -93,7 +93,7 @@ def harness_register_metrics(register):
 
 
 def windows(material):
-    """How long each run lasted."""
+    """Make a table of the length of each run."""
     ends = [(name, run.window.end) for name, run in zip(material.names, material.runs, strict=True)]
     rows = [[name, f"{end / 3_600_000_000:.1f} h"] for name, end in ends]
     yield Table(caption="How long runs lasted", head=["run", "end"], rows=rows)
@@ -105,7 +105,7 @@ def harness_register_sections(register):
 
 
 def answer(case):
-    """The same fields as `expect` of the case."""
+    """Return the fields that `expect` of the case has."""
     return {"sum": sum(case["given"]["numbers"])}
 
 

@@ -1,9 +1,9 @@
-"""A plain evolutionary loop: it improves the rule by which a policy orders jobs, and tries it on other weeks.
+"""A plain evolutionary loop: it improves a policy's rule for the order of jobs, and tries the rule on other weeks.
 
     python docs/examples/evolve_order.py mix 10
 
-The rule is a weighted sum of what a scheduler sees of a job. Each generation changes the weights of the best
-rule at random, and keeps a change that scores more. Nothing here needs a network or a model.
+The rule is a weighted sum of a job's properties that a scheduler sees. Each generation changes the weights of the
+best rule at random, and keeps a change with a higher score. The loop needs no network and no model.
 """
 
 from __future__ import annotations
@@ -76,11 +76,11 @@ class Ordered:
 """
 
 START = (1.0, 0.0, 0.0, 0.0, 0.0)
-"""Priority, hours of waiting, size, whether it is a gang, what its queue holds: the most important first."""
+"""Weights of priority, hours of waiting, size, gang, and the pods that the queue holds."""
 
 
 def scored(task: str, weights: tuple[float, ...], **weeks: int) -> float:
-    """The score of a rule; a rule that fails is worse than any other."""
+    """Return the score of a rule; a rule that fails scores below all others."""
     found = harness.evaluate(POLICY.format(weights=weights), task, twins=1, brief=True, **weeks)
     if found.error:
         print(f"failed: {found.error}")
@@ -88,12 +88,12 @@ def scored(task: str, weights: tuple[float, ...], **weeks: int) -> float:
 
 
 def changed(weights: tuple[float, ...], chance: Random) -> tuple[float, ...]:
-    """Other weights, a little away from these."""
+    """Return weights that differ slightly from the given ones."""
     return tuple(round(weight + chance.gauss(0, 0.5), 3) for weight in weights)
 
 
 def evolved(task: str, generations: int, chance: Random) -> tuple[float, ...]:
-    """The best weights that were found."""
+    """Search and return the best weights."""
     best, score = START, scored(task, START)
     print(f"start       {score:6.3f}  {best}")
     for generation in range(1, generations + 1):
@@ -106,7 +106,7 @@ def evolved(task: str, generations: int, chance: Random) -> tuple[float, ...]:
 
 
 def main() -> None:
-    """Search on the task's weeks; then compare the start and the winner on weeks that seeds draw."""
+    """Search on the task's weeks; then compare the start and the winner on hidden weeks."""
     task, generations = sys.argv[1], int(sys.argv[2])
     best = evolved(task, generations, Random(1))  # noqa: S311 - a search
     for seed in range(1, 3):

@@ -24,12 +24,12 @@ def harness_register_policies(register: RegisterPolicy) -> None:
 
 
 def proportion(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
-    """The policy; an `InputError` where the cluster has no nodes or no Queue."""
+    """Make the policy; raise an `InputError` if the cluster has no nodes or no Queue."""
     return PodPolicy(cluster, ProportionScheduler(cluster), never=without_queue(cluster, options))
 
 
 def without_queue(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Which jobs are rejected because there is no Queue as they name it."""
+    """Return a function that says why a job is rejected: its Queue does not exist."""
     queues = cluster.custom_resources.get(KIND, {})
     if not queues:
         raise InputError("volcano-proportion shares nodes between Queues, and the cluster has none")

@@ -1,4 +1,4 @@
-"""The policy in clusters that have Kueue's ClusterQueues: each becomes a Queue, weighted by its quotas."""
+"""The policy for clusters with Kueue's ClusterQueues: each becomes a Queue, weighted by its quotas."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -18,19 +18,20 @@ def harness_register_policies(register: RegisterPolicy) -> None:
 
 
 def of_cluster_queues(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
-    """The policy; an `InputError` where the cluster has no nodes or no ClusterQueue."""
+    """Make the policy; raise an `InputError` if the cluster has no nodes or no ClusterQueue."""
     return proportion(with_queues(cluster), view, options)
 
 
 def without_cluster_queue(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Which jobs are rejected because there is no ClusterQueue as they name it."""
+    """Return a function that says why a job is rejected: its ClusterQueue does not exist."""
     return without_queue(with_queues(cluster), options)
 
 
 def with_queues(cluster: Cluster) -> Cluster:
-    """The cluster with a Queue for each ClusterQueue.
+    """Return the cluster with a Queue for each ClusterQueue.
 
-    Its weight is the largest part that its nominal quota is of all quotas of a resource, in thousandths.
+    The weight of a Queue is the nominal quota as a fraction of all quotas of a resource, in thousandths. The
+    resource with the largest fraction counts.
     """
     quotas: dict[str, Counter[str]] = {}
     for name, queue in cluster.cluster_queues.items():

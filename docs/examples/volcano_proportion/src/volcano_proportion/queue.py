@@ -13,7 +13,7 @@ KIND = f"Queue.{GROUP}"
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A Queue; `capability` is resource -> the most that its pods hold together, where it has a bound."""
+    """A Queue; `capability` maps limited resources to the most that its pods may hold together."""
 
     name: str
     weight: int
@@ -21,12 +21,12 @@ class Queue:
     reclaimable: bool = True
 
     def scaled(self, scale: Fraction) -> "Queue":
-        """The same in a cluster that is so many times as large."""
+        """Return the queue for a cluster whose size is multiplied by `scale`."""
         return replace(self, capability={name: int(most * scale) for name, most in self.capability.items()})
 
 
 def read_queue(fields: Fields, draft: Draft) -> None:
-    """A Queue; without a weight it has 1, as Volcano's webhook sets it."""
+    """Read a Queue; the default weight is 1, as in Volcano's webhook."""
     name, spec = manifests.read_metadata(fields).name, fields.child("spec")
     capability = spec.amounts("capability") if "capability" in spec else {}
     queue = Queue(name, spec.integer("weight", 1, least=1), capability, spec.boolean("reclaimable", True))

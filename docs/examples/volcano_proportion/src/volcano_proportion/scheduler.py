@@ -1,4 +1,4 @@
-"""One scheduling session: allocate in the order of shares, then reclaim; gangs whole, on kube's nodes."""
+"""One scheduling session: allocate in the order of shares, then reclaim. Gangs are placed as a whole."""
 
 from collections import Counter
 from collections.abc import Generator, Iterator
@@ -16,7 +16,7 @@ Placed = tuple[PodInfo, NodeInfo]
 
 
 class ProportionScheduler:
-    """Schedules the pods that a `PodPolicy` makes of jobs."""
+    """A scheduler of the pods that a `PodPolicy` makes of jobs."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cache = Cache(cluster)
@@ -32,33 +32,33 @@ class ProportionScheduler:
         self._deserved: dict[str, dict[str, int]] = {}
 
     def advance(self, now: int) -> None:
-        """A session follows every instant at which something happened."""
+        """Do nothing: a session follows every instant with an event."""
 
     def add(self, pod: PodInfo) -> None:
-        """A pod waits."""
-        pod.keeps = 1 << 62  # room that is made for it is kept from all others
+        """Add a waiting pod."""
+        pod.keeps = 1 << 62  # no other pod may take the capacity that is freed for it
         self._waiting.setdefault(_job(pod).index, {})[pod.pod] = pod
         self._asked[_job(pod).queue].update(pod.template.spec.requests)
 
     def add_running(self, pod: PodInfo, node: str, start: int | None) -> None:
-        """A pod that runs already is to stay where it is."""
+        """Add a pod that already runs and stays on its node."""
         self.cache.nominate(pod, node)
         self.add(pod)
 
     def delete(self, pod: PodInfo) -> None:
-        """A pod is gone."""
+        """Remove a pod."""
         self._asked[_job(pod).queue].subtract(pod.template.spec.requests)
         del self._bound[_job(pod).index][pod.pod]  # only bound pods leave
         self._take(pod)
 
     def run(self) -> Iterator[Decision]:
-        """A session; victims without a grace period are gone at once, so that it goes on."""
+        """Run a session; it allocates again after each reclaim, because victims may be gone immediately."""
         yield from self._allocate()
         while (yield from self._reclaim()):
             yield from self._allocate()
 
     def _in_turn(self) -> Iterator[tuple[Job, list[PodInfo], int]]:
-        """Jobs with the pods that wait and how many are needed, of the queue with the least share next."""
+        """Yield jobs, their waiting pods and the needed number; the queue with the smallest share is next."""
         self._deserved = deserved_shares(self._queues, self._total, self._asked)
         jobs: dict[str, list[Job]] = {}
         for pods in filter(None, self._waiting.values()):
@@ -77,7 +77,7 @@ class ProportionScheduler:
                 del shares[job.queue]
 
     def _allocate(self) -> Iterator[Decision]:
-        failed = set()  # what found no room finds none while pods are only added
+        failed = set()  # pods only get added, so a shape that did not fit still does not fit
         for job, pods, needed in self._in_turn():
             shape = job.queue, pods[0].template, needed
             placed = self._nodes_for(pods, needed) if shape not in failed else []
@@ -91,12 +91,12 @@ class ProportionScheduler:
                 yield Bind(job, range(pod.pod, pod.pod + 1), node.name)
 
     def _reclaim(self) -> Generator[Decision, None, bool]:
-        """Make room for one job within what its queue deserves; answers whether anybody had to go."""
-        failed = set()  # a job that makes no room changes nothing
+        """Reclaim nodes for one job within its queue's deserved share; return whether pods were preempted."""
+        failed = set()  # a failed attempt changes nothing
         for job, pods, needed in self._in_turn():
             gone: list[Placed] = []
             shape = job.queue, pods[0].template, needed
-            waits = any(pod.nominated for pod in pods)  # for victims that are leaving
+            waits = any(pod.nominated for pod in pods)  # for victims that terminate
             placed = [] if waits or shape in failed else self._nodes_for(pods[:needed], needed, gone)
             for victim, node in gone:
                 self._put(victim, node)
@@ -117,7 +117,7 @@ class ProportionScheduler:
         return False
 
     def _nodes_for(self, pods: list[PodInfo], needed: int, gone: list[Placed] | None = None) -> list[Placed]:
-        """Nodes for pods; none if fewer than needed fit. Who has to go for it is taken away, into `gone`."""
+        """Return nodes for pods, or none if fewer than needed fit. Victims are removed and added to `gone`."""
         placed: list[Placed] = []
         for pod in pods:
             held, deserved = self._held[_job(pod).queue], self._deserved[_job(pod).queue]
@@ -135,7 +135,7 @@ class ProportionScheduler:
         return placed if len(placed) >= needed else []
 
     def _freed(self, pod: PodInfo, gone: list[Placed]) -> NodeInfo | None:
-        """The first node with room without pods of queues that hold more than they deserve."""
+        """Return the first node that fits the pod without pods of queues that hold more than they deserve."""
         for position in self.scheduling.shape_nodes(pod.template.shape).unschedulable():
             node, before = self.cache.nodes[position], len(gone)
             for victim in reversed(node.by_importance()):

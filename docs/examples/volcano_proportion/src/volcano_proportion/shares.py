@@ -1,4 +1,4 @@
-"""What queues deserve: proportion's water filling, of all resources at once."""
+"""The deserved shares of queues: proportion's water filling, for all resources together."""
 
 from collections.abc import Mapping
 
@@ -10,10 +10,10 @@ Amounts = Mapping[str, int]
 def deserved_shares(
     queues: Mapping[str, Queue], total: Amounts, requests: Mapping[str, Amounts]
 ) -> dict[str, dict[str, int]]:
-    """Queue -> resource -> what it deserves of the total, in whole units.
+    """Return queue -> resource -> the deserved part of the total, in whole units.
 
-    In each round the queues that still ask for more share what is left by weight, up to what they ask for
-    and their capability. A queue that gets nothing more is met.
+    In each round the queues with unmet requests share the remaining amount by weight, up to their requests
+    and their capability. A queue that gets nothing more in a round takes no further part.
     """
     deserved = {name: dict.fromkeys(total, 0) for name in queues}
     unmet, left = [name for name in queues if any(requests[name].values())], dict(total)
@@ -37,10 +37,10 @@ def deserved_shares(
 
 
 def exceeds(held: Amounts, deserved: Amounts) -> bool:
-    """Whether more of any resource is held than deserved."""
+    """Return whether a queue holds more of any resource than it deserves."""
     return any(amount > deserved.get(each, 0) for each, amount in held.items())
 
 
 def share(held: Amounts, deserved: Amounts) -> int:
-    """The largest part of what is deserved that is held, of any resource, in millionths."""
+    """Return held as a fraction of deserved, in millionths, for the resource with the largest fraction."""
     return max((held.get(each, 0) * 10**6 // most for each, most in deserved.items() if most), default=0)
