@@ -1,9 +1,9 @@
-"""A plain evolutionary loop: it improves a policy's rule for the order of jobs, and tries the rule on other weeks.
+"""A plain evolutionary loop: it improves a policy's rule for the order of jobs, and tries it on other weeks.
 
     python docs/examples/evolve_order.py mix 10
 
-The rule is a weighted sum of a job's properties that a scheduler sees. Each generation changes the weights of the
-best rule at random, and keeps a change with a higher score. The loop needs no network and no model.
+The rule is a weighted sum of a job's properties that a scheduler sees. Each generation changes the weights
+of the best rule at random, and keeps a change with a higher score. The loop needs no network and no model.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the approximation of Volcano's proportion plugin decides, on small clusters."""
+"""Decisions of the approximation of Volcano's proportion plugin, on small clusters."""
 
 from __future__ import annotations
 
@@ -17,45 +17,45 @@ from harness.testing import Script, replayed
 
 
 def queue(name: str, **spec: Any) -> Mapping[str, Any]:
-    """A Queue."""
+    """Return the manifest of a Queue."""
     version = "scheduling.volcano.sh/v1beta1"
     return {"apiVersion": version, "kind": "Queue", "metadata": {"name": name}, "spec": spec}
 
 
 def cluster(*queues: Mapping[str, Any], nodes: int = 2, cpu: int = 4) -> Cluster:
-    """Equal nodes, and queues."""
+    """Return a cluster of equal nodes with queues."""
     pool = {"count": nodes, "template": {"allocatable": {"cpu": str(cpu)}}}
     node_pool = {"apiVersion": "harness/v1", "kind": "NodePool", "metadata": {"name": "n"}, "spec": pool}
     return cluster_from([node_pool, *queues], "test")
 
 
 def shares(asked: Mapping[str, int], **weights: int) -> dict[str, int]:
-    """What queues deserve of 12 cores."""
+    """Return the deserved shares of queues for 12 cores."""
     queues = {name: Queue(name, weight, {}) for name, weight in weights.items()}
     requests = {name: {"cpu": asked.get(name, 0)} for name in weights}
     return {name: found["cpu"] for name, found in deserved_shares(queues, {"cpu": 12}, requests).items()}
 
 
 def test_queues_that_ask_for_all_deserve_it_by_weight() -> None:
-    """1 to 3."""
+    """Weights of 1 and 3 give 3 and 9 cores."""
     assert shares({"a": 12, "b": 12}, a=1, b=3) == {"a": 3, "b": 9}
 
 
 def test_what_a_queue_does_not_ask_for_goes_to_the_others_by_weight() -> None:
-    """b leaves 4 of its 6, of which a gets a third and c two thirds, rounded down."""
+    """Queue b leaves 4 of its 6 cores; a gets a third of them and c two thirds, rounded down."""
     assert shares({"a": 12, "b": 2, "c": 12}, a=1, b=3, c=2) == {"a": 3, "b": 2, "c": 6}
     assert shares({"a": 12}, a=1, b=3) == {"a": 12, "b": 0}
 
 
 def test_nobody_deserves_more_than_its_capability() -> None:
-    """The other one has the rest."""
+    """The other queue gets all remaining cores."""
     queues = {"a": Queue("a", 3, {"cpu": 2}), "b": Queue("b", 1, {})}
     requests = {"a": {"cpu": 12}, "b": {"cpu": 12}}
     assert deserved_shares(queues, {"cpu": 12}, requests) == {"a": {"cpu": 2}, "b": {"cpu": 10}}
 
 
 def one_each(*queues: tuple[str, float, int]) -> Script:
-    """Jobs of one core for each queue at a time."""
+    """Return jobs of one core: for each queue a number of jobs at a time."""
     jobs = Script()
     for name, at, count in queues:
         for number in range(count):
@@ -64,7 +64,7 @@ def one_each(*queues: tuple[str, float, int]) -> Script:
 
 
 def test_a_queue_takes_back_what_it_deserves() -> None:
-    """a holds all 8 cores; b deserves half of them, and no more goes."""
+    """Queue a holds all 8 cores; b deserves half of them, and preempts no more."""
     decisions = replayed(proportion, one_each(("a", 0, 8), ("b", 10, 8)), cluster(queue("a"), queue("b")))
     preempted = decisions.of("preempt")
     assert [(row.job[0], row.by and row.by[0], row.time) for row in preempted] == [("a", "b", 10_000_000)] * 4
@@ -72,7 +72,7 @@ def test_a_queue_takes_back_what_it_deserves() -> None:
 
 
 def test_what_is_not_reclaimable_stays() -> None:
-    """The other queue waits until it ends."""
+    """The other queue waits until the pods end."""
     where = cluster(queue("a", reclaimable=False), queue("b"))
     decisions = replayed(proportion, one_each(("a", 0, 8), ("b", 10, 8)), where)
     assert not decisions.of("preempt")
@@ -88,7 +88,7 @@ def test_a_gang_is_placed_as_a_whole_or_not_at_all() -> None:
 
 
 def test_a_job_that_its_queue_does_not_deserve_holds_back_no_equal_one_of_another() -> None:
-    """a holds 3 of the 4 cores that it deserves, b 6 of 8: of two jobs of 2 cores only that of b starts."""
+    """Queue a holds 3 of its deserved 4 cores, b 6 of 8: only b may start another job of 2 cores."""
     jobs = Script().job("a0", cpu=3000, seconds=100, queue="a").job("b0", cpu=6000, seconds=100, queue="b")
     jobs.job("a1", at=10, cpu=2000, queue="a").job("b1", at=10, cpu=2000, queue="b")
     where = cluster(queue("a", weight=1), queue("b", weight=2), nodes=1, cpu=12)
@@ -96,7 +96,7 @@ def test_a_job_that_its_queue_does_not_deserve_holds_back_no_equal_one_of_anothe
 
 
 def test_a_gang_that_loses_a_pod_loses_all() -> None:
-    """What it holds would be of no use; the gang starts again when the others are over."""
+    """The remaining pods would be of no use; the gang starts again when the other jobs end."""
     jobs = Script().job("gang", cpu=2000, pods=4, seconds=100, queue="a", grace=5)
     jobs.job("small", at=10, cpu=2000, seconds=20, queue="b")
     decisions = replayed(proportion, jobs, cluster(queue("a"), queue("b")))
@@ -106,7 +106,7 @@ def test_a_gang_that_loses_a_pod_loses_all() -> None:
 
 
 def cluster_queue(name: str, **quotas: str) -> Mapping[str, Any]:
-    """A ClusterQueue of Kueue with a nominal quota of each resource."""
+    """Return a ClusterQueue of Kueue with a nominal quota for each resource."""
     flavor = {
         "name": "f",
         "resources": [{"name": each, "nominalQuota": most} for each, most in quotas.items()],
@@ -121,7 +121,7 @@ def cluster_queue(name: str, **quotas: str) -> Mapping[str, Any]:
 
 
 def test_cluster_queues_become_queues_by_their_quotas() -> None:
-    """a has a quarter of the cores and half of the memory, and c has nothing."""
+    """Queue a has a quarter of the cores and half of the memory, and c has nothing."""
     kinds = {
         "apiVersion": "kueue.x-k8s.io/v1beta2",
         "kind": "ResourceFlavor",
@@ -141,7 +141,7 @@ def test_cluster_queues_become_queues_by_their_quotas() -> None:
 
 
 def test_manifests_are_checked_and_queues_are_needed() -> None:
-    """As the built-in kinds are."""
+    """Like manifests of built-in kinds."""
     with pytest.raises(ClusterError, match=r"spec\.weight"):
         cluster(queue("a", weight=0))
     read = cluster(queue("a", weight=2, capability={"cpu": "3"}, guarantee={"resource": {"cpu": "1"}}))

@@ -117,7 +117,7 @@ class ProportionScheduler:
         return False
 
     def _nodes_for(self, pods: list[PodInfo], needed: int, gone: list[Placed] | None = None) -> list[Placed]:
-        """Return nodes for pods, or none if fewer than needed fit. Victims are removed and added to `gone`."""
+        """Return nodes for pods, or none if fewer than needed fit. Moves victims to `gone`."""
         placed: list[Placed] = []
         for pod in pods:
             held, deserved = self._held[_job(pod).queue], self._deserved[_job(pod).queue]
