@@ -1,4 +1,4 @@
-"""The engine's record of capacity: the cluster's amounts, and the amounts that pods hold."""
+"""The engine's record of resources: the cluster's capacity, and what pods hold."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from harness.policy import Job
 class Books:
     """Capacity and allocation, for the cluster and for each node; policies see them as their `View`.
 
-    Without nodes, a job is admitted first, which promises it its resources. It starts when evicted jobs have
-    left them. `admit` and `bind` return None, or a text that says which resource is short.
+    Without nodes, admission promises a job its resources. The job starts when evicted jobs have released
+    them. `admit` and `bind` return a text if a resource is short, and the text names that resource.
     """
 
     def __init__(self, cluster: Cluster) -> None:
         self.capacity: Mapping[str, int] = cluster.capacity
         self._allocated: dict[str, int] = dict.fromkeys(cluster.capacity, 0)
         self.allocated: Mapping[str, int] = MappingProxyType(self._allocated)
-        self._leaving: dict[str, int] = {}  # what evicted jobs still hold of what is allocated
-        self._promised: dict[str, int] = {}  # what admitted jobs that have not started are to get
-        self._beyond: dict[str, int] = {}  # what may be held beyond the capacity since quotas fell
+        self._leaving: dict[str, int] = {}  # the part of the allocation that evicted jobs still hold
+        self._promised: dict[str, int] = {}  # the requests of admitted jobs that have not started
+        self._beyond: dict[str, int] = {}  # the excess over the capacity that is allowed since quotas fell
         self._free: dict[str, dict[str, int]] = {
             name: dict(node.allocatable) for name, node in cluster.nodes.items()
         }
@@ -37,7 +37,7 @@ class Books:
         return MappingProxyType(self._free[node])
 
     def fits(self, job: Job) -> bool:
-        """Returns True if the job's whole request is free (summed over nodes) and not promised to others."""
+        """Returns True if the job's whole request is free (summed over nodes), without promised amounts."""
         promised, allocated = self._promised, self._allocated
         return all(
             allocated.get(resource, 0) + promised.get(resource, 0) + amount <= self.capacity[resource]
@@ -46,13 +46,13 @@ class Books:
         )
 
     def admit(self, asked: Mapping[str, int], *, at_once: bool) -> bool | str:
-        """Promise a whole job its request, or allocate it if the job may start and all of it is free.
+        """Allocate a job's whole request if the job may start and all resources are free; else promise it.
 
         Amounts that evicted jobs still hold can be promised again. Unlimited resources are only counted.
 
         Returns:
-            Whether the request was allocated; or a text about the short resource if it cannot even be
-            promised.
+            True if the request was allocated, False if it was promised, or a text about the short resource
+            if neither is possible.
         """
         allocated, leaving, promised, capacity = self._allocated, self._leaving, self._promised, self.capacity
         for resource, amount in asked.items():
@@ -71,9 +71,9 @@ class Books:
         return at_once
 
     def start(self, asked: Mapping[str, int]) -> bool:
-        """Allocate a job's promised request if all of it is free; returns whether it is.
+        """Allocate a job's promised request if all of it is free; returns whether it was allocated.
 
-        Promises to other jobs do not count, because those were admitted later.
+        Promises to other jobs do not count, because those jobs were admitted later.
         """
         allocated, promised, capacity = self._allocated, self._promised, self.capacity
         for resource, amount in asked.items():
@@ -89,7 +89,7 @@ class Books:
     def withdraw(self, asked: Mapping[str, int]) -> None:
         """Withdraw the promise to a job that is evicted before its start.
 
-        A job that has no pods left never starts, and had no promise.
+        A job without remaining pods never starts, and had no promise.
         """
         for resource, amount in asked.items():
             if amount:
@@ -115,13 +115,13 @@ class Books:
             self._settle()
 
     def change(self, change: Change) -> None:
-        """Apply a change of the cluster; jobs keep what they hold.
+        """Apply a change of the cluster; jobs keep the resources that they hold.
 
-        Without nodes, the capacity is the sum of quotas. If a quota falls below what its jobs hold, other
-        queues may still use their quotas in full. So jobs may exceed the capacity, by as much as quotas fell
-        since nothing was held. A queue or cohort that leaves its cohort keeps what it borrowed there, and
-        others may use that again. The books do not know who borrowed, so they treat everything held as
-        possibly borrowed.
+        Without nodes, the capacity is the sum of quotas. If a quota falls below the usage of its jobs, other
+        queues may still use their quotas in full. So jobs may exceed the capacity. The allowed excess is how
+        much quotas fell since all resources were last free. A queue or cohort that leaves its cohort keeps
+        what it borrowed there, and the cohort may use those amounts again. The books do not know which queue
+        borrowed, so they treat all held amounts as possibly borrowed.
         """
         self.capacity = change.cluster.capacity
         for resource in self.capacity:
@@ -136,7 +136,7 @@ class Books:
             self._settle()
 
     def put_node(self, node: Node, pods: int) -> None:
-        """Add a node, or change its amounts; it may have less than its pods hold.
+        """Add a node, or change its capacity; the capacity may be less than its pods hold.
 
         Args:
             node: the node.
@@ -163,13 +163,13 @@ class Books:
         del self._allocatable[name]
 
     def _may_exceed(self, resource: str, excess: int) -> bool:
-        """Returns True if this amount may be held beyond the capacity."""
+        """Returns True if jobs may exceed the capacity of a resource by this amount."""
         return excess <= self._beyond.get(resource, 0)
 
     def _settle(self) -> None:
         """Reset the excess over the capacity once all resources are free again.
 
-        Until then, a deleted queue may have lent all that it had, of any resource.
+        Until then, a deleted queue may have lent its whole quota of any resource.
         """
         if not (any(self._allocated.values()) or any(self._promised.values())):
             self._beyond.clear()
@@ -181,7 +181,7 @@ class Books:
         pod_set = pod_sets[0] if len(pod_sets) == 1 else job.pod_set_of(pod)
         for resource, amount in pod_set.requests.items():
             left = free.get(resource, 0) - amount
-            if left < 0 and amount:  # a node may hold more than it has, which is no matter to others
+            if left < 0 and amount:  # pods may ignore an overcommitted resource that they do not request
                 return _short(resource, f"node {node}", amount, left + amount)
             free[resource] = left
             allocated[resource] = allocated.get(resource, 0) + amount
@@ -206,7 +206,7 @@ class Books:
 
 
 def asked_by(job: Job, counts: Mapping[str, int] | None) -> Mapping[str, int]:
-    """Returns resource -> a whole job's request, with the pods that partial admission gave it."""
+    """Returns resource -> a whole job's request, for the pods that partial admission gave it."""
     if job.pods == 1 and len(job.pod_sets) == 1:
         return job.pod_sets[0].requests
     total: dict[str, int] = {}
@@ -218,7 +218,7 @@ def asked_by(job: Job, counts: Mapping[str, int] | None) -> Mapping[str, int]:
 
 
 def _lowered(edit: Edit) -> dict[str, int]:
-    """Returns resource -> the decrease of a queue's or cohort's quota, or of its lendable part, if larger."""
+    """Returns resource -> the decrease of a queue's or cohort's quota or of its lendable part: the larger."""
     if edit.kind not in ("ClusterQueue", "Cohort") or edit.before is None:
         return {}
     before, after = _quotas(edit.before), _quotas(edit.after)
@@ -230,7 +230,7 @@ def _lowered(edit: Edit) -> dict[str, int]:
 
 
 def _leaves(edit: Edit) -> bool:
-    """Returns True if a queue or cohort moved; a deleted one may come back elsewhere."""
+    """Returns True if a queue or cohort moved, or was deleted: it may reappear in another cohort."""
     if edit.kind not in ("ClusterQueue", "Cohort") or edit.before is None:
         return False
     return edit.after is None or _above(edit.before) != _above(edit.after)

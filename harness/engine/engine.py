@@ -1,10 +1,17 @@
 """The event loop: a virtual clock that delivers events and applies the policy's decisions.
 
-An instant has this order. First come ends, and then ready pods, for a policy that listens to them. Evicted
-work that is gone follows, each piece with its return to the queue. Then jobs start that were admitted before.
-Changes of the cluster come next, each followed by the policy's immediate decisions. Arrivals are last, before
-the policy's cycle. Ends, ready pods and departures are ordered by name, arrivals by their place in the trace.
-There is one cycle per instant, and another one only if it made something due at the same instant.
+Within an instant, the engine does the following in order:
+
+1. Work ends.
+2. Pods become ready, for a policy that listens to this event.
+3. Evicted pods or jobs are gone, and each returns to the queue.
+4. Jobs that were admitted earlier start.
+5. The cluster changes; the policy's immediate decisions follow each change.
+6. Jobs arrive.
+7. The policy has its cycle.
+
+Ends, ready pods and departures are ordered by name, arrivals by their place in the trace. An instant has one
+cycle, and another one only if the cycle caused an event at the same instant.
 """
 
 from __future__ import annotations
@@ -39,14 +46,14 @@ class Outcome(Value):
     """The result of a replay.
 
     Attributes:
-        start: the first arrival, microseconds since the origin; `until` if that is earlier.
-        end: the last end, release, arrival or decision; or `until`, if that cut the replay short.
+        start: the first arrival, microseconds since the origin; `until` if it is earlier.
+        end: the last end, release, arrival or decision; or `until`, if it cut the replay short.
         cycles: how often the policy was called.
         jobs: how many jobs arrived.
         half_bound: gangs that held resources at the end without all their pods being bound.
         stopped: the livelock that stopped the replay early, or None.
-        asleep: jobs that held nothing and waited when nothing more could happen, although their whole request
-            was free; in order of arrival.
+        asleep: jobs that still waited without resources when the last event was over, although their whole
+            request was free; in order of arrival.
     """
 
     start: int
@@ -103,12 +110,12 @@ class Engine:
 
         Args:
             policy: the policy, made for this engine's cluster and view.
-            name: its name in messages.
-            watch: called now and then with the simulated time and the number of jobs that have arrived.
+            name: the policy's name in messages.
+            watch: called regularly with the simulated time and the number of jobs that have arrived.
 
         Raises:
             DecisionError: the policy made an impossible decision.
-            PolicyError: the policy raised an error of its own, or cannot be notified of changes.
+            PolicyError: the policy raised an error itself, or cannot be notified of changes.
         """
         self.begin(policy, name=name)
         self.play(watch)
@@ -117,7 +124,7 @@ class Engine:
     # --- in parts -----------------------------------------------------------------------------------------
 
     def finish(self) -> Outcome:
-        """Finish the accounts at the end of the replay; see `run`."""
+        """Complete the records at the end of the replay; see `run`."""
         lifecycle, sources = self._lifecycle, self._sources
         stopped, start = self._referee.stopped, self._start
         alive = any(source.due != FAR for source in sources)
@@ -137,7 +144,7 @@ class Engine:
         )
 
     def begin(self, policy: Policy, *, name: str = "policy") -> None:
-        """Get ready for `play`; `run` does both."""
+        """Prepare `play`; `run` calls `begin`, `play` and `finish`."""
         lifecycle = self._lifecycle
         self._policy, self._name = policy, name
         lifecycle.policy = policy
@@ -164,14 +171,14 @@ class Engine:
             self._recurrence = Recurrence(stand, skip, referee.idle_wakes, lifecycle)
 
     def play(self, watch: Callable[[int, int], None] | None = None) -> None:
-        """Play on to the end, or as far as possible now; see `run` for the arguments and errors."""
+        """Play to the end, or as far as possible now; see `run` for the arguments and errors."""
         with self._blamed():
             for now in self._play(self._policy, self._doze, self._recurrence, self._referee, self._sources):
                 if watch is not None:
                     watch(now, self._arrivals.arrived)
 
     def submit(self, arrivals: list[Arrival]) -> None:
-        """Let further jobs arrive at the last played instant; no cycle follows before the next `play`."""
+        """Let more jobs arrive at the last played instant; no cycle follows before the next `play`."""
         with self._blamed():
             for arrival in arrivals:
                 self._lifecycle.arrive(*arrival)
@@ -201,7 +208,7 @@ class Engine:
             handlers.get(type(decision), unknown)(decision)
 
     def _ahead(self, policy: Policy, name: str, arrivals: Arrivals) -> ChangesAhead:
-        """Returns the source of the cluster's changes; the policy's answer to each is applied at once.
+        """Returns the source of the cluster's changes; it applies the policy's answer to each immediately.
 
         Raises:
             PolicyError: the policy cannot be notified of changes.
@@ -217,7 +224,7 @@ class Engine:
         return ChangesAhead(self._cluster, partial(self._tell, hear), over)
 
     def _tell(self, hear: Hear | None, change: Change) -> None:
-        """Apply one change: to the free amounts, then to the policy, and then its immediate decisions."""
+        """Apply a change to the books, tell it to the policy, then apply the policy's immediate decisions."""
         if hear is None or change.edit.kind in AT_ARRIVAL:
             return
         lifecycle = self._lifecycle
@@ -238,13 +245,13 @@ class Engine:
 
         Args:
             policy: makes the decisions.
-            doze: plays idle wakes in a row for it, see `Policy`; None if it does not.
+            doze: the policy's method that plays several idle wakes, see `Policy`; None if it has none.
             recurrence: skips idle wakes that repeat earlier ones; None if the policy does not support it.
             referee: checks the decisions.
             sources: the sources of events, in the order of delivery within an instant.
 
         Yields:
-            The simulated time, now and then.
+            The simulated time, at regular intervals.
         """
         lifecycle, until, enough = self._lifecycle, self._until, self._enough
         before, cycles = lifecycle.now, lifecycle.cycles
@@ -293,7 +300,7 @@ class Engine:
 
 
 def to_be_heard(changes: Iterable[Instant]) -> bool:
-    """Returns True if a change concerns something that policies use while jobs exist."""
+    """Returns True if a change concerns an object that policies use while jobs exist."""
     return any(edit.kind not in AT_ARRIVAL for instant in changes for edit in instant.edits)
 
 
@@ -309,7 +316,7 @@ def deaf(name: str, changes: Sequence[Instant]) -> PolicyError:
 
 
 def _asleep(lifecycle: Lifecycle) -> tuple[str, ...]:
-    """Returns the jobs that hold nothing and wait although their whole request is free."""
+    """Returns the jobs that wait without resources although their whole request is free."""
     waiting = (life.job for life in lifecycle.lives.values() if not (life.admitted or life.holding))
     return tuple(job.id for job in waiting if lifecycle.books.fits(job))
 
@@ -318,7 +325,7 @@ def _further(policy: Policy, method: str, name: str) -> Any:
     """Returns an optional method of a policy, see `Policy`; None if it has none.
 
     Raises:
-        PolicyError: the policy failed when it was asked.
+        PolicyError: the policy failed while the engine looked up the method.
     """
-    with blamed_on(f"policy {name} failed when it was asked for its method {method}", kind=PolicyError):
+    with blamed_on(f"policy {name} failed when the engine looked up its method {method}", kind=PolicyError):
         return getattr(policy, method, None)

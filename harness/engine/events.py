@@ -45,9 +45,9 @@ Amounts = Mapping[str, int]
 class Fact(NamedTuple):
     """One decision that took effect, or one event without a decision.
 
-    The fields of every fact come first. They are given by position, which takes half the time of names. A
-    fact is about `pods` pods of its job. Usually their requests follow from their number. If they do not
-    (some pods of a job with several pod sets), `amounts` gives the total.
+    The fields that every fact has come first. Callers pass them by position, which takes half the time of
+    keywords. A fact is about `pods` pods of its job. Usually their number determines their total request. If
+    it does not (some pods of a job with several pod sets), `amounts` gives the total.
 
     Attributes:
         time: microseconds since the origin.
@@ -55,19 +55,19 @@ class Fact(NamedTuple):
         action: one of `ACTIONS`.
         job: the job.
         pods: how many of its pods.
-        alive: +1 if the job arrives with it, -1 if the job is over.
-        holding: +1 if the job begins to hold resources with it, -1 if it stops.
-        quota: +1 if these pods hold quota from now on, -1 if they give it back.
-        amounts: what they hold, if that does not follow from their number.
+        alive: +1 if the job arrives, -1 if the job is over, else 0.
+        holding: +1 if the job begins to hold resources, -1 if it stops, else 0.
+        quota: +1 if these pods hold quota from now on, -1 if they give it back, else 0.
+        amounts: what the pods hold, if their number does not determine it.
         pod: the pod's number in its job; NEVER for the whole job.
-        successor: how often that pod had been recreated after an eviction.
+        successor: how often this pod had been recreated after an eviction.
         node: the node.
-        detail: the figures behind it.
+        detail: the figures behind the decision.
         by: the preemptor.
         reason: the policy's word for the rule.
         flavors: pod set -> resource -> flavor.
-        dropped: what a partial admission no longer requests.
-        unused: quota given back by pods that were admitted and never held resources.
+        dropped: the amounts that a partial admission no longer requests.
+        unused: the quota of pods that were admitted, never held resources, and give the quota back.
     """
 
     time: int
@@ -91,7 +91,7 @@ class Fact(NamedTuple):
 
     @property
     def pod_name(self) -> str | None:
-        """The present name of the pod; None if the fact is about the whole job."""
+        """The current name of the pod; None if the fact is about the whole job."""
         return None if self.pod == NEVER else self.job.pod_name(self.pod, self.successor)
 
 
@@ -138,8 +138,8 @@ class Recorder(Protocol):
         """Record that pods held their resources from `start` to `end` in one state of `STINTS`.
 
         `lost` is how much of this stint's progress an eviction lost, microseconds for each pod. `lost_before`
-        is how much it lost of the progress before the job's arrival; the stint may then have no length. `pod`
-        is the number of a pod that progresses on its own, beside others of its job.
+        is the lost part of the progress before the job's arrival; the stint may then have no length. `pod`
+        is the number of a pod that progresses independently of the other pods of its job.
         """
 
     def share(self, time: int, queue: str, share: float, weighted: int) -> None:
@@ -163,7 +163,7 @@ class Recorder(Protocol):
 
 
 class NullRecorder:
-    """Stores nothing; recorders of a part of the reports inherit from it. See `Recorder`."""
+    """Stores nothing; recorders of only some reports inherit from it. See `Recorder`."""
 
     def record(self, fact: Fact) -> None:
         """Does nothing."""

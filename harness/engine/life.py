@@ -19,9 +19,9 @@ class Hold:
 
     Attributes:
         node: the node.
-        since: the beginning of its present state.
-        terminating: whether it was evicted and is not gone yet.
-        departure: its entry, or that of its whole job, among the departures; None if it stays.
+        since: when the pod's current state began.
+        terminating: whether the pod was evicted and is not gone yet.
+        departure: the pod's entry, or its whole job's, among the departures; None if the pod stays.
     """
 
     __slots__ = ("departure", "node", "since", "terminating")
@@ -40,20 +40,20 @@ class Unit:
     Attributes:
         life: the job.
         pod: the number of an independent pod, NEVER for a unit of the whole job.
-        pods: how many pods it consists of.
-        bound: how many of them hold resources and are not terminating; it progresses if all do.
-        done: progress before the job arrived, until its first stint begins, microseconds.
+        pods: how many pods the unit has.
+        bound: how many of its pods hold resources and do not terminate; the unit progresses if all do.
+        done: progress before the job arrived, microseconds; 0 once the first stint has begun.
         kept: progress that survived earlier evictions, microseconds.
-        began: the beginning of the present stint, NEVER between stints.
-        ready: when its pods are ready in this stint, NEVER if they need no time for it.
-        since: when progress began in this stint: after `began` by the start-up time and the time to restore a
-            checkpoint; before it if the job ran before it arrived.
-        starts: how many stints it began, if its pods need time to become ready.
-        alarm: its entry among the pods that will be ready, for a policy that listens.
-        due: when it will end, NEVER if it is not progressing.
-        end: its entry among the ends while it is progressing, if it will end.
-        name: orders ends of one instant; known when it starts.
-        amounts: what its pods hold together, None if that follows from their number.
+        began: the beginning of the current stint, NEVER between stints.
+        ready: when the pods are ready in this stint, NEVER if they need no time to start up.
+        since: when progress began in this stint. It is later than `began` by the start-up time and the time
+            to restore a checkpoint, but earlier than `began` if the job ran before it arrived.
+        starts: how many stints the unit began, if its pods need time to become ready.
+        alarm: the unit's entry among the pods that will be ready, for a policy that listens.
+        due: when the unit will end, NEVER if it does not progress.
+        end: the unit's entry among the ends while it progresses, if it will end.
+        name: orders ends of one instant; known when the unit starts.
+        amounts: what its pods hold together, None if their number determines it.
     """
 
     __slots__ = (
@@ -100,23 +100,23 @@ class Life:
         job: the job.
         work: its undisturbed run time, microseconds.
         interval: its own checkpoint interval, or None.
-        startup: how long its pods take to become ready; None if they are ready at once.
+        startup: how long its pods take to become ready; None if they are ready immediately.
         done: how much of its work was done when it arrived, microseconds.
         every_pod: the numbers of all its pods.
         wanted: how many pods should run: all, or fewer after a partial admission.
         counts: pod set -> pods after a partial admission, else None.
-        amounts: the total request of the wanted pods, None if that follows from their number.
-        asked: without nodes, what it was admitted with: resource -> amount.
-        admitted: whether it holds quota now, so that others can only preempt it as a whole.
+        amounts: the total request of the wanted pods, None if their number determines it.
+        asked: without nodes, the admitted request: resource -> amount.
+        admitted: whether it holds quota now, so that it can only be preempted as a whole.
         startable: the earliest time of its start while it holds quota.
-        delay: without nodes, its entry among the jobs whose delay will be over.
+        delay: without nodes, its entry among the jobs whose delay will end.
         terminating: whether it was evicted as a whole while it held resources, and is not gone yet.
         unit: the unit of a gang, of a job started as a whole or of an only pod; None for independent pods on
             nodes.
         units: the units of independent pods, by pod.
         holds: the pods that hold resources of a node, by pod.
-        ended: independent pods that have ended, while others have not.
-        successors: how often each pod was recreated, for pods that were.
+        ended: independent pods that have ended, while other pods of the job have not.
+        successors: how often each pod was recreated, for recreated pods only.
     """
 
     __slots__ = (
@@ -176,12 +176,12 @@ class Life:
 
     @property
     def holding(self) -> bool:
-        """True if any of its pods holds resources, terminating ones included."""
+        """True if any of its pods holds resources, including terminating pods."""
         return bool(self.holds) or self.terminating or (self.unit is not None and self.unit.bound > 0)
 
     @property
     def held(self) -> dict[str, int]:
-        """Resource -> the amount that its bound pods hold, without terminating ones."""
+        """Resource -> the amount that its bound pods hold, without terminating pods."""
         amounts: dict[str, int] = {}
         for pod in sorted(pod for pod, hold in self.holds.items() if not hold.terminating):
             for resource, amount in self.job.pod_set_of(pod).requests.items():
@@ -198,13 +198,13 @@ class Life:
         return self.successors.get(pod, 0)
 
     def current_name(self, pod: int) -> str:
-        """Returns a pod's name, with the number of its present successor."""
+        """Returns a pod's name, with the number of its current successor."""
         return self.job.pod_name(pod, self.successors.get(pod, 0))
 
     def is_wanted(self, pod: int) -> bool:
-        """Returns True if a pod should run at all; partial admission leaves out the last ones of a pod set.
+        """Returns True if a pod should run; partial admission leaves out the last pods of a pod set.
 
-        Pods that have ended always count.
+        The result is always True for pods that have ended.
         """
         if pod not in self.every_pod:
             return False
@@ -230,7 +230,7 @@ class Life:
         return [unit for _, unit in sorted(self.units.items())]
 
     def reduce(self, counts: Mapping[str, int]) -> None:
-        """Run fewer pods: as many as partial admission gave each pod set, but at least the ended ones."""
+        """Run fewer pods: as many as partial admission gave each pod set, but at least the ended pods."""
         if self.ended:
             counts = {**counts, **self._ended_of(counts)}
         self.counts = counts
@@ -243,7 +243,7 @@ class Life:
             self.amounts = amounts
 
     def _ended_of(self, counts: Mapping[str, int]) -> dict[str, int]:
-        """Returns the pod sets with more ended pods than these counts, with their number of ended pods."""
+        """Returns pod set -> ended pods, for pod sets with more ended pods than these counts allow."""
         found, first = {}, 0
         for each in self.job.pod_sets:
             ended = sum(first <= pod < first + each.count for pod in self.ended)
@@ -264,9 +264,9 @@ class Life:
         return amounts
 
     def returning(self, gone: list[int]) -> tuple[int, Amounts | None]:
-        """Returns how many pods wait again when these are gone, including dropped ones, and their request.
+        """Returns how many pods wait again when these are gone, including dropped pods, and their request.
 
-        The request is None for equal pods, because it follows from their number.
+        The request is None for equal pods, because their number determines it.
         """
         if self.counts is None and len(self.job.pod_sets) == 1:
             return len(gone), None
@@ -279,7 +279,7 @@ class Life:
     def unused(self, bound: list[int]) -> Amounts | None:
         """Returns the request of pods that were admitted, but have not ended and are not `bound`.
 
-        None if there are none.
+        Returns None if the job has no such pods.
         """
         done = self.ended.union(bound)
         if len(done) == self.wanted:
@@ -301,7 +301,7 @@ class Life:
         self.wanted = self.job.pods
 
     def let_go(self) -> None:
-        """Break the reference cycle of a life and its units, so that both are freed without the collector."""
+        """Break the reference cycle of a life and its units; both are then freed without the collector."""
         self.unit = None
         self.units.clear()
 
@@ -322,7 +322,7 @@ class Life:
 
 
 def runs(pods: list[int]) -> list[range]:
-    """Ascending pod numbers as ranges of neighbours."""
+    """Returns ascending pod numbers as ranges of consecutive numbers."""
     found: list[range] = []
     for pod in pods:
         if found and found[-1].stop == pod:

@@ -1,7 +1,7 @@
 """The life cycle of jobs: arrival, admission, start, eviction, return to the queue, end.
 
-Nothing is checked here, because `referee.py` has done so. Nothing is decided here either. Everything follows
-from the decisions, from the run times of jobs, and from how long evicted pods keep their resources.
+This module checks nothing, because `referee.py` has checked the decisions, and it decides nothing. All events
+follow from the decisions, from the run times of jobs, and from how long evicted pods keep their resources.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from harness.engine.sources import Agenda, Source
 from harness.engine.starts import Starts
 from harness.policy import ENDLESS, LOST_WITH_NODE, Job, Policy, Startup, Why
 
-_ENDED = Why.ENDED  # to look it up in the enumeration each time costs as much as a call
+_ENDED = Why.ENDED  # looking it up in the enumeration each time costs as much as a call
 
 
 class HalfBound(NamedTuple):
@@ -45,8 +45,8 @@ class HalfBound(NamedTuple):
     Attributes:
         job: its name.
         bound: how many of its pods are bound.
-        pods: how many would have to be bound.
-        held: resource -> the amount that the bound ones hold.
+        pods: how many pods must be bound before the gang progresses.
+        held: resource -> the amount that the bound pods hold.
     """
 
     job: str
@@ -59,9 +59,9 @@ class Lifecycle:
     """All live jobs, and the ends and departures that are due.
 
     Attributes:
-        now: the present instant; set by the engine.
-        cycles: how many cycles of the policy were begun; set by the engine.
-        last: the time of the last event that was not a mere wake.
+        now: the current instant; set by the engine.
+        cycles: how many cycles of the policy have begun; set by the engine.
+        last: the time of the last event other than a wake.
         progressed: the number of arrivals, first starts and ends.
         lives: the live jobs, by index.
         books: capacity and allocation.
@@ -87,11 +87,11 @@ class Lifecycle:
         self._delays: Agenda[Life] = Agenda(self._delay_is_over)
         self._starts = Starts(self._start_if_free)
         self._leave_as = Why.EVICTED
-        # Node -> the pods on it; None where no node is ever lost.
+        # Node -> the pods on it; None if the replay never loses a node.
         self._on_node: dict[str, dict[tuple[Life, int], None]] | None = {} if cluster.nodes_change else None
 
     def listen(self, tell: Callable[[Job, range, int], None]) -> None:
-        """Tell a policy when pods are ready: the job, the numbers of its pods, and the time."""
+        """Call `tell` whenever pods become ready, with the job, the numbers of its pods, and the time."""
         self._tell_ready = tell
         self._ready = Agenda(self._be_ready)
 
@@ -108,7 +108,7 @@ class Lifecycle:
         return self._progress.kept
 
     def change(self, change: Change) -> None:
-        """Apply a change of the cluster, and start waiting jobs that now have room."""
+        """Apply a change of the cluster, and start waiting jobs that fit now."""
         self.books.change(change)
         if isinstance(change.edit.after, Node):
             there = (self._on_node or {}).get(change.edit.name, ())
@@ -120,7 +120,7 @@ class Lifecycle:
     def arrive(
         self, job: Job, work: int, interval: int | None, startup: Startup | None = None, done: int = 0
     ) -> None:
-        """Let a job arrive and wait; work that it has already done still counts when it first starts."""
+        """Let a job arrive and wait; its progress before the arrival counts when it first starts."""
         now = self.last = self.now
         self.progressed += 1
         life = self.lives[job.index] = Life(job, work, interval, startup, done)
@@ -132,13 +132,13 @@ class Lifecycle:
         self.policy.submit(job, life.every_pod, now)
 
     def admit(self, life: Life) -> bool | str:
-        """Without nodes: allocate the request of a job that is being admitted, or promise it.
+        """Allocate or promise the request of a job that is being admitted, in a cluster without nodes.
 
         The job waits while evicted jobs still hold its resources, and behind all jobs that already wait. A
-        delayed job joins them when its delay is over.
+        delayed job joins the waiting jobs when its delay is over.
 
         Returns:
-            Whether it starts now; or a text about the short resource.
+            Whether the job starts now; or a text about the short resource.
         """
         delayed = life.startable > self.now
         starts = self.books.admit(life.asked, at_once=not (delayed or self._starts.waiting))
@@ -150,13 +150,13 @@ class Lifecycle:
         return starts
 
     def _delay_is_over(self, life: Life) -> None:
-        """Let an admitted job start from now on."""
+        """Let an admitted job start as soon as its resources are free."""
         life.delay = None
         self._starts.join(life)
         self._starts.freed(self.now)
 
     def _start_if_free(self, life: Life) -> bool:
-        """Start an admitted job if its whole request is free; returns whether it is."""
+        """Start an admitted job if its whole request is free; returns whether it started."""
         if not self.books.start(life.asked):
             return False
         self._recorder.record(
@@ -177,7 +177,7 @@ class Lifecycle:
         self._start(unit)
 
     def bind(self, life: Life, pod: int, node: str, detail: Mapping[str, Any] | None) -> None:
-        """Give a pod resources of a node; the last pod of a unit starts the unit."""
+        """Give a pod its resources on a node; the last pod of a unit starts the unit."""
         job, now, holds = life.job, self.now, life.holds
         holds[pod] = Hold(node, now)
         unit = life.unit_of(pod)
@@ -207,16 +207,16 @@ class Lifecycle:
             self.progressed += 1
         self._progress.start(unit, self.now)
         if self._ready is not None:
-            ready = max(unit.ready, self.now)  # at this instant still, if they need no time for it
+            ready = max(unit.ready, self.now)  # at this instant, if the pods need no time to start up
             if ready < ENDLESS:
                 unit.alarm = self._ready.add(ready, unit.name, unit)
         if unit.due < ENDLESS:
             unit.end = self._ends.add(unit.due, unit.name, unit)
         elif unit.life.work < ENDLESS and unit.ready < ENDLESS:
             raise InputError(
-                f"job {unit.life.job.id} would end more than 146,000 years after the origin, which is later "
-                "than simulated time is counted",
-                hint="stop before that with --until; or are durations given in the right unit?",
+                f"job {unit.life.job.id} would end more than 146,000 years after the origin, which is beyond "
+                "the limit of simulated time",
+                hint="check the unit of the durations, or stop earlier with --until",
             )
 
     def _be_ready(self, unit: Unit) -> None:
@@ -228,7 +228,7 @@ class Lifecycle:
     # --- end ----------------------------------------------------------------------------------------------
 
     def _stop(self, unit: Unit) -> None:
-        """Interrupt a unit if it progresses: its planned end and readiness are cancelled."""
+        """Interrupt a unit if it progresses: cancel its planned end and readiness."""
         if unit.due == NEVER:
             self._progress.never_began(unit, self.now)
             return
@@ -241,7 +241,7 @@ class Lifecycle:
             unit.alarm = None
 
     def _end(self, unit: Unit) -> None:
-        """End a unit that has done its work: its pods give back what they held."""
+        """End a unit that has done its work: its pods release their resources."""
         life, pod = unit.life, unit.pod
         job, now, books = life.job, self.now, self.books
         self.last = now
@@ -290,7 +290,7 @@ class Lifecycle:
     # --- eviction and return ------------------------------------------------------------------------------
 
     def evict_pod(self, life: Life, pod: int, action: int, note: Mapping[str, Any], grace: int) -> None:
-        """Evict one pod, which is gone after its grace period; other pods of its gang stay bound and idle."""
+        """Evict one pod, which leaves after its grace period; other pods of its gang stay bound and idle."""
         now, unit, hold = self.now, life.unit_of(pod), life.holds[pod]
         self._stop(unit)
         self._progress.held(life, pod, hold, now, WAITING)
@@ -313,7 +313,7 @@ class Lifecycle:
         self._depart(life, pod, life.current_name(pod), grace)
 
     def evict_whole(self, life: Life, action: int, note: Mapping[str, Any], grace: int) -> None:
-        """Evict a job that was admitted as a whole; pods that hold nothing yet stop waiting."""
+        """Evict a job that was admitted as a whole; pods without resources stop waiting."""
         now, job, holds = self.now, life.job, life.holding
         if life.done and life.unit is None and not life.units:
             life.unit = Unit(life, life.wanted, life.amounts)
@@ -322,7 +322,7 @@ class Lifecycle:
             unit.bound = 0
             unit.began = now
         for pod, hold in sorted(life.holds.items()):
-            if hold.departure is not None:  # it was going alone, and goes with its job now
+            if hold.departure is not None:  # the pod was leaving alone, and now leaves with its job
                 self._departures.call_off(hold.departure)
             self._progress.held(life, pod, hold, now, TERMINATING if hold.terminating else WAITING)
             hold.terminating = True
@@ -335,18 +335,18 @@ class Lifecycle:
         self._starts.deliver(now)
 
     def lose_node(self, node: str) -> None:
-        """Remove a node and all its pods at once, by name; each waits again before the next one goes.
+        """Remove a node, then its pods in the order of their names; each waits again before the next leaves.
 
-        A pod that was already evicted is gone earlier than planned; so is a job that was evicted as a whole.
-        An admitted job keeps its quota, and its pods must be bound again.
+        Evicted pods, and jobs that were evicted as a whole, leave now instead of at the planned time. An
+        admitted job keeps its quota, and its pods must be bound again.
         """
-        assert self._on_node is not None, "nodes only go where that was announced"
+        assert self._on_node is not None, "a cluster must announce that it loses nodes"
         lost = self._on_node.pop(node, {})
         self._on_node[node] = lost
         self._leave_as = Why.LOST
         for life, pod in sorted(lost, key=_name_of_pod):
             if (life, pod) not in lost:
-                continue  # it went with another one
+                continue  # the pod left with another pod
             departure = life.holds[pod].departure
             if departure is not None:
                 leaving = departure[3]
@@ -360,7 +360,7 @@ class Lifecycle:
         self.books.drop_node(node)
 
     def _depart(self, life: Life, pod: int, name: str, grace: int) -> None:
-        """Schedule the end of an eviction after the grace period, or at once if nothing is held."""
+        """Schedule the end of an eviction after the grace period, or now if no resources are held."""
         if grace == 0 or not (life.terminating or life.holds):
             self._leave((life, pod))
             return
@@ -369,7 +369,7 @@ class Lifecycle:
             life.holds[each].departure = departure
 
     def _leave(self, who: tuple[Life, int]) -> None:
-        """Finish an eviction: its pods are gone, and wait again."""
+        """Finish an eviction: its pods leave, and wait again."""
         life, pod = who
         self.last = self.now
         if pod == NEVER:
@@ -390,7 +390,7 @@ class Lifecycle:
     def _whole_leaves(self, life: Life) -> None:
         """Finish the eviction of a whole admitted job.
 
-        Pods that never held anything were waiting all the time.
+        Pods that never held resources have waited since then.
         """
         now, job, cycle = self.now, life.job, self.cycles
         if self.on_nodes:
@@ -455,7 +455,7 @@ class Lifecycle:
     # --- the end of the replay ----------------------------------------------------------------------------
 
     def close(self, end: int) -> tuple[HalfBound, ...]:
-        """Finish the accounts of jobs that hold resources at the end; returns the half-bound gangs."""
+        """Complete the records of jobs that hold resources at the end; returns the half-bound gangs."""
         half_bound = []
         for life in self.lives.values():
             state = life.state
@@ -473,7 +473,7 @@ class Lifecycle:
         return tuple(half_bound)
 
     def record_job(self, life: Life, state: int, finish: int) -> None:
-        """Report how a job ended, or its present state."""
+        """Report how a job ended, or its current state."""
         self._recorder.job(
             life.job,
             state,

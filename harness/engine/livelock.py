@@ -1,7 +1,7 @@
 """Detects a livelock: the same pods are preempted and started again and again, without progress.
 
-Progress means an arrival, a job's first start, an end, or work that survives preemptions. A cluster would go
-on for ever; a replay stops, see `Watch`. Only simulated time and counts decide, so that the same replay
+Progress means an arrival, a job's first start, an end, or work that survives preemptions. A cluster would
+continue forever; a replay stops, see `Watch`. Only simulated time and counts decide, so that the same replay
 always stops at the same preemption.
 """
 
@@ -21,25 +21,25 @@ SPAN = 30 * DAY
 """The longest simulated time with preemptions and without progress."""
 
 ROUNDS = 1_000
-"""The least number of these preemptions that must hit pods already preempted in this time."""
+"""How many of these preemptions must hit pods that were already preempted in this time."""
 
 MOST_ROUNDS = 100_000
-"""With this many, the replay stops sooner, because rounds that hardly take time never reach `SPAN`."""
+"""At this number, the replay stops before `SPAN` has passed, because very short rounds never reach it."""
 
 _EACH = 10
-"""The least mean number of preemptions per pod: to hit many pods twice is no loop."""
+"""The least mean number of preemptions per pod of a livelock: preempting many pods twice is not a loop."""
 
 _ROUNDS_A_SECOND = 100
-"""More than any cluster preempts within one second, beyond `_EACH` for each pod, see `Watch`."""
+"""More preemptions per second than any cluster makes, in addition to `_EACH` for each pod; see `Watch`."""
 
-_PODS_A_SECOND = 1_000  # more pods do not raise that bound
-_LEAST_WORK = 30  # the part of the time that work which preemptions leave must come to, to be progress
+_PODS_A_SECOND = 1_000  # more pods do not raise this bound
+_LEAST_WORK = 30  # surviving work of at least one part in 30 of the time counts as progress
 _LISTED = 100
 _NAMED = 3
 
 
 class Party(NamedTuple):
-    """A job of a livelock: its name, how often its pods were preempted, and how often others were for it."""
+    """A job of a livelock: its name, how often its pods were preempted, and how often it was a preemptor."""
 
     job: str
     preempted: int
@@ -52,9 +52,9 @@ class Livelock(Value):
     """Preemptions without progress.
 
     Attributes:
-        since: the first of them after the last progress, microseconds since the origin.
-        at: the last of them.
-        preemptions: how many there were.
+        since: the first preemption after the last progress, microseconds since the origin.
+        at: the last preemption.
+        preemptions: the number of preemptions.
         jobs: victims and preemptors with more than one preemption; the most frequent first, 100 at most.
     """
 
@@ -79,7 +79,7 @@ class Livelock(Value):
         }
 
     def told(self, at: str | None = None) -> str:
-        """Returns a sentence: the replay was stopped, why, and which jobs caused it.
+        """Returns a sentence that says why the replay was stopped, and which jobs caused it.
 
         Args:
             at: the text for the time; by default a duration since the origin.
@@ -106,7 +106,7 @@ class _Tally:
         self.again = 0
 
     def add(self, job: Job, pods: Iterable[int]) -> int:
-        """Count pods of a job; returns how many of them were counted before."""
+        """Count preempted pods of a job; returns how many of them were already counted."""
         before = self.again
         for pod in pods:
             times = self.times[job, pod] = self.times.get((job, pod), 0) + 1
@@ -122,17 +122,17 @@ class _Tally:
 class Watch:
     """Counts preemptions since the last progress.
 
-    They are a livelock once
-    - `SPAN` has passed and `ROUNDS` of them have hit pods that had been preempted before, or
-    - `MOST_ROUNDS` have, however short the time, or
-    - within one second more than `_ROUNDS_A_SECOND` and `_EACH` for each of these pods have.
+    They are a livelock if a number of them has hit pods that were already preempted:
+    - `ROUNDS` after `SPAN` has passed, or
+    - `MOST_ROUNDS` in any time, or
+    - within one second, more than `_ROUNDS_A_SECOND` plus `_EACH` for each of these pods.
 
     Args:
         lifecycle: gives the time and the progress.
 
     Attributes:
         preemptions: how many preempting decisions there were.
-        endless: whether the livelock is within one cycle, which would never end.
+        endless: whether the livelock is within one cycle of the policy, so that the cycle would never end.
     """
 
     def __init__(self, lifecycle: Lifecycle) -> None:
@@ -149,12 +149,12 @@ class Watch:
         self.endless = False
 
     def preempted(self, victim: Job, pods: Iterable[int], by: Job | None) -> Livelock | None:
-        """Count the pods of a preempting decision; returns the livelock that it belongs to, or None.
+        """Count the pods of a preempting decision; returns the livelock that the decision completes, or None.
 
         Args:
             victim: the job.
-            pods: the numbers of the pods; any single one if the job was preempted as a whole.
-            by: the preemptor, if there is one.
+            pods: the numbers of the pods; any single number if the job was preempted as a whole.
+            by: the preemptor, or None.
         """
         lifecycle, within = self._lifecycle, self._second
         self.preemptions += 1
@@ -176,12 +176,12 @@ class Watch:
         return self._found()
 
     def _in_vain(self) -> bool:
-        """Returns True if all preemptions since the last progress, over long or very many, were in vain."""
+        """Returns True if the preemptions since the last progress took too long, or were too many."""
         again, passed = self._all.again, self._lifecycle.now - self._since
         if again < max(ROUNDS, _EACH * len(self._all.times)) or (passed < SPAN and again < MOST_ROUNDS):
             return False
         if (self._lifecycle.kept - self._kept) * _LEAST_WORK >= passed:
-            self._begin()  # they share what there is, and their rounds leave them work
+            self._begin()  # the jobs share the resources, and progress in each round
             return False
         return True
 

@@ -12,8 +12,8 @@ class Losses(Value):
     """The loss model of a replay.
 
     Attributes:
-        mode: `restart` (all progress is lost), `resume` (none is) or `checkpoint` (progress after the last
-            checkpoint is).
+        mode: `restart` (all progress is lost), `resume` (no progress is lost) or `checkpoint` (progress after
+            the last checkpoint is lost).
         interval: progress between two checkpoints, microseconds; a job may have its own.
         restore: the time to load a checkpoint, microseconds; resources are held idle meanwhile.
     """
@@ -27,7 +27,7 @@ class Losses(Value):
 
         Args:
             progress: the job's whole progress when it was evicted, microseconds.
-            interval: the job's own checkpoint interval, with which it checkpoints whatever the mode.
+            interval: the job's own checkpoint interval; with an interval, the job checkpoints in every mode.
         """
         if interval is not None:
             return progress // interval * interval if interval else progress

@@ -25,10 +25,10 @@ class Progress:
         self.kept = 0
 
     def start(self, unit: Unit, now: int) -> None:
-        """Start a unit whose pods all hold their resources: it progresses once they are ready.
+        """Start a unit whose pods all hold their resources: it progresses once the pods are ready.
 
-        A checkpoint is restored from then on. Work that ran before its arrival is ready and continues. If it
-        has already run for its whole run time, it ends now.
+        If the unit has a checkpoint, it then restores the checkpoint first. Work that ran before its arrival
+        is ready and continues. If it has already run for its whole run time, it ends now.
         """
         life = unit.life
         unit.began = ready = now
@@ -41,10 +41,10 @@ class Progress:
         unit.since = ready + self._losses.restore if unit.kept else ready - unit.done
         unit.done = 0
         recorded = life.job.recorded
-        # Runs before the last one are evicted when they ended; when that ends the record says, not the work.
+        # Recorded runs before the last end by eviction. The record, not the work, gives the end of the last run.
         unit.due = recorded[-1].end if recorded else unit.since + life.work - unit.kept
         if life.work >= ENDLESS and not recorded:
-            unit.due = ENDLESS  # whatever had been done of it before it arrived
+            unit.due = ENDLESS  # even if part of the work was done before the job arrived
         if life.started == NEVER and life.startup is None:
             life.started = unit.since if unit.since > now else now  # noqa: FURB136 see `stop`
 
@@ -59,7 +59,7 @@ class Progress:
     def never_began(self, unit: Unit, now: int) -> None:
         """Account for an eviction of work that ran before its arrival and has not continued yet.
 
-        It costs as much as an eviction of running work.
+        The eviction costs as much as an eviction of running work.
         """
         if not unit.done:
             return
@@ -70,7 +70,7 @@ class Progress:
             self._recorder.stint(life.job, unit.pods, unit.amounts, now, now, PROGRESS, 0, lost, pod)
 
     def account(self, unit: Unit, now: int, evicted: bool = False) -> None:
-        """End a stint; an eviction loses what the loss model says, other ends lose nothing."""
+        """End a stint; an eviction loses progress as the loss model says, other ends lose nothing."""
         life, began, since = unit.life, unit.began, unit.since
         if life.startup is not None:
             began = self._started_up(unit, now)
@@ -83,7 +83,7 @@ class Progress:
                 progress = unit.kept + now - since
                 before, unit.kept = unit.kept, self._losses.kept(progress, life.interval)
                 self.kept += max(0, unit.kept - before)
-                # What was done before the job arrived is lost too, but no stint of this replay made it.
+                # Progress before the arrival is lost too, but no stint of this replay made it.
                 lost = min(progress - unit.kept, now - first)
                 earlier = progress - unit.kept - lost if since < began else 0
                 life.lost += lost * unit.pods
@@ -115,5 +115,5 @@ class Progress:
 
 
 def _alone(unit: Unit) -> int:
-    """Returns the pod of a unit, if it is one of several independent pods of its job; else `NEVER`."""
+    """Returns the pod of a unit that is one of several independent pods of its job; else `NEVER`."""
     return unit.pod if unit.life.job.pods > 1 else NEVER

@@ -1,8 +1,8 @@
-"""Skips repetitions: a policy that is only woken returns to an earlier state.
+"""Skips repetitions of idle wakes after which a policy returns to an earlier state.
 
-A policy's timer fires without effect as long as nothing happens, perhaps for years. If a policy returns to an
-earlier state, and only its idle wakes came in between, the same will follow again, because the engine is
-deterministic. So all further rounds are counted instead of played.
+A policy's timer fires without effect as long as nothing happens, perhaps for years. Suppose that a policy
+returns to an earlier state after idle wakes only. The engine is deterministic, so the same wakes will follow
+again. The engine counts all further rounds instead of playing them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from harness.policy import Standing
 
 LONG = 6 * HOUR
-"""Idle times shorter than this are played: that takes no longer than detecting a repetition."""
+"""Shorter idle times are played, because playing them takes no longer than detecting a repetition."""
 
 Stand: TypeAlias = "Callable[[int], Standing | None]"
 """See `Policy`."""
@@ -33,8 +33,8 @@ class _Seen(NamedTuple):
     Attributes:
         quiet: the next due time of other events and the time of the last event; constant while nothing
             happens.
-        state: the basis of its decisions, and the times until its next wakes.
-        counts: its counters.
+        state: the state that determines the policy's decisions, and the times until its next wakes.
+        counts: the policy's counters.
         now: the time of the state.
         cycles: how many cycles there had been.
     """
@@ -48,12 +48,12 @@ class _Seen(NamedTuple):
 
 @final
 class Recurrence:
-    """Detects that a policy returned to an earlier state, by Brent's algorithm for cycles.
+    """Detects with Brent's cycle-finding algorithm that a policy returned to an earlier state.
 
     Args:
         stand: returns the state of the policy.
         skip: makes the policy skip repetitions.
-        wakes: its idle wakes.
+        wakes: the policy's idle wakes.
         lifecycle: the clock, and the time of the last event.
     """
 
@@ -72,7 +72,7 @@ class Recurrence:
             until: when another event is due.
 
         Returns:
-            Whether the policy gave its state; otherwise its wakes must be played in another way.
+            Whether the policy gave its state; if not, the engine must play its wakes.
         """
         lifecycle, kept = self._lifecycle, self._kept
         now = lifecycle.now
@@ -95,7 +95,7 @@ class Recurrence:
         return True
 
     def _repeat(self, kept: _Seen, seen: _Seen, rounds: int) -> None:
-        """Repeat the events between two times for `rounds` more times."""
+        """Account for `rounds` repetitions of the events between two states."""
         span, lifecycle = rounds * (seen.now - kept.now), self._lifecycle
         self._skip(span, [rounds * (now - then) for then, now in zip(kept.counts, seen.counts, strict=True)])
         self._wakes.skip(span)

@@ -1,4 +1,4 @@
-"""The referee: applies a policy's decisions, and refuses those that the state of the cluster does not allow.
+"""The referee: applies a policy's decisions, and refuses decisions that the cluster's state does not allow.
 
 Every refusal is a sentence that names the policy, the job, the time and the broken rule.
 """
@@ -65,9 +65,9 @@ _WHOLE = (NEVER,)  # stands for all pods of a job
 
 _PATIENCE = 250_000
 _PATIENCE_A_JOB = 4
-"""The most decisions in a row that may change nothing, and the further ones per live job.
+"""The most consecutive decisions that may change nothing, in total and in addition per live job.
 
-After more of them, the referee concludes that a policy decides for ever.
+After more such decisions, the referee concludes that a policy decides forever.
 """
 
 
@@ -78,16 +78,16 @@ class Referee:
         lifecycle: the live jobs.
         recorder: receives the decisions.
         name: the policy's name, for messages.
-        quotas: the ClusterQueues and ElasticQuotas that have shares; if there are none, any name is valid.
+        quotas: the ClusterQueues and ElasticQuotas that have shares; if it is empty, any name is valid.
         arrivals: the jobs that will arrive.
-        others: the sources of events beside the policy, `arrivals` included.
-        ends: whether the replay ends at some time whatever the policy does.
+        others: the sources of events other than the policy, including `arrivals`.
+        ends: whether the replay ends at some time regardless of the policy.
 
     Attributes:
         handlers: type of a decision -> the function that applies it, or raises `DecisionError`.
-        idle: how many decisions in a row changed nothing; reset when time moves.
+        idle: how many consecutive decisions changed nothing; reset when time advances.
         wakes: when the policy wants to be called.
-        idle_wakes: the same for wakes that do not keep a replay alive.
+        idle_wakes: when it wants to be called by wakes that do not keep a replay alive.
         stopped: the livelock that stops the replay at the present instant, or None.
     """
 
@@ -134,14 +134,14 @@ class Referee:
         """Stop a policy that keeps making decisions that change nothing.
 
         Raises:
-            DecisionError: it has made more of them than any policy needs.
+            DecisionError: the policy has made more such decisions than any policy needs.
         """
         self.idle += 1
         if self.idle > _PATIENCE and self.idle > _PATIENCE + _PATIENCE_A_JOB * len(self._lifecycle.lives):
-            self.refuse(None, f"it decides for ever: {self.idle:,} decisions in a row changed nothing")
+            self.refuse(None, f"it decides forever: {self.idle:,} decisions in a row changed nothing")
 
     def unknown(self, decision: object) -> None:
-        """Refuse a value that is no decision."""
+        """Refuse a value that is not a decision."""
         self.refuse(None, f"it yielded {decision!r}, which is not a decision")
 
     def refuse(self, job: Job | None, rule: str, *, hint: str = _FAULT) -> NoReturn:
@@ -155,13 +155,13 @@ class Referee:
         )
 
     def dozed(self, answer: object, due: int) -> tuple[int, int]:
-        """Check the answer of a policy that was asked to play idle wakes by itself, see `Policy`.
+        """Check the answer of a policy's `doze`, which plays idle wakes by itself, see `Policy`.
 
         Args:
-            answer: how many cycles it has played, and when it wants to be woken next.
-            due: when it wanted to be woken.
+            answer: how many cycles the policy has played, and when it wants to be woken next.
+            due: when the policy wanted to be woken.
         """
-        # A pattern such as `int(played)` would take ten times as long, and this is asked very often.
+        # A pattern such as `int(played)` would take ten times as long, and this method is called very often.
         played, later = answer if isinstance(answer, tuple) and len(answer) == 2 else (None, None)
         if not (isinstance(played, int) and isinstance(later, int)):
             said = f"its method doze answers {short(answer)}"
@@ -181,7 +181,7 @@ class Referee:
             life.reduce(self._checked_counts(job, admit.counts))
         delay = self._whole(job, "its delay", admit.delay)
         if delay < 0:
-            self.refuse(job, f"it is to start {-delay} us before it is admitted")
+            self.refuse(job, f"its start would be {-delay} us before it is admitted")
         life.startable = now + delay
         starts: bool | str = False
         if not lifecycle.on_nodes:
@@ -211,7 +211,7 @@ class Referee:
         job, node, lifecycle = bind.job, bind.node, self._lifecycle
         life, books = self._alive(job), lifecycle.books
         if not bind.pods:
-            self.refuse(job, "no pod is named to be bound")
+            self.refuse(job, "no pod is named in its Bind")
         if life.terminating:
             self.refuse(job, "it was evicted and is not gone yet")
         if life.admitted and life.startable > lifecycle.now:
@@ -220,7 +220,7 @@ class Referee:
             self._check_node(job, node)
         for each in bind.pods:
             pod = each if type(each) is int else self._whole(job, "the number of a pod", each)
-            # Nearly always none of these is so, and the pod waits.
+            # Nearly always, none of these conditions holds, and the pod waits.
             known = life.counts is None and pod in life.every_pod
             if not known or pod in life.holds or pod in life.ended:
                 self._check_waiting(life, pod)
@@ -248,7 +248,7 @@ class Referee:
         if preempt.grace is not None:
             grace = self._whole(job, "its grace period", preempt.grace)
             if grace < 0:
-                self.refuse(job, f"it is to be gone {-grace} us before it is preempted")
+                self.refuse(job, f"it would be gone {-grace} us before it is preempted")
             detail = {**detail, "grace_us": grace}
         note = {"by": by, "reason": reason, "detail": detail or None}
         if life.admitted and not (action == EVICT and preempt.pods is not None and lifecycle.on_nodes):
@@ -264,7 +264,7 @@ class Referee:
             if pod in life.holds and not life.holds[pod].terminating
         ]
         if not pods or (preempt.pods is not None and len(pods) != len(preempt.pods)):
-            self.refuse(job, "pods that were named hold nothing, or are terminating already")
+            self.refuse(job, "some named pods hold nothing, or terminate already")
         life.preemptions += 1
         for pod in pods:
             lifecycle.evict_pod(life, pod, action, note, grace)
@@ -291,14 +291,14 @@ class Referee:
         )
 
     def _count_preemption(self, job: Job, pods: Iterable[int], by: Job | None) -> None:
-        """Stop a livelock: at the end of the instant, or at once if the instant would never end."""
+        """Stop a livelock: at the end of the instant, or immediately if the instant would never end."""
         self.idle = 0
         livelock = self._watch.preempted(job, pods, by)
         if livelock is None:
             return
         self.stopped = livelock
         if self._watch.endless:
-            self.refuse(job, f"it decides for ever, at one instant: {livelock}", hint=_TIMELESS)
+            self.refuse(job, f"it decides forever, at one instant: {livelock}", hint=_TIMELESS)
 
     def _nominate(self, nominate: Given) -> None:
         job = nominate.job
@@ -348,7 +348,7 @@ class Referee:
         self._count_idle()
         waiting = life.wanted - len(life.ended) - len(life.holds)
         if waiting < 1 or (life.admitted and not lifecycle.on_nodes):
-            self.refuse(job, "it is admitted or none of its pods waits, so it cannot be refused anything")
+            self.refuse(job, "it is admitted or none of its pods waits, so nothing can be refused")
         reason = refuse.reason
         if type(reason) is not str or not reason.isascii():
             self._check_reason(job, reason)
@@ -361,12 +361,12 @@ class Referee:
     def _wake(self, wake: Given) -> None:
         self._count_idle()
         try:
-            at = index(wake.at)  # else the clock would go on in fractions of microseconds
+            at = index(wake.at)  # a fraction would make the clock advance by fractions of microseconds
         except TypeError:
-            self.refuse(None, f"it asks to be woken at {wake.at!r} us, which is no whole number")
+            self.refuse(None, f"it asks to be woken at {wake.at!r} us, which is not a whole number")
         if at <= self._lifecycle.now:
             self.refuse(None, f"it asks to be woken at {at} us, which is not later")
-        # What is asked for when nobody is alive or to come can start nothing: it is idle, whatever it says.
+        # A wake cannot start work if no job is alive or will arrive, so it is idle even if it says otherwise.
         idle = wake.idle or (not self._lifecycle.lives and self._arrivals.due == FAR)
         (self.idle_wakes if idle else self.wakes).add(at)
 
@@ -379,7 +379,7 @@ class Referee:
         if type(queue) is not str or (queue not in self._quotas and self._quotas):
             self.refuse(
                 None,
-                f"it tells the share of {queue!r}, which is no ClusterQueue or ElasticQuota here",
+                f"it tells the share of {queue!r}, which is not a ClusterQueue or ElasticQuota here",
             )
         try:
             known = isfinite(share) and -INT64_MAX <= index(weighted) <= INT64_MAX
@@ -388,7 +388,7 @@ class Referee:
         if not known:
             self.refuse(
                 None,
-                f"shares of {queue} are to be a finite number and an integer, not {share!r}, {weighted!r}",
+                f"shares of {queue} must be a finite number and an integer, not {share!r}, {weighted!r}",
             )
         self._recorder.share(self._lifecycle.now, queue, share, weighted)
 
@@ -421,7 +421,7 @@ class Referee:
         lifecycle.last = lifecycle.now
         try:
             life = lifecycle.lives.get(job.index)
-        except (AttributeError, TypeError):  # it is anything but a job
+        except (AttributeError, TypeError):  # it is not a job
             life = None
         if life is None or life.job is not job:
             self._check_job(job)
@@ -437,12 +437,12 @@ class Referee:
     def _check_job(self, job: object, what: str = "") -> None:
         if not isinstance(job, Job):
             about = f"it names {job!r} as {what}" if what else f"it is about {job!r}"
-            self.refuse(None, f"{about}, which is no job")
+            self.refuse(None, f"{about}, which is not a job")
 
     def _check_reason(self, job: Job, reason: object) -> None:
-        """Refuse a reason that is no text, or that no file can hold."""
+        """Refuse a reason that is not text, or that cannot be written to a file."""
         if not isinstance(reason, str):
-            self.refuse(job, f"its reason is to be text, not {reason!r}")
+            self.refuse(job, f"its reason must be text, not {reason!r}")
         try:
             reason.encode()
         except UnicodeEncodeError as error:
@@ -454,7 +454,7 @@ class Referee:
 
     def _check_waiting(self, life: Life, pod: int) -> None:
         if not life.is_wanted(pod):
-            self.refuse(life.job, f"pod {pod} is not one of the {life.wanted} pods that are to run")
+            self.refuse(life.job, f"pod {pod} is not one of the {life.wanted} pods that should run")
         if pod in life.holds or pod in life.ended:
             self.refuse(life.job, f"pod {life.current_name(pod)} is not waiting")
 
@@ -472,8 +472,8 @@ class Referee:
         return checked
 
     def _whole(self, job: Job, what: str, value: Any) -> int:
-        """Returns a whole number of any type as an integer for tables."""
+        """Returns a whole number of any type as an integer that tables can store."""
         try:
             return index(value)
         except TypeError:
-            self.refuse(job, f"{what} is {value!r}, which is no whole number")
+            self.refuse(job, f"{what} is {value!r}, which is not a whole number")

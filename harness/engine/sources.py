@@ -1,8 +1,8 @@
 """The sources of instants: each source knows when something is due, and delivers it.
 
-The engine looks at all of them for the next instant, and lets the due ones deliver, in order. `due` is an
-attribute that each source keeps up to date, not a method, because looking at six of them costs less than a
-call. A further source is one more object with these two names, in `Lifecycle.sources` or in the engine's own.
+The engine looks at all sources for the next instant, and lets the due sources deliver, in order. `due` is an
+attribute that each source keeps up to date, not a method, because reading six attributes costs less than one
+call. To add a source, put an object with `due` and `deliver` into `Lifecycle.sources` or the engine's tuple.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Ticket: TypeAlias = list[Any]
 
 @final
 class Agenda(Generic[T]):
-    """Entries with due times; those of one instant are delivered in the order of their names, as plain text.
+    """Entries with due times; entries of one instant are delivered in the order of their names as text.
 
     Args:
         tell: receives each entry when it is due.
@@ -48,7 +48,7 @@ class Agenda(Generic[T]):
         self.due = FAR
         self._tell = tell
         self._entries: list[Ticket] = []  # time, name, serial, thing
-        self._serial = 0  # decides ties of time and name before things are compared
+        self._serial = 0  # breaks ties of time and name, so that entries are never compared
 
     def add(self, at: int, name: str, thing: T) -> Ticket:
         """Add an entry for delivery at a time."""
@@ -60,7 +60,7 @@ class Agenda(Generic[T]):
         return ticket
 
     def call_off(self, ticket: Ticket) -> None:
-        """Cancel an entry, which then makes no instant happen; it stays in the heap until it is first."""
+        """Cancel an entry, which then causes no instant; it stays in the heap until it is the first entry."""
         ticket[3] = None
         if ticket[0] == self.due:
             self._settle()
@@ -72,7 +72,7 @@ class Agenda(Generic[T]):
             thing = heappop(entries)[3]
             if thing is not None:
                 tell(thing)
-        if entries and entries[0][3] is not None:  # as after nearly all of them
+        if entries and entries[0][3] is not None:  # as after nearly all deliveries
             self.due = entries[0][0]
         else:
             self._settle()
@@ -109,7 +109,7 @@ class Arrivals:
         chunk, at = self._chunk, self._cursor
         while self.due == now:
             arrival = chunk[at]
-            if len(arrival) == 3:  # as nearly all have: to spread them out costs twice the call
+            if len(arrival) == 3:  # as nearly all have: unpacking with `*` costs twice the call
                 self._arrive(arrival[0], arrival[1], arrival[2])
             else:
                 self._arrive(*arrival)
@@ -133,8 +133,8 @@ class ChangesAhead:
     """The changes of a cluster.
 
     Args:
-        cluster: the cluster before its changes, with these.
-        tell: receives each change, with the cluster from then on.
+        cluster: the cluster before its changes; it has the list of its changes.
+        tell: receives each change, with the changed cluster.
         over: returns True if no job is alive or will arrive, so that changes no longer matter.
     """
 
@@ -158,7 +158,7 @@ class PolicyTimers(Protocol):
 
     @property
     def due(self) -> int:
-        """When its next timer ends; `FAR` if there is none."""
+        """When the next timer ends; `FAR` without a timer."""
 
     def deliver(self, now: int) -> Iterable[Decision]:
         """Yields decisions about all timers that end now."""
@@ -166,7 +166,7 @@ class PolicyTimers(Protocol):
 
 @final
 class ObservedTimers:
-    """The timers of a policy for an observer between it and the engine.
+    """The timers of a policy, for an observer between the policy and the engine.
 
     Args:
         timers: the policy's timers.
@@ -217,7 +217,7 @@ class Wakes:
     """Times at which a policy wants to be called; they deliver nothing, because its cycle follows anyway.
 
     Args:
-        tell: receives each instant that happens because of them.
+        tell: receives each instant that these wakes cause.
     """
 
     def __init__(self, tell: Callable[[int], None]) -> None:
@@ -231,12 +231,12 @@ class Wakes:
         self.due = self._times[0]
 
     def put_off(self, at: int) -> None:
-        """Move the first instant to a later time, without an event before that."""
+        """Move the first instant to a later time; no other event is due before that time."""
         heapreplace(self._times, at)
         self.due = self._times[0]
 
     def after(self, now: int) -> tuple[int, ...]:
-        """Returns the time until each wake, the next one first."""
+        """Returns the time until each wake, the next wake first."""
         return tuple([each - now for each in sorted(self._times)])
 
     def skip(self, span: int) -> None:

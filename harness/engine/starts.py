@@ -13,10 +13,10 @@ from harness.engine.sources import FAR
 class Starts:
     """Admitted jobs that wait for their promised resources, in the order in which they may start.
 
-    They form a source that is due whenever resources were freed that they may wait for.
+    They form a source that is due whenever resources were freed, because jobs may wait for these.
 
     Args:
-        start: starts a job if its whole request is free; returns whether it is.
+        start: starts a job if its whole request is free; returns whether it started.
 
     Attributes:
         waiting: the jobs, by index.
@@ -41,7 +41,7 @@ class Starts:
             self.due = now
 
     def deliver(self, now: int) -> None:
-        """Start jobs in their order, until the request of the next one is not free."""
+        """Start jobs in their order, until the request of the next job is not free."""
         self.due = FAR
         waiting = self.waiting
         while waiting:

@@ -12,7 +12,7 @@ from harness.engine.events import Fact, UnwritableError
 
 
 def _plain(value: object) -> dict[Any, Any]:
-    """Converts values that JSON lacks to ones that it has."""
+    """Converts a value of a type that JSON lacks to a dictionary."""
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"{short(value)} is of type {type(value).__name__}")
@@ -25,7 +25,7 @@ _JSON = json.JSONEncoder(
 
 @final
 class Texts:
-    """Objects as canonical JSON; an object that was seen before is not converted again.
+    """Converts objects to canonical JSON, each object only once.
 
     Equal objects have equal texts.
     """
@@ -38,14 +38,14 @@ class Texts:
         """Returns the text of the figures behind a decision.
 
         Raises:
-            UnwritableError: they cannot be written as an object of JSON.
+            UnwritableError: the figures cannot be written as a JSON object.
         """
         value = fact.detail
         seen = self._details.get(id(value))
         if seen is not None and seen[0] is value:
             return seen[1]
         if not isinstance(value, Mapping):
-            raise UnwritableError(fact.job, f"its detail is to be a mapping, not {short(value)}")
+            raise UnwritableError(fact.job, f"its detail must be a mapping, not {short(value)}")
         try:
             text = _JSON.encode(value)
         except (TypeError, ValueError, RecursionError) as error:
@@ -54,10 +54,10 @@ class Texts:
         return text
 
     def of_flavors(self, fact: Fact) -> str:
-        """Returns the text of the flavors that an admission gives.
+        """Returns the text of the flavors that an admission assigns.
 
         Raises:
-            UnwritableError: they are no mapping of mappings of text.
+            UnwritableError: the flavors are not a mapping of mappings of text.
         """
         value = fact.flavors
         seen = self._flavors.get(id(value))
@@ -65,7 +65,7 @@ class Texts:
             return seen[1]
         if not _are_flavors(value):
             raise UnwritableError(
-                fact.job, f"its flavors are to be pod set -> resource -> name of a flavor, not {short(value)}"
+                fact.job, f"its flavors must be pod set -> resource -> name of a flavor, not {short(value)}"
             )
         text = _JSON.encode(value)
         self._flavors[id(value)] = (value, text)

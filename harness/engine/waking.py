@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from harness.engine.livelock import Watch
 
 MOST = 1_000_000
-"""The most wakes in a row without an effect, if no other event is due. There may be twice as many, because
-the engine checks for an effect only after this many.
+"""The most consecutive wakes without an effect, if no other event is due. Up to twice as many can happen,
+because the engine checks for an effect only after this many wakes.
 """
 
 _LEAST = SECOND // 1000
-"""Their least mean distance if another event is due; at shorter ones the replay would never get there."""
+"""The least mean interval of wakes if another event is due; with shorter ones, time would never reach it."""
 
-_IDLE = "nothing else would happen any more: yield Wake(..., idle=True), which does not keep a replay alive"
-_SELDOM = "they are less than a millisecond apart: ask to be woken when something can change"
+_IDLE = "no other event will happen: yield Wake(..., idle=True), which does not keep a replay alive"
+_SELDOM = "the wakes are less than a millisecond apart: ask to be woken when something can change"
 
 
 @final
@@ -36,8 +36,8 @@ class Waking:
         lifecycle: gives the progress.
         watch: gives the preemptions.
         others: the other sources of instants.
-        ends: whether the replay ends without any of these.
-        refuse: receives the reason why it is too much, and what to do about it.
+        ends: whether the replay ends without any event of these sources.
+        refuse: receives the reason why the wakes are too many, and what to do about it.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Waking:
         for_ever = not self._ends and all(other.due == FAR for other in self._others)
         if for_ever or now - self._since < self._times * _LEAST:
             self._refuse(
-                f"it decides for ever: {self._times:,} times in a row it was woken at its own request, and "
+                f"it decides forever: {self._times:,} times in a row it was woken at its own request, but "
                 "nothing arrived, started for the first time, ended or was preempted",
                 _IDLE if for_ever else _SELDOM,
             )

@@ -1,8 +1,8 @@
 """The interface of scheduling policies: the calls they receive, the decisions they yield, the state they see.
 
 A policy is a plain Python object. The engine tells it which pods wait (`submit`) and which resources became
-free (`release`), then asks for decisions (`cycle`). It applies each decision before it resumes the generator.
-So the state that a policy sees is always current, and a wrong decision fails at its own `yield`.
+free (`release`), then asks for decisions (`cycle`). The engine applies each decision before it resumes the
+generator. So a policy always sees the current state, and a wrong decision fails at its own `yield`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The decisions of a policy.
 
-Decisions are compared by identity and must not be changed. Nothing enforces this: a replay makes hundreds of
-thousands, and freezing would triple their cost.
+Decisions are compared by identity and must not be changed. Nothing enforces this, because a replay makes
+hundreds of thousands of decisions, and freezing them would triple their cost.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NOTHING: Mapping[str, Any] = Frozen({})
 
 
 LOST_WITH_NODE = "DeletionByPodGC"
-"""The reason of the eviction of a pod whose node is gone, as in the condition that pods get."""
+"""The reason for the eviction of a pod whose node is gone; Kubernetes uses it in the pod's condition."""
 
 
 @final
@@ -28,8 +28,8 @@ LOST_WITH_NODE = "DeletionByPodGC"
 class Admit:
     """Reserve quota for a waiting job; in a cluster without nodes the job also starts, as a whole.
 
-    It starts when its resources are free: at once, or when evicted jobs that still hold them are gone. Jobs
-    that wait for this start in the order of their admission.
+    The job starts as soon as its resources are free; evicted jobs may still hold them until they are gone.
+    Admitted jobs without free resources start in the order of their admission.
 
     Attributes:
         job: the job, waiting as a whole.
@@ -37,8 +37,8 @@ class Admit:
             same object, because it is converted to text once.
         counts: pod set -> pods, for pod sets that get fewer pods than requested (partial admission).
         detail: the figures behind the decision, stored in the record.
-        delay: how long it may not start although it holds quota, microseconds. Without nodes, its start is
-            delayed by at least this time. With nodes, none of its pods may be bound before.
+        delay: the least time from admission to start, microseconds; the job holds quota meanwhile. With
+            nodes, none of its pods may be bound earlier.
     """
 
     job: Job
@@ -69,21 +69,21 @@ class Bind:
 @final
 @dataclass(slots=True, eq=False)
 class Preempt:
-    """Take the resources from running pods; after their grace period they are gone and wait again.
+    """Evict running pods; after their grace period they release their resources and wait again.
 
-    For an eviction that began before the replay, the replay repeats it with the rest of the grace period.
+    If an eviction began before the replay, the replay repeats it with the remaining grace period.
 
     Attributes:
         job: the victim.
-        by: the preemptor; None if no job takes its place (a drained queue): recorded as an eviction.
+        by: the preemptor; None if no job takes the victim's place (a drained queue), recorded as an eviction.
         reason: the component's own word for the rule, such as `InCohortReclamation`.
         pods: which of its pods; None means all that hold resources and are not terminating yet. On nodes, an
             eviction without a preemptor may name only some pods of a job that was admitted as a whole. The
             job keeps its quota, and these pods wait to be bound again.
         detail: the figures that justify it.
-        unnamed: whether some job takes its place, though it is unknown which one: recorded as a preemption.
-        grace: how long it keeps what it holds, microseconds, recorded as `grace_us` of `detail`; None for the
-            job's own grace period.
+        unnamed: whether an unknown job takes the victim's place, recorded as a preemption.
+        grace: how long the victim keeps its resources, microseconds, recorded as `grace_us` of `detail`; None
+            for the job's own grace period.
     """
 
     job: Job
@@ -96,7 +96,7 @@ class Preempt:
 
 
 MARK, UNMARK, REPLACE = "mark", "unmark", "replace"
-"""The kinds of a `Note`: a node of a job failed, it did not after all, or its pods have other places."""
+"""The kinds of a `Note`: a node of a job failed, this failure is revoked, or pods of the job moved."""
 
 
 @final
@@ -166,12 +166,12 @@ class Refuse:
 @final
 @dataclass(slots=True, eq=False)
 class Wake:
-    """Make an instant happen at a later time.
+    """Ask the engine for an instant, with a cycle, at a later time.
 
     Attributes:
         at: microseconds since the origin, after now.
-        idle: whether the wake does not keep a replay alive (a periodic flush). A wake that can start work
-            does. If no job is alive or will arrive, no wake can start work, so all count as idle.
+        idle: True if the wake alone does not keep a replay alive, as for a periodic flush. A wake that can
+            start work keeps it alive. If no job is alive or will arrive, all wakes count as idle.
     """
 
     at: int

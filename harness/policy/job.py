@@ -13,10 +13,10 @@ class RecordedRun(NamedTuple):
     """One run of a job according to a trace, microseconds since the trace's origin.
 
     Attributes:
-        start: its start; never before the job's arrival or the end of its previous run.
-        end: its end; `ENDLESS` if it had not ended when the record was made.
-        why: how it ended, in the record's own word; "" if unknown.
-        preempted: whether it ended because another job took its place.
+        start: start of the run; never before the job's arrival or the end of its previous run.
+        end: end of the run; `ENDLESS` if it had not ended when the record was made.
+        why: how the run ended, in the record's own word; "" if unknown.
+        preempted: whether the run ended because another job took its place.
     """
 
     start: int
@@ -30,7 +30,7 @@ class RecordedRun(NamedTuple):
 class Job:
     """A job of the trace; compared by identity and immutable.
 
-    Creating an immutable object costs a call for each field; `made` creates many at once.
+    Creating one immutable object costs a call for each field; `made` creates many jobs faster.
 
     Attributes:
         index: its place in the order of arrival, from 0: a dense key for a policy's own tables.
@@ -46,8 +46,8 @@ class Job:
         pod_sets: at least one; pods are numbered through all of them, in order.
         pods: number of pods over all pod sets.
         duration: run time of one undisturbed run, microseconds; None unless the policy is clairvoyant.
-        requested: the longest run time that its user requested, microseconds; None if there is none.
-        recorded: its runs according to the trace, in order; empty unless the policy is a record.
+        requested: the longest run time that its user requested, microseconds; None without such a request.
+        recorded: its runs according to the trace, in order; empty unless the policy repeats recorded runs.
     """
 
     index: int
@@ -105,19 +105,19 @@ class Job:
 
 
 def _never_changed(job: Any, name: str, *_: object) -> NoReturn:
-    raise FrozenInstanceError(f"job {job.id} is never changed, and neither is its {name!r}")
+    raise FrozenInstanceError(f"job {job.id} is immutable, so its {name!r} cannot change")
 
 
 Job.__setattr__ = Job.__delattr__ = _never_changed  # type: ignore[method-assign]  # Python's own names no job
 
 _Open: Any = make_dataclass("_Open", [each.name for each in fields(Job)], eq=False, slots=True)
-"""A job that can still be changed; it has the slots of a `Job`, so that it can become one."""
+"""A job that can still be changed; it has the slots of `Job`, so that it can become a `Job`."""
 
 
 def made(*columns: Iterable[Any]) -> list[Job]:
-    """Make jobs from a column for each of their fields; as many as the shortest column has.
+    """Make jobs from one column per field; the shortest column determines their number.
 
-    It takes a quarter of the time of as many calls of `Job`.
+    This takes a quarter of the time that calls of `Job` take.
     """
     jobs = list(map(_Open, *columns))
     for job in jobs:
@@ -130,15 +130,15 @@ Arrival: TypeAlias = (
     | tuple[Job, int, int | None, "Startup"]
     | tuple[Job, int, int | None, "Startup | None", int]
 )
-"""A job with times in microseconds: the time of one undisturbed run, its own checkpoint interval or None.
-Then, optionally, the time its pods take to become ready, and how much of its run was done when it arrived.
-Evictions cost progress made before the arrival as they cost later progress.
+"""A job with times in microseconds: the time of one undisturbed run, and its own checkpoint interval or None.
+Two optional times follow: how long its pods take to become ready, and its progress when it arrived. Evictions
+cost progress made before the arrival in the same way as later progress.
 """
 
 Startup: TypeAlias = tuple[int, ...]
-"""The time from the moment when pods that progress together hold their resources until they are ready. The
-numbers are for the first start, the second, and so on; the last holds for all later ones. `ENDLESS` means
-that they never become ready.
+"""How long pods that progress together take to become ready after all of them hold their resources. The
+numbers are for the first start, the second, and so on; the last holds for all later starts. `ENDLESS` means
+that the pods never become ready.
 """
 
 ENDLESS = 2**62

@@ -17,7 +17,7 @@ class View(Protocol):
 
     @property
     def allocated(self) -> Mapping[str, int]:
-        """Resource -> amount that pods hold now, terminating ones included; promised amounts are not."""
+        """Resource -> amount that pods hold now, including terminating pods but not promised amounts."""
 
     def free_on(self, node: str) -> Mapping[str, int]:
         """Returns resource -> free amount on a node."""
@@ -25,6 +25,6 @@ class View(Protocol):
     def fits(self, job: Job) -> bool:
         """Returns True if the job's whole request is free in the cluster now (summed over nodes).
 
-        Promised resources of admitted jobs that have not started count as taken. So a job that fits starts at
-        once.
+        Resources promised to admitted jobs that have not started count as taken. So a job that fits starts
+        immediately.
         """

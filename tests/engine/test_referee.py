@@ -96,12 +96,12 @@ def told(decide: Any) -> type[Greedy]:
         (
             POOL,
             lambda j: [Admit(j["gang"], counts={"main": 3.0})],  # type: ignore[dict-item]
-            "the count of pod set main is 3.0, which is no whole number",
+            "the count of pod set main is 3.0, which is not a whole number",
         ),
         (
             POOL,
             lambda j: [Admit(j["small"], delay=0.5e6)],  # type: ignore[arg-type]
-            "its delay is 500000.0, which is no whole number",
+            "its delay is 500000.0, which is not a whole number",
         ),
         (
             POOL,
@@ -111,26 +111,26 @@ def told(decide: Any) -> type[Greedy]:
         (
             POOL,
             lambda j: [Admit(j["small"]), Preempt(j["small"], None, "", grace=-1)],
-            "it is to be gone 1 us before it is preempted",
+            "it would be gone 1 us before it is preempted",
         ),
         (
             NODES,
             lambda j: [Bind(j["small"], range(1), "n1"), Preempt(j["small"], None, "", grace=0.5)],  # type: ignore[arg-type]
-            "its grace period is 0.5, which is no whole number",
+            "its grace period is 0.5, which is not a whole number",
         ),
         (POOL, lambda j: [Admit(j["small"]), Refuse(j["small"], "no")], "none of its pods waits"),
         (POOL, lambda j: [Wake(0)], "which is not later"),
-        (POOL, lambda j: [Wake(1.5)], "woken at 1.5 us, which is no whole number"),  # type: ignore[arg-type]
+        (POOL, lambda j: [Wake(1.5)], "woken at 1.5 us, which is not a whole number"),  # type: ignore[arg-type]
         (POOL, lambda j: ["start it"], "which is not a decision"),
-        (POOL, lambda j: [Admit(None)], "it is about None, which is no job"),  # type: ignore[arg-type]
-        (POOL, lambda j: [Reject("small", "why")], "it is about 'small', which is no job"),  # type: ignore[arg-type]
-        (POOL, lambda j: [Preempt(None, None, "why")], "it is about None, which is no job"),  # type: ignore[arg-type]
+        (POOL, lambda j: [Admit(None)], "it is about None, which is not a job"),  # type: ignore[arg-type]
+        (POOL, lambda j: [Reject("small", "why")], "it is about 'small', which is not a job"),  # type: ignore[arg-type]
+        (POOL, lambda j: [Preempt(None, None, "why")], "it is about None, which is not a job"),  # type: ignore[arg-type]
         (
             POOL,
             lambda j: [Admit(j["small"]), Preempt(j["small"], "gang", "why")],  # type: ignore[arg-type]
-            "it names 'gang' as its preemptor, which is no job",
+            "it names 'gang' as its preemptor, which is not a job",
         ),
-        (POOL, lambda j: [QueueShare("other", 0.5, 1)], "the share of 'other', which is no ClusterQueue"),
+        (POOL, lambda j: [QueueShare("other", 0.5, 1)], "the share of 'other', which is not a ClusterQueue"),
         (POOL, lambda j: [QueueShare([], 0.5, 1)], "the share of [], which is no"),  # type: ignore[arg-type]
         (POOL, lambda j: [QueueShare("default", math.nan, 1)], "a finite number and an integer, not nan, 1"),
         (
@@ -167,11 +167,11 @@ def test_a_wrong_decision_is_refused(cluster: Any, decide: Any, rule: str) -> No
 @pytest.mark.parametrize(
     ("decide", "rule"),
     [
-        (lambda job: [Refuse(job, 5)], "its reason is to be text, not 5"),  # type: ignore[arg-type]
-        (lambda job: [Reject(job, None)], "its reason is to be text, not None"),  # type: ignore[arg-type]
-        (lambda job: [Admit(job), Preempt(job, None, b"")], "its reason is to be text, not b''"),  # type: ignore[arg-type]
+        (lambda job: [Refuse(job, 5)], "its reason must be text, not 5"),  # type: ignore[arg-type]
+        (lambda job: [Reject(job, None)], "its reason must be text, not None"),  # type: ignore[arg-type]
+        (lambda job: [Admit(job), Preempt(job, None, b"")], "its reason must be text, not b''"),  # type: ignore[arg-type]
         (lambda job: [Refuse(job, "x\ud800")], r"its reason 'x\ud800' cannot be written as UTF-8"),
-        (lambda job: [Admit(job, 5)], "its flavors are to be pod set -> resource -> name of a flavor, not 5"),  # type: ignore[arg-type]
+        (lambda job: [Admit(job, 5)], "its flavors must be pod set -> resource -> name of a flavor, not 5"),  # type: ignore[arg-type]
         (lambda job: [Admit(job, {"main": {"cpu": None}})], "not {'main': {'cpu': None}}"),  # type: ignore[dict-item]
         (lambda job: [Refuse(job, "x", {"a": {1}})], "cannot be written as JSON: {1} is of type set"),
         (
@@ -180,7 +180,7 @@ def test_a_wrong_decision_is_refused(cluster: Any, decide: Any, rule: str) -> No
         ),
         (lambda job: [Refuse(job, "x", {"a": 1, 2: 3})], "its detail cannot be written as JSON: '<'"),
         (lambda job: [Refuse(job, "x", CIRCLE)], "its detail cannot be written as JSON: maximum recursion"),
-        (lambda job: [Refuse(job, "x", ["a"])], "its detail is to be a mapping, not ['a']"),  # type: ignore[arg-type]
+        (lambda job: [Refuse(job, "x", ["a"])], "its detail must be a mapping, not ['a']"),  # type: ignore[arg-type]
     ],
 )
 def test_what_cannot_be_recorded_is_refused(
@@ -220,7 +220,7 @@ def test_deciding_for_ever_at_one_instant_is_refused(endless: str) -> None:
                     yield Admit(self.waiting[0])
                     yield Preempt(self.waiting.pop(0), None, "again")
 
-    with pytest.raises(DecisionError, match="decides for ever"):
+    with pytest.raises(DecisionError, match="decides forever"):
         replayed(Endless, Script().job("a", cpu=1), POOL)
 
 
