@@ -41,7 +41,7 @@ class Progress:
         unit.since = ready + self._losses.restore if unit.kept else ready - unit.done
         unit.done = 0
         recorded = life.job.recorded
-        # Recorded runs before the last end by eviction. The record, not the work, gives the end of the last run.
+        # Recorded runs before the last end by eviction. The record, not the work, ends the last run.
         unit.due = recorded[-1].end if recorded else unit.since + life.work - unit.kept
         if life.work >= ENDLESS and not recorded:
             unit.due = ENDLESS  # even if part of the work was done before the job arrived

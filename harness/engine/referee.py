@@ -264,7 +264,7 @@ class Referee:
             if pod in life.holds and not life.holds[pod].terminating
         ]
         if not pods or (preempt.pods is not None and len(pods) != len(preempt.pods)):
-            self.refuse(job, "some named pods hold nothing, or terminate already")
+            self.refuse(job, "some named pods hold nothing, or are terminating already")
         life.preemptions += 1
         for pod in pods:
             lifecycle.evict_pod(life, pod, action, note, grace)
