@@ -1,5 +1,4 @@
-"""Models that schedulers are made of: quotas, evictions, and kube-scheduler part by part.
+"""Models of the parts of schedulers: quotas, evictions, and the components of kube-scheduler.
 
-A model knows only its subject, and nothing of traces, clocks or tables. Policies combine models; no model
-acts by itself.
+A model knows its subject, but no traces, clocks or tables. Policies combine models; no model acts by itself.
 """

@@ -1,8 +1,9 @@
 """The time that an eviction takes beyond the victim's grace period, and the slowing of eviction loops.
 
 A scheduler can preempt and start the same work again and again. In a cluster each round takes time: pods
-stop, controllers notice. Here each round of one loop takes twice as long as the one before. So a loop becomes
-visible, but does not go on for ever at one instant. Kueue's plugins and those that bind pods share this.
+stop, controllers notice. Here each round of a loop takes twice as long as the previous round. So a loop
+becomes visible, but does not last forever at one instant. Kueue's plugins and the plugins that bind pods
+share this model.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from harness.policy import Wake
 LATENCY = Option(
     "evictionLatency",
     SECOND,
-    "from the end of a victim's grace period until what it held is free; doubles in loops of evictions",
+    "from the end of a victim's grace period until its resources are free; doubles in loops of evictions",
     type=parse_duration,
 )
 
@@ -26,10 +27,10 @@ LONGEST = 10 * MINUTE
 """The longest round of a loop; a victim that held its resources for longer than this was not in a loop."""
 
 _SHORTEST = SECOND // 2
-"""The first latency of a loop, which then doubles, if evictions are otherwise noticed at once."""
+"""The first latency of a loop if evictions are otherwise noticed immediately; it doubles in each round."""
 
 _IDLE_ROUNDS = 10
-"""After this many evictions in a row without progress in the cluster, a victim is in a loop.
+"""After this many consecutive evictions without progress in the cluster, a victim is in a loop.
 
 This holds even if its preemptors differ.
 """
@@ -38,23 +39,23 @@ V = TypeVar("V")
 
 
 class Preemptor(Protocol):
-    """The job for which a victim leaves."""
+    """The job for which a victim is evicted."""
 
     @property
     def admissions(self) -> int:
-        """The number of times it was given resources."""
+        """How often the job was given resources."""
 
 
 class Round(NamedTuple):
     """The last eviction of a victim.
 
     Attributes:
-        number: the number of evictions in a row without effect, from 1.
-        at: when it was.
-        preemptor: the preemptor, if there is one.
+        number: the number of consecutive evictions without effect, from 1.
+        at: the time of the eviction.
+        preemptor: the preemptor, or None.
         admissions: how often the preemptor had been given resources.
-        progress: the progress in the cluster by then, see `Evictions.progressed`.
-        idle: the number of evictions in a row between which nothing progressed, from 1.
+        progress: the progress in the cluster at that time, see `Evictions.progressed`.
+        idle: the number of consecutive evictions without progress between them, from 1.
     """
 
     number: int
@@ -67,17 +68,17 @@ class Round(NamedTuple):
 
 @final
 class Evictions(Generic[V]):
-    """The victims whose resources are not yet free for the scheduler, although their pods are gone.
+    """The victims whose pods are gone, but whose resources the scheduler does not see as free yet.
 
     Args:
-        latency: how long it takes until the scheduler knows, in microseconds. None if it always knows at
-            once, so that a loop of evictions goes on for ever.
+        latency: how long it takes until the scheduler knows, in microseconds. None if it always knows
+            immediately, so that a loop of evictions never ends.
 
     Attributes:
         progressed: how often a job arrived, was given resources for the first time, or ended; callers
             increase it.
-        returning: those victims.
-        alarms: the instants that have yet to be requested.
+        returning: these victims.
+        alarms: the instants for which no wake was requested yet.
     """
 
     def __init__(self, latency: int | None) -> None:
@@ -88,18 +89,18 @@ class Evictions(Generic[V]):
         self._serial = 0
 
     def begin(self, last: Round | None, preemptor: Preemptor | None, held: int, now: int) -> Round:
-        """A victim was told to leave; returns the round of the loop, if it is in one.
+        """Notes that a victim was evicted; returns the eviction, with its round if it is in a loop.
 
-        It is a further round if the victim leaves twice at one instant. It is also one if the victim could
-        not hold its resources for long and
+        The eviction is a further round if the victim is evicted twice at one instant. It also is if the
+        victim held its resources only for a short time and
 
-        - its previous preemptor has got nothing since; or
-        - it has left often since anything in the cluster progressed, whatever its preemptors.
+        - its previous preemptor has not been given resources since; or
+        - it was evicted often since the last progress in the cluster, by any preemptors.
 
         Args:
-            last: its eviction before this one.
-            preemptor: its preemptor now.
-            held: for how long it had its resources.
+            last: the victim's previous eviction.
+            preemptor: the preemptor of this eviction.
+            held: for how long the victim held its resources.
             now: the time.
         """
         number = idle = 1
@@ -116,12 +117,12 @@ class Evictions(Generic[V]):
         return Round(number, now, preemptor, admissions, self.progressed, idle)
 
     def leave(self, victim: V, name: str, last: Round | None, now: int) -> int:
-        """The pods of a victim are gone; returns the time at which its resources are free.
+        """Notes that a victim's pods are gone; returns the time at which its resources are free.
 
         Args:
-            victim: the victim to return then, unless that is now.
-            name: orders those of one instant.
-            last: its eviction; None for one that was in progress when the replay began.
+            victim: the victim; `due` returns it at that time, unless that time is now.
+            name: orders victims of one instant.
+            last: its eviction; None if the eviction began before the replay.
             now: the time.
         """
         latency, number = self._latency, last.number if last is not None else 1
@@ -138,17 +139,17 @@ class Evictions(Generic[V]):
         return due
 
     def due(self, now: int) -> Sequence[V]:
-        """The victims whose resources are free now, by name."""
+        """Returns the victims whose resources are free now, by name."""
         returning = self.returning
         if not returning or returning[0][0] > now:
-            return ()  # as nearly always, and this is asked in every cycle
+            return ()  # as nearly always; this method is called in every cycle
         victims = []
         while returning and returning[0][0] <= now:
             victims.append(heappop(returning)[3])
         return victims
 
     def wakes(self) -> Sequence[Wake]:
-        """Requests the instants at which victims that have left since the last cycle are due."""
+        """Returns wakes for the instants at which victims that left since the last cycle are due."""
         if not self.alarms:
             return ()
         alarms, self.alarms = self.alarms, []

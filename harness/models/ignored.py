@@ -8,7 +8,7 @@ from harness.models.cluster import Cluster, GroupReference
 
 
 def ignored_groups(cluster: Cluster, how: str) -> Iterator[str]:
-    """Warns that PodGroups of the manifests do not count, because this policy places pods in another way."""
+    """Warns that the policy ignores the manifests' PodGroups, because it places pods in another way."""
     if cluster.pod_groups:
         first = "/".join(next(iter(cluster.pod_groups)))
         more = f" and {len(cluster.pod_groups) - 1:,} more" if len(cluster.pod_groups) > 1 else ""
@@ -16,7 +16,7 @@ def ignored_groups(cluster: Cluster, how: str) -> Iterator[str]:
 
 
 def ignored_scheduling_groups(cluster: Cluster) -> Iterator[str]:
-    """Warns that kube-scheduler's own pod groups do not count, as if its gang scheduling were off."""
+    """Warns that the policy ignores kube-scheduler's own pod groups, as if gang scheduling were off."""
     groups = cluster.scheduling_groups
     if groups:
         namespace, workload, name = next(iter(groups))
@@ -29,7 +29,7 @@ def ignored_scheduling_groups(cluster: Cluster) -> Iterator[str]:
 
 
 def stopped_queues(cluster: Cluster) -> Iterator[str]:
-    """Warnings about stopped queues, which a policy that uses quotas alone ignores."""
+    """Warns about stopped queues, which a policy that only uses quotas ignores."""
     stopped = {f"ClusterQueue {name}": queue.stop_policy for name, queue in cluster.cluster_queues.items()}
     stopped |= {
         f"LocalQueue {'/'.join(name)}": each.stop_policy for name, each in cluster.local_queues.items()

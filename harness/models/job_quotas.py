@@ -1,7 +1,7 @@
-"""Quotas as whole jobs use them: the first flavor of each resource group that has room, or nothing.
+"""Quotas for whole jobs: a job gets the first flavor with enough quota in each resource group, or nothing.
 
-They serve policies without a flavor assignment of their own. `Quotas.assign` returns what a job can have;
-`charge` and `refund` take it and give it back.
+They serve policies without their own flavor assignment. `Quotas.assign` returns the assignment that a job can
+have; `charge` takes the assignment and `refund` gives it back.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from harness.models.quota import QuotaTree
 from harness.models.shortage import shortage
 from harness.policy import Job, Never, PodSet
 
-_SHAPES = 1 << 16  # of jobs that are kept
+_SHAPES = 1 << 16  # how many shapes of jobs are remembered
 
 BORROW = Option("borrow", True, "whether a queue may use what its cohort leaves unused", type=boolean)
 
 NO_QUOTA = "NoQuota"
-"""The reason of a refusal: the job would be the next, but its queue and cohort have too little quota left."""
+"""The reason of a refusal: the job would be next, but its queue and cohort have too little free quota."""
 
 
 Cells = tuple[tuple[int, int], ...]
@@ -33,7 +33,7 @@ Cells = tuple[tuple[int, int], ...]
 
 
 class Assignment(NamedTuple):
-    """The quota that a job takes: the node of its tree, the amount of each cell, and the flavors."""
+    """The quota that a job takes: the node of the quota tree, the amount of each cell, and the flavors."""
 
     home: int
     node: int
@@ -46,10 +46,10 @@ class Request:
     """The request of jobs of one shape to their queue.
 
     Attributes:
-        queue: the ClusterQueue, "" when the cluster has none.
-        node: its node in the quota tree.
-        home: the root of that tree; quota that is freed elsewhere does not help.
-        groups: resource group -> flavors in the order they are tried, each with its cells.
+        queue: the ClusterQueue, "" if the cluster has none.
+        node: the queue's node in the quota tree.
+        home: the root of this tree; quota that is freed in other trees does not help.
+        groups: resource group -> flavors in the order in which they are tried, each with its cells.
         never: why no such job can ever run, or None.
         assignments: earlier assignments, by the chosen flavors; equal choices are one object.
     """
@@ -84,15 +84,15 @@ class Quotas:
         self._requests: Memo[tuple[str, str, tuple[PodSet, ...]], Request] = Memo(_SHAPES)
 
     def follow(self, cluster: Cluster, held: Mapping[int, Assignment]) -> dict[int, Assignment]:
-        """Takes over the quotas of another cluster; requests that were made before become invalid.
+        """Takes over the quotas of another cluster; earlier `Request` objects become invalid.
 
         Args:
-            cluster: the cluster. A queue that it no longer has gets no quota, but its jobs keep what they
-                hold.
-            held: job -> what it holds.
+            cluster: the new cluster. A queue that it no longer has gets no quota, but its jobs keep their
+                assignments.
+            held: job -> its assignment.
 
         Returns:
-            Job -> the same holding in terms of the new tree.
+            Job -> the same assignment in the new tree.
         """
         before = self._tree
         queues = {name: ClusterQueue(name) for name in before.queues} | dict(cluster.cluster_queues)
@@ -110,7 +110,7 @@ class Quotas:
         return found
 
     def request(self, job: Job) -> Request:
-        """The request of a job to its queue; jobs of one shape share it."""
+        """Returns the request of a job to its queue; jobs of one shape share it."""
         key = (job.namespace, job.queue, job.pod_sets)
         request = self._requests.get(key)
         if request is None:
@@ -118,7 +118,7 @@ class Quotas:
         return request
 
     def assign(self, request: Request, job: Job) -> Assignment | None:
-        """The quota that a job can have now, or None."""
+        """Returns the quota that a job can have now, or None."""
         chosen = []
         for flavors in request.groups:
             for number, (_, cells) in enumerate(flavors):
@@ -136,7 +136,7 @@ class Quotas:
         return assignment
 
     def assign_throughout(self, request: Request, job: Job, usages: Sequence[list[int]]) -> Assignment | None:
-        """The quota that a job can have under each of several usages (see `usage`), or None."""
+        """Returns the quota that a job can have under each of several usages (see `usage`), or None."""
         tree, held = self._tree, self._tree.usage
         chosen: list[int] = []
         for flavors in request.groups:
@@ -152,7 +152,7 @@ class Quotas:
         return self._known(request, tuple(chosen), job)
 
     def has_room(self, request: Request) -> bool:
-        """Returns True if a job could have quota now."""
+        """Returns True if a job could get quota now."""
         for flavors in request.groups:
             for _, cells in flavors:
                 if self._has_room(request.node, cells):
@@ -162,12 +162,12 @@ class Quotas:
         return True
 
     def fits(self, assignment: Assignment) -> bool:
-        """Returns True if an assignment could be taken now."""
+        """Returns True if the quota for an assignment is free now."""
         return self._has_room(assignment.node, assignment.cells)
 
     @property
     def usage(self) -> list[int]:
-        """The usage as one list; to get answers for another moment, replace it by a copy."""
+        """The usage as one list; replace it by a copy to get answers for another time."""
         return self._tree.usage
 
     @usage.setter
@@ -175,7 +175,7 @@ class Quotas:
         self._tree.usage = usage
 
     def shortage(self, request: Request) -> dict[str, Any]:
-        """The figures of a request that can have no quota now, for each group without a flavor with room."""
+        """Returns figures about a request that lacks quota, for each group without a sufficient flavor."""
         cells = [
             cell
             for flavors in request.groups
@@ -222,7 +222,7 @@ class Quotas:
             why = why or part.never(queue.name)
         if why:
             request.never = by_quota(queue.name, why)
-            request.groups = [[]]  # so that no flavor will do as long as that is so
+            request.groups = [[]]  # so that no flavor fits until then
         return request
 
     def _cells(self, flavor: str, asked: Mapping[str, int]) -> Cells:

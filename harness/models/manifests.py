@@ -1,6 +1,6 @@
-"""Helpers to read manifests: fields with their faults, the draft of a cluster, and notes on fields.
+"""Helpers that read manifests: fields with their faults, the draft of a cluster, and notes on fields.
 
-A plugin brings a kind with `harness_register_kinds`; see `RegisterKind`.
+A plugin adds a kind with `harness_register_kinds`; see `RegisterKind`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Reasons why a ClusterQueue can never give a job what it asks for, in the same words for every policy.
+"""Reasons why a ClusterQueue can never admit a job's request, in the same words for every policy.
 
-Whatever else runs, and whatever is preempted, a flavor gives at most the queue's own amount plus all that its
-cohorts lend. It gives nothing to pods that do not tolerate its taints, or that select other labels than its
-own.
+Even if nothing else runs, a flavor gives at most the queue's nominal quota plus all that its cohorts lend. It
+gives nothing to pods that do not tolerate its taints, or that select labels which it does not have.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from harness.models.quota import UNLIMITED
 from harness.policy import Job, Never
 
 Most = Callable[[str, str], int]
-"""Returns the most of a resource in a flavor that a queue could use."""
+"""Returns the largest amount of a resource in a flavor that a queue could use."""
 
 _V = TypeVar("_V")
 
@@ -31,14 +30,14 @@ class Part(NamedTuple):
 
     Attributes:
         asked: resource -> amount.
-        misfits: each flavor of the group, in order -> why it cannot serve; "" if it may.
+        misfits: each flavor of the group, in order -> why it cannot serve the request; "" if it may.
     """
 
     asked: Mapping[str, int]
     misfits: Mapping[str, str]
 
     def never(self, queue: str) -> str:
-        """Why no flavor can serve; "" if one may."""
+        """Returns why no flavor can serve the request; "" if a flavor may."""
         if not all(self.misfits.values()):
             return ""
         amounts = ", ".join(f"{format_amount(name, amount)} of {name}" for name, amount in self.asked.items())
@@ -49,10 +48,10 @@ class Part(NamedTuple):
 
 
 def no_queue(cluster: Cluster, namespace: str, queue: str) -> Never:
-    """The verdict on a queue of jobs that leads to no ClusterQueue.
+    """Returns why jobs of a queue without a ClusterQueue can never start.
 
     Args:
-        cluster: its queues.
+        cluster: has the queues.
         namespace: the namespace of the jobs.
         queue: the queue that the jobs name.
     """
@@ -65,12 +64,12 @@ def no_queue(cluster: Cluster, namespace: str, queue: str) -> Never:
 
 
 def by_quota(queue: str, why: str) -> Never:
-    """The verdict on a request that a ClusterQueue can never meet."""
+    """Returns the `Never` for a request that a ClusterQueue can never admit."""
     return Never(f"ClusterQueue {queue}", why)
 
 
 def uncovered(queue: ClusterQueue, wanted: Mapping[str, int]) -> str:
-    """A sentence if the queue has no quota at all for some resource, else ""."""
+    """Returns a sentence if the queue has no quota for some resource, else ""."""
     covered = {resource for group in queue.resource_groups for resource in group.covered_resources}
     left = sorted(resource for resource, amount in wanted.items() if amount and resource not in covered)
     return f"ClusterQueue {queue.name} has no quota for {', '.join(left)}" if left else ""
@@ -83,14 +82,14 @@ def parts_of(
     constraints: Sequence[Constraints],
     wanted: Mapping[str, int],
 ) -> Iterator[Part]:
-    """The request of pods to each resource group, and the flavors that could give it to all of them.
+    """Yields the request of pods to each resource group, with the flavors that could serve all pods.
 
     Args:
-        queue: their queue.
+        queue: the pods' queue.
         cluster: has the flavors.
-        most: the most that the queue could use.
-        constraints: of the pods; all of them must be met.
-        wanted: resource -> their total request.
+        most: returns the largest amount that the queue could use.
+        constraints: the constraints of the pods; all of them must be met.
+        wanted: resource -> the pods' total request.
     """
     for group in queue.resource_groups:
         asked = {name: wanted[name] for name in group.covered_resources if wanted.get(name)}
@@ -102,7 +101,7 @@ def parts_of(
 def _misfit(
     name: str, cluster: Cluster, most: Most, constraints: Sequence[Constraints], asked: Mapping[str, int]
 ) -> str:
-    """Why a flavor cannot serve; "" if it may."""
+    """Returns why a flavor cannot serve a request; "" if it may."""
     flavor = cluster.flavors.get(name)
     if flavor is not None:
         for each in constraints:
@@ -116,7 +115,7 @@ def _misfit(
 
 
 def short(resource: str, there: int) -> str:
-    """A sentence that a flavor never has more than this."""
+    """Returns a sentence about the largest amount that a flavor can give."""
     return f"gives at most {format_amount(resource, there)} of {resource}"
 
 
@@ -124,12 +123,12 @@ def short(resource: str, there: int) -> str:
 class OverTime(Generic[_V]):
     """Judges whether jobs can ever start on a cluster that changes.
 
-    A job never starts if it could start in none of the cluster's states from its arrival on.
+    A job never starts if it cannot start in any state of the cluster after its arrival.
 
     Args:
         cluster: the cluster, and its changes.
-        judge: makes a judge for a state. The judge returns why a job can never start while that state lasts,
-            or None if it may. It knows by itself of nodes that are to come.
+        judge: makes a judge for a state. The judge returns why a job can never start in that state, or None
+            if it may. The judge itself knows the nodes that will be added.
     """
 
     def __init__(self, cluster: Cluster, judge: Callable[[Cluster], Callable[[Job], _V | None]]) -> None:
@@ -144,7 +143,7 @@ class OverTime(Generic[_V]):
         self._judges = [judge(cluster)]
 
     def __call__(self, job: Job) -> Sequence[_V]:
-        """Why a job can never start, for each state from its arrival on; empty if it may start in one."""
+        """Returns why a job can never start, for each state after its arrival; empty if it may start."""
         first = bisect_right(self._times, job.submit) if self._times else 0
         found = []
         for state in range(first, len(self._times) + 1):
@@ -155,7 +154,7 @@ class OverTime(Generic[_V]):
         return found
 
     def _of(self, state: int) -> Callable[[Job], _V | None]:
-        """The judge of the state after this many instants."""
+        """Returns the judge of the state after this many instants of changes."""
         while len(self._judges) <= state:
             for edit in self._edits[len(self._judges) - 1]:
                 self._last = edit.on(self._last)

@@ -1,7 +1,7 @@
-"""The quota tree: what queues own, borrow and lend through their cohorts, as integers, kept up to date.
+"""The quota tree: nominal quota, borrowing and lending of queues and cohorts, as integers.
 
 It is a tree of ClusterQueues (leaves) and Cohorts with Kueue's arithmetic of hierarchical quotas. It knows
-only amounts: no jobs, no order of queues, no time. Several policies build on it.
+only amounts: no jobs, no order of queues, no time. Several policies use it.
 
 Values are flat lists. The value of node `n` and flavor-resource `c` (a number, see `QuotaTree.cell`) has
 index `n * tree.width + c`; parents come before their children.
@@ -17,12 +17,12 @@ from harness.base.units import INT64_MAX
 from harness.cluster.model import ClusterQueue, Cohort, ResourceGroup
 
 UNLIMITED = INT64_MAX
-"""A quota or limit of at least this size is no bound; sums with it stay at this value."""
+"""A quota or limit of at least this size means no limit; sums with it stay at this value."""
 
 NO_PARENT = -1
 
 Amounts = Iterable[tuple[int, int]]
-"""Amounts by number of a flavor-resource; each number at most once."""
+"""Pairs of the number of a flavor-resource and an amount; each number occurs at most once."""
 
 
 class FlavorResource(NamedTuple):
@@ -36,18 +36,18 @@ class FlavorResource(NamedTuple):
 class QuotaTree:
     """Quotas and usage of ClusterQueues and their cohorts.
 
-    A cohort that is only named exists without quota of its own. Usage starts at zero. All amounts are cpu in
-    millicores and base units otherwise. Usage is exact; quotas saturate at `UNLIMITED`.
+    A cohort that is only named exists without its own quota. Usage starts at zero. Amounts of cpu are
+    millicores, other amounts base units. Usage is exact; quotas saturate at `UNLIMITED`.
 
     Args:
         cluster_queues: the leaves, by name.
         cohorts: the cohorts that have a manifest, by name.
-        also: flavor-resources to make room for although no queue has a quota for them, because they are used.
+        also: flavor-resources that are in use and need a number although no queue has a quota for them.
 
     Attributes:
         width: number of flavor-resources.
         flavor_resources: the flavor-resource of each number from 0 to `width`.
-        labels: their names in decisions.
+        labels: the names of flavor-resources in decisions.
         names: node -> name; a ClusterQueue and a Cohort may have the same name.
         queues: ClusterQueue -> node.
         cohorts: Cohort -> node.
@@ -55,15 +55,15 @@ class QuotaTree:
         children: node -> nodes below it, in ascending order.
         root: node -> the node at the top of its tree.
         declared: node -> the flavor-resources for which it, or a node below it, has a quota; ascending.
-        nominal, borrowing_limit, lending_limit: as in the manifests (flat; a limit of None binds nothing).
+        nominal, borrowing_limit, lending_limit: as in the manifests (flat; None means no limit).
         subtree: what a node can give out: its own quota and what its children do not keep (flat).
-        local_quota: the part of `subtree` that the parent never sees because of the lending limit (flat).
+        local_quota: the part of `subtree` that the lending limit keeps from the parent (flat).
         kept: the sum of `local_quota` over all nodes below a node (flat).
-        potential_available: the most that a node could use if nothing else used anything (flat).
-        usage: the usage; a cohort's is what its children use beyond what they keep (flat).
+        potential_available: the most that a node could use without any other usage (flat).
+        usage: the usage; for a cohort, what its children use beyond what they keep (flat).
 
     Raises:
-        ClusterError: cohorts that are their own ancestors.
+        ClusterError: a cohort is its own ancestor.
     """
 
     __slots__ = (
@@ -131,11 +131,11 @@ class QuotaTree:
         self._derive(own)
 
     def cell(self, flavor: str, resource: str) -> int | None:
-        """The number of a flavor-resource; None if no queue has a quota for it."""
+        """Returns the number of a flavor-resource; None if no queue has a quota for it."""
         return self._numbers.get(FlavorResource(flavor, resource))
 
     def most(self, node: int, flavor: str, resource: str, *, borrow: bool = True) -> int:
-        """The most of a flavor-resource that a node could use if nothing else used anything."""
+        """Returns the most of a flavor-resource that a node could use without any other usage."""
         cell = self.cell(flavor, resource)
         at = node * self.width + (cell or 0)
         return 0 if cell is None else self.potential_available[at] if borrow else self.nominal[at]
@@ -162,7 +162,7 @@ class QuotaTree:
                 at = up[at]
 
     def refund(self, node: int, amounts: Amounts) -> None:
-        """Takes back what was charged: the exact inverse of `charge`, whatever else was charged since."""
+        """Undoes `charge` exactly, even if other amounts were charged since."""
         usage, local_quota, up = self.usage, self.local_quota, self._up
         first = node * self.width
         for cell, amount in amounts:
@@ -180,10 +180,10 @@ class QuotaTree:
                 at = up[at]
 
     def available(self, node: int, cell: int) -> int:
-        """The amount that a node could still use now, borrowing included.
+        """Returns the amount that a node could still use now, including borrowing.
 
-        It is negative if the node or a cohort above it uses more than it may. A queue that asks what it may
-        admit treats that as zero.
+        The result is negative if the node or a cohort above it uses more than it may. Queues treat a negative
+        result as zero when they admit jobs.
         """
         if self._saturates[cell]:
             return self._available_saturating(node * self.width + cell)
@@ -210,10 +210,10 @@ class QuotaTree:
         return found
 
     def covers(self, node: int, charged: Amounts) -> bool:
-        """Returns True if the amounts charged to a node were available: no usage is without quota.
+        """Returns True if the amounts charged to a node were available: no usage exceeds its quota.
 
-        `available` falls by exactly what is charged. So this finds afterwards what `available` would have
-        said before.
+        A charge reduces `available` by exactly its amount. So this method finds afterwards what `available`
+        would have returned before.
         """
         available = self.available
         for cell, _ in charged:  # noqa: SIM110 `all` of a generator takes twice as long, and targets ask often
@@ -222,7 +222,7 @@ class QuotaTree:
         return True
 
     def local_available(self, node: int, cell: int) -> int:
-        """The unused amount of the part that a node keeps from its parent; never negative."""
+        """Returns the unused part of what a node keeps from its parent; never negative."""
         at = node * self.width + cell
         local_quota, used = self.local_quota[at], self.usage[at]
         if local_quota >= UNLIMITED:
@@ -230,10 +230,10 @@ class QuotaTree:
         return min(local_quota - used, UNLIMITED) if local_quota > used else 0
 
     def lowest_with_room(self, node: int, cell: int, amount: int) -> int:
-        """The lowest node from a node on upwards that could use the amount without borrowing; else the root.
+        """Returns the lowest node on the way up that can use the amount without borrowing, or the root.
 
-        A node may still have unused quota that it does not lend. This reduces the amount for the nodes above
-        it.
+        A node may have unused quota that it does not lend. This quota reduces the amount for the nodes above
+        the node.
         """
         usage, subtree, up, width = self.usage, self.subtree, self._up, self.width
         at = node * width + cell
@@ -244,19 +244,19 @@ class QuotaTree:
         return at // width
 
     def borrows(self, node: int, cell: int, amount: int = 0) -> bool:
-        """Returns True if a node with `amount` more usage would use more than its own quota."""
+        """Returns True if a node would use more than its own quota after a charge of `amount`."""
         at = node * self.width + cell
         return self.usage[at] + amount > self.subtree[at]
 
     def path(self, node: int) -> list[int]:
-        """The cohorts above a node, nearest first."""
+        """Returns the cohorts above a node, nearest first."""
         found = []
         while (node := self.parent[node]) != NO_PARENT:
             found.append(node)
         return found
 
     def _read_quotas(self, node: int, groups: tuple[ResourceGroup, ...]) -> list[int]:
-        """Fills in a node's manifest; returns the flavor-resources that it names."""
+        """Fills in the quotas of a node's manifest; returns the flavor-resources that the manifest names."""
         first = node * self.width
         parent = self.parent[node]
         if parent != NO_PARENT:
@@ -305,12 +305,12 @@ class QuotaTree:
                 ceiling = plus(self.subtree[at], borrowing)
                 self._ceiling[at] = ceiling
                 self.potential_available[at] = min(self.potential_available[at], ceiling)
-        # Nodes that neither keep nor limit anything do not count for what is available below them.
+        # Nodes that neither keep nor limit amounts do not affect what is available below them.
         self._bound: list[int] = list(range(len(self.subtree)))
         for at, above in enumerate(self._up):
             if above >= 0 and self._ceiling[at] is None and not self.local_quota[at]:
                 self._bound[at] = self._bound[above]
-        # Where nothing is unlimited plain integers do, which is much faster than saturating ones.
+        # Without unlimited quotas, plain integers suffice; they are much faster than saturating sums.
         self._saturates: list[bool] = [
             any(
                 self.subtree[at] >= UNLIMITED or (self._ceiling[at] or 0) >= UNLIMITED
@@ -333,14 +333,14 @@ class QuotaTree:
 
 
 def plus(left: int, right: int) -> int:
-    """A sum in which `UNLIMITED` absorbs everything, kept within 64 bits."""
+    """Returns a sum within 64 bits; `UNLIMITED` plus any amount is `UNLIMITED`."""
     if left >= UNLIMITED or right >= UNLIMITED:
         return UNLIMITED
     return _within_bounds(left + right)
 
 
 def minus(left: int, right: int) -> int:
-    """A difference in which `UNLIMITED` absorbs everything but itself, kept within 64 bits."""
+    """Returns a difference within 64 bits; `UNLIMITED` minus any limited amount is `UNLIMITED`."""
     if left >= UNLIMITED:
         return 0 if right >= UNLIMITED else UNLIMITED
     if right >= UNLIMITED:
@@ -353,7 +353,7 @@ def _within_bounds(value: int) -> int:
 
 
 def _parents(cluster_queues: Mapping[str, ClusterQueue], cohorts: Mapping[str, Cohort]) -> dict[str, str]:
-    """Every cohort that has a manifest or is named by one -> its parent ("" for none)."""
+    """Returns each cohort that has a manifest or is named in a manifest -> its parent ("" for none)."""
     parents = {name: cohort.parent for name, cohort in cohorts.items()}
     for named in [*parents.values(), *(queue.cohort for queue in cluster_queues.values())]:
         if named:
@@ -362,7 +362,7 @@ def _parents(cluster_queues: Mapping[str, ClusterQueue], cohorts: Mapping[str, C
 
 
 def _top_down(parents: Mapping[str, str]) -> list[str]:
-    """The cohorts, each after its parent, level by level."""
+    """Returns the cohorts level by level, each after its parent."""
     below: dict[str, list[str]] = {}
     for name, parent in parents.items():
         below.setdefault(parent, []).append(name)
@@ -378,14 +378,14 @@ def _top_down(parents: Mapping[str, str]) -> list[str]:
             for name, parent in parents.items()
             if name not in placed
         ]
-        raise ClusterError("cohorts", faults, hint="take one parentName out of the circle")
+        raise ClusterError("cohorts", faults, hint="remove one parentName of the cycle")
     return ordered
 
 
 def _numbered(
     groups: Iterable[tuple[ResourceGroup, ...]], also: Iterable[FlavorResource]
 ) -> dict[FlavorResource, int]:
-    """Numbers for all flavor-resources, in alphabetical order."""
+    """Returns numbers for all flavor-resources, in alphabetical order."""
     found = set(also)
     for of_node in groups:
         for group in of_node:

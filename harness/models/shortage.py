@@ -8,24 +8,24 @@ from typing import Any
 
 from harness.models.quota import UNLIMITED, QuotaTree
 
-_MOST = 3  # queues that are named
+_MOST = 3  # at most this many queues are named
 
 
 def shortage(
     tree: QuotaTree, node: int, request: Iterable[tuple[int, int]], *, borrow: bool = True
 ) -> dict[str, Any]:
-    """The figures of a request that does not fit.
+    """Returns the figures of a request that does not fit.
 
-    `request` is what is asked for and `short` the missing part of it. `usage` and `quota` are the queue's.
-    `pool` is the cohort at the top with the usage of its queues. `kept`, which is outside the pool, is what
-    they keep for themselves by their lending limits. Unlimited quotas are left out. `holders` are the queues
-    that use most of a flavor that is short, if its resource has several flavors.
+    `request` is the requested amount and `short` its missing part. `usage` and `quota` are the queue's.
+    `pool` is the root cohort with the usage of its queues. `kept` is outside the pool: the amounts that
+    queues keep for themselves by their lending limits. Unlimited quotas are left out. `holders` are the
+    queues that use most of a flavor that is short, if its resource has several flavors.
 
     Args:
         tree: the quotas.
         node: the queue.
-        request: flavor-resources, each with the amount that is asked for.
-        borrow: whether the queue may use what its cohort leaves unused.
+        request: flavor-resources, each with its requested amount.
+        borrow: whether the queue may use unused quota of its cohort.
     """
     labels, asked = tree.labels, _summed(request)
     missing = lacking(tree, node, asked.items(), borrow=borrow)
@@ -56,7 +56,7 @@ def shortage(
 def lacking(
     tree: QuotaTree, node: int, request: Iterable[tuple[int, int]], *, borrow: bool = True
 ) -> dict[str, int]:
-    """The missing part of a request; the arguments are those of `shortage`."""
+    """Returns the missing part of a request; the arguments are the same as for `shortage`."""
     missing: dict[str, int] = {}
     for cell, amount in _summed(request).items():
         free = tree.available(node, cell)
@@ -76,9 +76,9 @@ def _summed(request: Iterable[tuple[int, int]]) -> dict[int, int]:
 
 
 def _holders(tree: QuotaTree, top: int, cells: Iterable[int]) -> dict[str, dict[str, int]]:
-    """The queues below a root that use most of what is short, if its resource has several flavors.
+    """Returns the queues below a root that use most of a short resource, if it has several flavors.
 
-    If it has only one, the timeline has their usage.
+    For a resource with one flavor, the timeline has their usage.
     """
     found: dict[str, dict[str, int]] = {}
     flavors = Counter(each.resource for each in tree.flavor_resources)

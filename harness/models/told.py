@@ -1,7 +1,7 @@
 """The recorded reasons of a job's wait, so that a reason is recorded only when it changes.
 
-Two reasons may alternate for long, for example for every job of a long queue at every event. A reason that
-was recorded before is then recorded again only at the first, fourth, sixteenth, ... such return.
+Two reasons may alternate for a long time, for example for every job of a long queue at every event. A reason
+that was recorded before is then recorded again only at the first, fourth, sixteenth, ... such return.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 
 class Told(NamedTuple):
-    """The reasons recorded since a job waits.
+    """The reasons recorded since a job began to wait.
 
     Attributes:
-        last: the reason of the last attempt; None if that is unknown, or the attempt was no failure.
+        last: the reason of the last attempt; None if it is unknown, or the attempt did not fail.
         known: the reasons that were recorded.
-        returns: how often one of them came again after another one.
+        returns: how often a known reason followed another reason.
     """
 
     last: Hashable | None = None
@@ -24,7 +24,7 @@ class Told(NamedTuple):
     returns: int = 0
 
     def then(self, reason: Hashable) -> Told:
-        """The state after one more failed attempt, with another reason than the last one."""
+        """Returns the state after one more failed attempt, for another reason than the last attempt."""
         if reason in self.known:
             return Told(reason, self.known, self.returns + 1)
         return Told(reason, self.known | {reason}, self.returns)

@@ -1,1 +1,1 @@
-"""Elastic quotas: a tree of guarantees and bounds, the amounts lent from it, and Koordinator's runtimes."""
+"""Elastic quotas: a tree of guarantees and limits, the lent amounts, and Koordinator's runtime quotas."""

@@ -1,4 +1,4 @@
-"""The amounts that quotas use beyond their guarantees, and lose to others that reclaim their own."""
+"""The amounts that quotas use beyond their guarantees, and lose to quotas that reclaim guarantees."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import TypeAlias, final
 from harness.models.elastic.quota import Amounts, Quota
 
 _Places: TypeAlias = list[tuple[int, str]]
-"""The entries of each resource: an index into the amounts, and the resource."""
+"""For each resource, its index in the list of amounts, and its name."""
 
 
 @final
 class Lent:
-    """The amounts that quotas use beyond their guarantees, while pods are taken from them for a claimant.
+    """The amounts that quotas use beyond their guarantees, while a claimant takes pods from them.
 
-    Quotas must not change meanwhile. `restore` undoes what was taken.
+    Quotas must not change meanwhile. `restore` undoes all calls of `take`.
 
     Args:
         claimant: the claimant's quota.
@@ -32,9 +32,9 @@ class Lent:
     def may_lose(self, leaf: Quota) -> bool:
         """Returns True if a quota uses more than its guarantee, seen from a claimant elsewhere in the tree.
 
-        Every quota on its path to the root that does not contain the claimant must do so. Idle guarantees
-        within a group of quotas belong to that group. A group that keeps to its guarantee loses nothing to
-        others.
+        The same must hold for every quota on the path to the root that does not contain the claimant. Idle
+        guarantees within a group of quotas belong to that group. A group that stays within its guarantee
+        loses nothing to other groups.
         """
         left = self._left
         for places in self._places_of.get(leaf) or self._apart(leaf):
@@ -46,18 +46,18 @@ class Lent:
         return True
 
     def take(self, leaf: Quota, amounts: Amounts) -> None:
-        """Takes a pod from a quota that may lose it."""
+        """Takes a pod with these amounts from a quota that may lose it."""
         left = self._left
         for places in self._places_of[leaf]:
             for place, resource in places:
                 left[place] -= amounts.get(resource, 0)
 
     def restore(self) -> None:
-        """Undoes all that was taken."""
+        """Undoes all calls of `take`."""
         self._left = self._borrowed.copy()
 
     def _apart(self, leaf: Quota) -> list[_Places]:
-        """For each quota on a path that does not contain the claimant, the entries of what it has left."""
+        """Returns the places of the remaining amounts, for each quota on a path without the claimant."""
         found = self._places_of[leaf] = []
         for quota in leaf.line:
             if quota in self._claimant:

@@ -1,4 +1,4 @@
-"""One elastic quota: its guarantee, its bound, and its usage."""
+"""One elastic quota: its guarantee (`min`), its limit (`max`), and its usage."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class Quota:
 
     Attributes:
         name: its name.
-        line: itself, the quota above it, and so on up to the root.
-        min: resource -> guarantee; a resource that is not named has 0.
-        max: resource -> bound; a resource that is not named has none. But cpu, memory and ephemeral storage
-            that it does not name are not allowed at all, unless only named resources count.
-        used: resource -> what is charged.
-        leaving: resource -> the part of it that will soon be given back.
-        firm: resource -> the part of it held by pods that must not be preempted, if that counts.
-        runtime: resource -> what it may use, as last computed; None if only `max` bounds it.
+        line: the quota itself, its parent, and so on up to the root.
+        min: resource -> guarantee; 0 for a resource that is not named.
+        max: resource -> limit. A resource that is not named has no limit, except that unnamed cpu, memory and
+            ephemeral storage have the limit 0 unless only named resources count.
+        used: resource -> the charged amount.
+        leaving: resource -> the part of `used` that will soon be given back.
+        firm: resource -> the part of `used` held by pods that must not be preempted, if this part counts.
+        runtime: resource -> the runtime quota, as last computed; None if only `max` limits the quota.
     """
 
     __slots__ = (
@@ -41,12 +41,12 @@ class Quota:
         self.become(manifest)
 
     def become(self, manifest: ElasticQuota) -> None:
-        """Takes over its manifest; nothing is charged."""
+        """Applies a manifest and sets the usage to zero."""
         self.line: tuple[Quota, ...] = (self,)
         self.min = dict(manifest.min or {})
         core = () if self._only_named else CORE_RESOURCES
         self.max = {each: manifest.max_of(each) for each in (*core, *(manifest.max or ()))}
-        # A bound that is none is never exceeded, and bounds are asked a million times.
+        # Skipping unlimited resources here saves time, because limits are checked a million times.
         self._core = [(each, self.max[each]) for each in core if self.max[each] != UNLIMITED]
         self.used: dict[str, int] = {}
         self.leaving: dict[str, int] = {}
@@ -56,18 +56,18 @@ class Quota:
         return f"<Quota {self.name}>"
 
     def bounds(self, amounts: Amounts) -> list[tuple[str, int]]:
-        """Resource and `max` of all resources that `over_max` checks and that have a bound, in that order."""
+        """Returns resource and `max` of all limited resources that `over_max` checks, in its order."""
         most = self.max
         named = [(each, most[each]) for each in amounts if each not in CORE_RESOURCES and each in most]
         return self._core + [(each, bound) for each, bound in named if bound != UNLIMITED]
 
     def over_max(self, amounts: Amounts) -> str | None:
-        """A resource in which usage and these amounts would exceed `max`.
+        """Returns a resource in which usage plus these amounts would exceed `max`, or None.
 
         Resources other than the core ones are checked only if they are among the amounts.
         """
         used, most = self.used, self.max
-        if not (_CORE.isdisjoint(amounts) and _CORE.isdisjoint(used)):  # of what nobody names there is enough
+        if not (_CORE.isdisjoint(amounts) and _CORE.isdisjoint(used)):  # no core resource is named
             for resource, bound in self._core:
                 if used.get(resource, 0) + amounts.get(resource, 0) > bound:
                     return resource
@@ -77,7 +77,7 @@ class Quota:
         return None
 
     def over_min(self, amounts: Amounts) -> str | None:
-        """A resource in which usage and these amounts would exceed `min`."""
+        """Returns a resource in which usage plus these amounts would exceed `min`, or None."""
         used, least = self.used, self.min
         if not (_CORE.isdisjoint(amounts) and _CORE.isdisjoint(used)):
             for resource in CORE_RESOURCES:
@@ -89,7 +89,7 @@ class Quota:
         return None
 
     def borrows(self) -> str | None:
-        """A resource that is used beyond its guarantee."""
+        """Returns a resource that is used beyond its guarantee, or None."""
         least = self.min
         for resource, amount in self.used.items():
             if amount > least.get(resource, 0):
@@ -97,7 +97,7 @@ class Quota:
         return None
 
     def borrowed(self) -> dict[str, int]:
-        """Resource -> usage beyond the guarantee, once leaving pods have left."""
+        """Returns resource -> usage beyond the guarantee, after leaving pods have left."""
         least, leaving = self.min, self.leaving
         return {
             resource: amount - leaving.get(resource, 0) - least.get(resource, 0)

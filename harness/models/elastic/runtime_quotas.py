@@ -1,6 +1,6 @@
-"""Koordinator's runtime quotas: what each quota of a tree may use now, depending on the requests of all.
+"""Koordinator's runtime quotas: what each quota of a tree may use now, given the requests of all quotas.
 
-They know nothing of pods, nodes or time: callers supply the requests and the capacity. Source of the rules:
+They do not know pods, nodes or time: callers supply the requests and the capacity. Source of the rules:
 Koordinator's `GroupQuotaManager` and `RuntimeQuotaCalculator` of July 2026.
 """
 
@@ -15,7 +15,7 @@ from harness.cluster.model import UNLIMITED
 from harness.models.elastic.sharing import Part, fair_shares
 
 DEFAULT_QUOTA_RESOURCES = ("cpu", "memory")
-"""The resources in the `max` of Koordinator's default quota, which counts the pods without a quota."""
+"""The resources in the `max` of Koordinator's default quota, which counts pods without a quota."""
 
 
 @final
@@ -24,19 +24,19 @@ class RuntimeQuotas:
 
     Args:
         quotas: by name.
-        capacity: resource -> what all nodes have together.
+        capacity: resource -> the capacity of all nodes.
         scales: whether guarantees that exceed the capacity are scaled down (`enableMinQuotaScale`).
-        quirks: whether to follow two properties of Koordinator's code that nothing else explains. A guarantee
-            is scaled when its own quota, or one below it, is queried, and not when another one is. A quota
-            without child quotas that does not lend counts as asking for nothing until it has had a pod.
-        trees: whether quotas of other trees share what their root has, and nothing else (`MultiQuotaTree`);
-            else all quotas are in one tree.
+        quirks: whether to follow two properties of Koordinator's code that seem unintended. A guarantee is
+            scaled only when its own quota, or a quota below it, is queried. A quota without child quotas that
+            does not lend counts as requesting nothing until it has had a pod.
+        trees: whether quotas of other trees share only the capacity of their root (`MultiQuotaTree`); else
+            all quotas are in one tree.
 
     Attributes:
-        rescaled: how often a query changed the scale of a guarantee. What others may use can then change,
-            although no requests do.
+        rescaled: how often a query changed the scale of a guarantee. The runtimes of other quotas can then
+            change, although no requests change.
         changes: how often any input of runtimes changed.
-        anew: the quotas that the last change of a quota reset, so that earlier answers about them are
+        anew: the quotas that the last change of a quota reset, so that earlier answers about these quotas are
             invalid.
     """
 
@@ -74,7 +74,7 @@ class RuntimeQuotas:
                 self._totals[manifest.tree] = dict(manifest.total)
                 if not manifest.apart:
                     _change(self._totals[""], manifest.total, -1)
-        self._levels: list[_Level] = []  # from above
+        self._levels: list[_Level] = []  # from the top
         parents = {quota.above for quota in self._quotas.values()}
         for (_, tree), siblings in below.items():
             above = siblings[0].above
@@ -87,15 +87,15 @@ class RuntimeQuotas:
             for quota in siblings:
                 quota.level = level
         self._levels.sort(key=lambda level: len(level.quotas[0].line))
-        for quota in sorted(self._quotas.values(), key=lambda quota: -len(quota.line)):  # from below
+        for quota in sorted(self._quotas.values(), key=lambda quota: -len(quota.line)):  # from the bottom
             quota.figure = {} if self._lazily and quota not in parents else None
             if quota.above is not None:
                 _change(quota.above.asked, {each: quota.limited(each) for each in quota.names}, 1)
-        self._answers: dict[str, Mapping[str, int]] = {}  # since anything changed last
-        self._shared: set[_Level] = set()  # those whose shares are up to date
-        self._scaled: set[_Quota] = set()  # those whose guarantees are
-        self._settled: bool | None = None  # until it is asked for
-        self._lags = False  # whether a quota above others may be taken to ask for something else than it does
+        self._answers: dict[str, Mapping[str, int]] = {}  # since the last change
+        self._shared: set[_Level] = set()  # levels whose shares are up to date
+        self._scaled: set[_Quota] = set()  # quotas whose scaled guarantees are up to date
+        self._settled: bool | None = None  # None until it is computed
+        self._lags = False  # whether the remembered request of a parent quota may be out of date
 
     # --- changes ------------------------------------------------------------------------------------------
 
@@ -104,7 +104,7 @@ class RuntimeQuotas:
 
         Args:
             name: the quota.
-            amounts: in resources that the quota's `max` names; others must not be passed.
+            amounts: only resources that the quota's `max` names.
             sign: 1 or -1.
         """
         quota: _Quota | None = self._quotas[name]
@@ -127,7 +127,7 @@ class RuntimeQuotas:
         self._forget()
 
     def resize(self, capacity: Mapping[str, int]) -> None:
-        """Sets the capacity of all nodes together; a resource that no node has any more stays, with 0."""
+        """Sets the capacity of all nodes; a resource that no node has any more stays, with 0."""
         _change(self._totals[""], self._capacity, -1)
         self._capacity = {**dict.fromkeys(self._capacity, 0), **capacity}
         _change(self._totals[""], self._capacity, 1)
@@ -135,15 +135,15 @@ class RuntimeQuotas:
 
     @contextmanager
     def becoming(self, quotas: Mapping[str, ElasticQuota]) -> Iterator[None]:
-        """One quota is added, removed or changed; meanwhile all pods are counted anew.
+        """Adds, removes or changes one quota; within this context the caller counts all pods again.
 
         Upstream: `UpdateQuota`, `DeleteQuota` and what they call. With quirks, a guarantee keeps its scale
-        unless its own quota changes. The request that Koordinator remembers of a quota is updated by a change
-        of its `max`, but not of its `min`. If a quota begins or ceases to lend, or to be a parent, all quotas
-        are reset.
+        unless its own quota changes. A change of a quota's `max` updates the request that Koordinator
+        remembers for the quota, but a change of `min` does not. If a quota begins or ceases to lend, or to be
+        a parent, all quotas are reset.
 
         Args:
-            quotas: all of them from now on.
+            quotas: all quotas from now on.
         """
         before = self._quotas
         self._set_up(quotas)
@@ -153,7 +153,7 @@ class RuntimeQuotas:
         self._forget()
 
     def _take_over(self, before: dict[str, _Quota]) -> None:
-        """Keeps what Koordinator keeps of quotas when at most one has changed."""
+        """Keeps the state that Koordinator keeps of quotas when at most one quota has changed."""
         there = self._quotas
         both = [(before[name], quota) for name, quota in there.items() if name in before]
         if any(quota.starts_anew(was) for was, quota in both):
@@ -182,14 +182,14 @@ class RuntimeQuotas:
     # --- questions ----------------------------------------------------------------------------------------
 
     def request(self, name: str) -> dict[str, int]:
-        """The requests of a quota, before they are cut to its `max`."""
+        """Returns the requests of a quota, before they are limited to its `max`."""
         quota = self._quotas[name]
         return {resource: quota.request(resource) for resource in quota.names}
 
     def runtime(self, name: str) -> Mapping[str, int]:
-        """The amounts that a quota may use now, in the resources that its `max` names.
+        """Returns the amounts that a quota may use now, in the resources that its `max` names.
 
-        With lazy scaling, the query updates the guarantees of the quota and of those above it.
+        With lazy scaling, the query updates the guarantees of the quota and of its ancestors.
         """
         known = self._answers.get(name)
         if known is not None:
@@ -212,7 +212,7 @@ class RuntimeQuotas:
         return self._settled
 
     def _is_enough(self) -> bool:
-        """Returns True if no guarantee is scaled, or would be if its quota were queried."""
+        """Returns True if no guarantee is scaled, and no query of a quota would scale its guarantee."""
         if any(quota.scaled for quota in self._quotas.values()):
             return False
         for level in self._levels:
@@ -231,7 +231,7 @@ class RuntimeQuotas:
             self._shared.add(level)
 
     def _scale(self, asked: _Quota, level: _Level) -> None:
-        """Scales guarantees to the capacity: that of the queried quota, or of its siblings too."""
+        """Scales the guarantee of the queried quota, or also those of its siblings, to the capacity."""
         total = self._total(level)
         quotas = (asked,) if self._lazily else level.quotas
         changed = [quota.scale(total, level.guaranteed) for quota in quotas]
@@ -259,15 +259,15 @@ class _Quota:
         self.lends = manifest.lends
         self.above: _Quota | None = None
         self.level: _Level
-        # What sharing takes it to ask for, where that lags behind: nothing, until it has had a pod.
+        # The remembered request that sharing uses if it lags behind: nothing until the quota has had a pod.
         self.figure: Mapping[str, int] | None = None
-        self.asked: dict[str, int] = {}  # by its pods, or by the quotas below it
-        self.scaled: dict[str, int] = {}  # what is left of its guarantee, where that is scaled
+        self.asked: dict[str, int] = {}  # by its pods, or by its child quotas
+        self.scaled: dict[str, int] = {}  # the scaled guarantee, for scaled resources only
         self.share: dict[str, int] = {}
 
     @property
     def line(self) -> list[_Quota]:
-        """Itself, the quota above it, and so on."""
+        """The quota itself, its parent, and so on."""
         found = [self]
         while found[-1].above is not None:
             found.append(found[-1].above)
@@ -275,20 +275,20 @@ class _Quota:
 
     @property
     def names(self) -> Sequence[str]:
-        """The resources that it asks for."""
+        """The resources that it requests."""
         return list(self.asked if self.lends else {**self.asked, **self.least})
 
     def request(self, resource: str) -> int:
-        """Its request: what is requested below it, but at least its guarantee if it does not lend."""
+        """Returns the request of its pods or children, but at least its guarantee if it does not lend."""
         asked = self.asked.get(resource, 0)
         return asked if self.lends else max(asked, self.least.get(resource, 0))
 
     def limited(self, resource: str) -> int:
-        """Its request for a resource, cut to its `max`."""
+        """Returns its request for a resource, limited to its `max`."""
         return min(self.request(resource), self.most.get(resource, UNLIMITED))
 
     def ask(self, change: Mapping[str, int]) -> dict[str, int]:
-        """Changes its requests; returns how that changes the requests of the quota above it."""
+        """Changes its requests; returns the resulting change of its parent's requests."""
         found = {}
         for resource, amount in change.items():
             is_new, before = resource not in self.asked, self.limited(resource)
@@ -299,9 +299,9 @@ class _Quota:
         return found
 
     def scale(self, total: Mapping[str, int], guaranteed: Mapping[str, int]) -> bool:
-        """Scales its guarantee if the capacity is less than all guarantees; returns whether that changes it.
+        """Scales its guarantee if all guarantees exceed the capacity; returns whether the guarantee changed.
 
-        The arithmetic is that of IEEE doubles, multiplied first, as in Koordinator.
+        Like Koordinator, it uses IEEE doubles and multiplies before it divides.
         """
         before = self.scaled
         self.scaled = {
@@ -314,7 +314,7 @@ class _Quota:
         return self.scaled != before
 
     def moved_from(self, before: _Quota) -> bool:
-        """Returns True if it is below another quota than before."""
+        """Returns True if its parent is another quota than before."""
         return self.manifest.parent != before.manifest.parent
 
     def starts_anew(self, before: _Quota) -> bool:
@@ -324,15 +324,15 @@ class _Quota:
         return other and not self.moved_from(before)
 
     def follow(self, before: _Quota) -> None:
-        """Takes over the state of the former quota of its name: its pods, and their known requests."""
-        if self.moved_from(before):  # it is added anew, and then its pods
+        """Takes over the state of the former quota of the same name: its pods, and their known requests."""
+        if self.moved_from(before):  # the quota is added again, and then its pods
             self.figure = None if _some(self.asked) else {}
             return
         if self.least == before.least:
             self.scaled = before.scaled
-        if _some(self.asked) != _some(before.asked):  # pods have come to it, or left it
+        if _some(self.asked) != _some(before.asked):  # pods have joined or left the quota
             self.figure = None
-        elif self.most != before.most:  # `max` is taken over before `min`
+        elif self.most != before.most:  # `max` is applied before `min`
             self.figure = None if self.least == before.least else self._figure(before.least)
         elif self.least != before.least and before.figure is None:
             self.figure = self._figure(before.least)
@@ -340,14 +340,14 @@ class _Quota:
             self.figure = before.figure
 
     def _figure(self, least: Mapping[str, int]) -> Mapping[str, int]:
-        """Its request with another guarantee, cut to its `max`."""
+        """Returns its request with another guarantee, limited to its `max`."""
         now, self.least = self.least, dict(least)
         found = {resource: self.limited(resource) for resource in self.names}
         self.least = now
         return found
 
     def part(self, resource: str) -> Part:
-        """Its input for the sharing of a resource."""
+        """Returns its input for the sharing of a resource."""
         least = self.scaled.get(resource, self.least.get(resource, 0))
         request = self.limited(resource) if self.figure is None else self.figure.get(resource, 0)
         return Part(self.name, request, least, self.weight.get(resource, 0), self.lends)
@@ -355,13 +355,13 @@ class _Quota:
 
 @final
 class _Level:
-    """Quotas that share what the quota above them has.
+    """Quotas that share the runtime of their parent.
 
     Args:
-        quotas: these.
-        above: the quota above them; None for those at the top.
-        tree: for those at the top, the name of their tree.
-        resources: what they share.
+        quotas: the quotas.
+        above: their parent; None at the top.
+        tree: the name of their tree, at the top.
+        resources: the resources that they share.
     """
 
     __slots__ = ("above", "guaranteed", "quotas", "resources", "tree")
@@ -378,7 +378,7 @@ class _Level:
             _change(self.guaranteed, quota.least, 1)
 
     def share_out(self, total: Mapping[str, int]) -> None:
-        """Shares the capacity."""
+        """Shares the capacity among the quotas."""
         for quota in self.quotas:
             quota.share = {}
         for resource in self.resources:
@@ -388,7 +388,7 @@ class _Level:
 
 
 def _some(amounts: Mapping[str, int]) -> dict[str, int]:
-    """The amounts that are not 0."""
+    """Returns the amounts other than 0."""
     return {resource: amount for resource, amount in amounts.items() if amount}
 
 

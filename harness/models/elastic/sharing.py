@@ -1,4 +1,4 @@
-"""Divides one resource among quotas: guarantees first, then a weighted part of the rest.
+"""Divides one resource among quotas: guarantees first, then a weighted part of the remaining amount.
 
 Source of the rules: Koordinator's `RuntimeQuotaCalculator` of July 2026.
 """
@@ -14,10 +14,10 @@ class Part(NamedTuple):
 
     Attributes:
         name: decides which quota gets a left-over unit if remainders are equal.
-        request: what its pods ask for, running or waiting, at most its `max`.
+        request: the requests of its running and waiting pods, at most its `max`.
         least: its guarantee.
-        weight: its weight in sharing the rest; with 0 it gets no more than its guarantee.
-        lends: whether others may use the part of its guarantee that it does not ask for.
+        weight: its weight in sharing the remaining amount; with 0 it gets no more than its guarantee.
+        lends: whether other quotas may use the part of its guarantee that it does not request.
     """
 
     name: str
@@ -28,10 +28,10 @@ class Part(NamedTuple):
 
 
 def fair_shares(total: int, parts: Sequence[Part]) -> list[int]:
-    """The runtime of each quota: its guarantee as far as it asks for it, and a weighted part of the rest.
+    """Returns each quota's runtime: the requested part of its guarantee, and a weighted part of the rest.
 
-    The rest is divided in rounds by largest remainder. A quota that has all that it asks for drops out, and
-    the others share its surplus. Guarantees are kept even if their sum exceeds the total.
+    The rest of the total is divided in rounds by largest remainder. A quota that has its whole request drops
+    out, and the other quotas share its surplus. Guarantees are kept even if their sum exceeds the total.
 
     Args:
         total: the amount to share.

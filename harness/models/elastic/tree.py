@@ -1,6 +1,6 @@
-"""The quota tree: guarantees, bounds and usage, added up to the root.
+"""The quota tree: guarantees, limits and usage, added up to the root.
 
-It knows nothing of pods, nodes or time. Amounts are integers; all answers depend only on the charged amounts.
+It does not know pods, nodes or time. Amounts are integers; all answers depend only on the charged amounts.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from harness.models.elastic.quota import Amounts, Quota
 from harness.models.elastic.runtime_quotas import DEFAULT_QUOTA_RESOURCES, RuntimeQuotas
 
 Bound: TypeAlias = tuple[str, str, str]
-"""`max` or `min`, with its quota and its resource; see `Excess`."""
+"""A limit: `max` or `min`, its quota and its resource; see `Excess`."""
 
 
 Excesses: TypeAlias = Sequence[tuple[Quota | None, str, int]]
-"""Bounds that would be exceeded: the quota, the resource, and by how much.
+"""Limits that would be exceeded: the quota, the resource, and the excess.
 
-None stands for all quotas together.
+None instead of a quota stands for all quotas together.
 """
 
 
 FirstExceeded: TypeAlias = Callable[[bool], Bound | None]
-"""Returns the bound that would be exceeded first; None for none.
+"""Returns the first limit that would be exceeded, or None.
 
-The argument says whether the quota itself uses as much as when none of its own bounds was exceeded.
+The argument says whether the quota's usage is the same as when none of its own limits was exceeded.
 """
 
 
@@ -36,11 +36,11 @@ _PREEMPTIBLE = f"{KOORDINATOR}preemptible"
 """Pods with this label and the value `false` must not be preempted."""
 
 FIRM = "firm min"
-"""The bound of pods that must not be preempted: the `min` of their quota."""
+"""The limit of pods that must not be preempted: the `min` of their quota."""
 
 
 class Excess(NamedTuple):
-    """A bound that would be exceeded, and by how much: of a quota, or the `min` of all quotas together."""
+    """A limit that would be exceeded, and the excess: of one quota, or the `min` of all quotas together."""
 
     bound: str
     quota: str
@@ -49,7 +49,7 @@ class Excess(NamedTuple):
 
 
 def bound_of(excess: Excess | None) -> Bound | None:
-    """The bound that would be exceeded, whatever the amount; None for none."""
+    """Returns the limit that would be exceeded, without the excess; None for None."""
     return None if excess is None else excess[:3]
 
 
@@ -59,19 +59,19 @@ class QuotaTree:
 
     Args:
         manifests: the quotas by name.
-        hierarchical: whether quotas above bound those below; otherwise only leaves count, each one
+        hierarchical: whether a quota also limits the quotas below it; otherwise only leaves count, each
             independently.
-        runtimes: what quotas may use, if it depends on the requests of all (Koordinator). Then a `max` bounds
-            only the resources that it names. No quota bounds those below it, and nominated pods do not count.
-        asks_above: whether the runtimes of the quotas above also bound a quota (`enableCheckParentQuota`).
+        runtimes: what quotas may use, if it depends on the requests of all quotas (Koordinator). A `max` then
+            limits only the resources that it names, and not the quotas below. Nominated pods do not count.
+        asks_above: whether the runtimes of its ancestors also limit a quota (`enableCheckParentQuota`).
 
     Attributes:
-        hierarchical: see above.
-        quotas: by name; without hierarchy only the leaves.
-        leaves: those that pods count against, by name.
+        hierarchical: see `Args`.
+        quotas: the quotas by name; without hierarchy only the leaves.
+        leaves: the quotas that pods count against, by name.
         guaranteed: resource -> the sum of `min` over the roots; without hierarchy, over the leaves.
-        used: resource -> what all quotas use together.
-        runtimes: see above.
+        used: resource -> the usage of all quotas together.
+        runtimes: see `Args`.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class QuotaTree:
         self._set_up(manifests)
 
     def _set_up(self, manifests: Mapping[str, ElasticQuota]) -> None:
-        """Starts with these quotas and no charges; objects of quotas that existed before are reused."""
+        """Starts with these quotas and no charges; reuses the objects of quotas that existed before."""
         leaves, known = leaves_of(manifests), self.quotas
         self.quotas = {}
         for name in manifests if self.hierarchical else leaves:
@@ -103,7 +103,7 @@ class QuotaTree:
             for name, quota in self.quotas.items():
                 quota.line = tuple(self.quotas[each] for each in _line(name, manifests))
         tops = [quota for quota in self.quotas.values() if quota.line[-1] is quota]
-        self._leaving: dict[Quota, int] = {}  # those of which pods are leaving, and how many
+        self._leaving: dict[Quota, int] = {}  # quotas with leaving pods, and the number of these pods
         self._top = tops[0] if len(tops) == 1 else None
         self.guaranteed: dict[str, int] = {}
         for quota in tops:
@@ -116,12 +116,12 @@ class QuotaTree:
         return self.runtimes is None
 
     def is_firm(self, labels: Mapping[str, str]) -> bool:
-        """Returns True if pods with these labels must not be preempted, so that `min` bounds them too."""
+        """Returns True if pods with these labels must not be preempted, so that `min` also limits them."""
         return self.runtimes is not None and labels.get(_PREEMPTIBLE) == "false"
 
     @property
     def rescaled(self) -> int:
-        """The number of times a query of one quota changed the bounds of others, see `RuntimeQuotas`."""
+        """How often a query of one quota changed the limits of other quotas, see `RuntimeQuotas`."""
         return 0 if self.runtimes is None else self.runtimes.rescaled
 
     @property
@@ -130,9 +130,9 @@ class QuotaTree:
         return self.runtimes is None or self.runtimes.settled
 
     def counted(self, leaf: Quota | None, requests: Amounts) -> Amounts:
-        """The part of a pod's requests that counts against its quota, or else Koordinator's default quota.
+        """Returns the part of a pod's requests that counts against its quota or Koordinator's default quota.
 
-        With runtimes these are the resources that `max` names.
+        With runtimes, only the resources that `max` names count.
         """
         if self.runtimes is None:
             return {name: amount for name, amount in requests.items() if name != "pods"}
@@ -142,7 +142,7 @@ class QuotaTree:
     # --- changes ------------------------------------------------------------------------------------------
 
     def charge(self, leaf: Quota, amounts: Amounts) -> None:
-        """Charges these amounts for a pod."""
+        """Charges a pod's amounts to a quota and its ancestors."""
         line, total = leaf.line, self.used
         for resource, amount in amounts.items():
             for quota in line:
@@ -151,7 +151,7 @@ class QuotaTree:
             total[resource] = total.get(resource, 0) + amount
 
     def refund(self, leaf: Quota, amounts: Amounts) -> None:
-        """Gives back what was charged."""
+        """Gives back charged amounts."""
         line, total = leaf.line, self.used
         for resource, amount in amounts.items():
             for quota in line:
@@ -159,11 +159,11 @@ class QuotaTree:
             total[resource] -= amount
 
     def hold(self, leaf: Quota, amounts: Amounts, sign: int = 1) -> None:
-        """A pod that must not be preempted takes these amounts (1), or gives them back (-1)."""
+        """Adds (1) or removes (-1) the amounts of a bound pod that must not be preempted."""
         _add(leaf.firm, amounts, sign)
 
     def leave(self, leaf: Quota, amounts: Amounts, sign: int = 1) -> None:
-        """Marks charged amounts as leaving (1), or takes that back (-1)."""
+        """Marks charged amounts as leaving (1), or removes this mark (-1)."""
         leaving = self._leaving
         for quota in leaf.line:
             _add(quota.leaving, amounts, sign)
@@ -177,13 +177,13 @@ class QuotaTree:
             self.runtimes.ask(leaf.name, amounts, sign)
 
     def take_outside(self, amounts: Amounts, sign: int = 1) -> None:
-        """A pod without a quota is bound (1), or gone (-1): quotas cannot share what it takes."""
+        """Removes a bound pod without a quota from what quotas share (1), or adds its amounts again (-1)."""
         if self.runtimes is not None:
             self.runtimes.take_outside(amounts, sign)
 
     @contextmanager
     def becoming(self, manifests: Mapping[str, ElasticQuota]) -> Iterator[None]:
-        """One quota is added, removed or changed; meanwhile all pods are counted anew.
+        """Adds, removes or changes one quota; within this context the caller counts all pods again.
 
         Args:
             manifests: all quotas from now on.
@@ -217,14 +217,14 @@ class QuotaTree:
     # --- questions ----------------------------------------------------------------------------------------
 
     def runtime(self, quota: Quota) -> Amounts:
-        """The amounts that a quota may use now, in resources that its `max` names; empty without runtimes."""
+        """Returns what a quota may use now, in resources that its `max` names; empty without runtimes."""
         found = quota.runtime = {} if self.runtimes is None else self.runtimes.runtime(quota.name)
         return found
 
     def _over_runtime(self, leaf: Quota, amounts: Amounts) -> Iterator[tuple[Quota, str, int]]:
-        """Excesses over runtimes of the quota and of those above it.
+        """Yields the excesses over the runtimes of the quota and of its ancestors.
 
-        For the quota all resources that its `max` names count, for those above it only the requested ones.
+        All resources in the quota's `max` count for the quota, but only requested ones for its ancestors.
         """
         for quota in leaf.line if self._asks_above else (leaf,):
             for resource, bound in self.runtime(quota).items():
@@ -235,12 +235,12 @@ class QuotaTree:
     def over_max(
         self, leaf: Quota, amounts: Amounts, shared: Mapping[Quota, Amounts] | None = None
     ) -> Excess | None:
-        """The first `max` or runtime that a quota or one above it would exceed.
+        """Returns the first `max` or runtime that a quota or an ancestor would exceed, or None.
 
         Args:
             leaf: the quota.
             amounts: its additional usage.
-            shared: for quotas above it, the additional usage of other quotas below them.
+            shared: for its ancestors, the additional usage of their other descendants.
         """
         if self.runtimes is not None:
             over = self._over_runtime(leaf, amounts)
@@ -258,13 +258,13 @@ class QuotaTree:
     def refusing(
         self, leaf: Quota, in_quota: Amounts, shared: Mapping[Quota, Amounts], in_all: Amounts
     ) -> Excess | None:
-        """Why a pod is not admitted; None if it is. The arguments are those of `excesses`."""
+        """Returns why a pod is not admitted; None if it is. The arguments are the same as of `excesses`."""
         return self.over_max(leaf, in_quota, shared) or self.over_guaranteed(in_all)
 
     def over_firm(self, leaf: Quota, amounts: Amounts, *, alone: bool = False) -> Excess | None:
-        """The excess if pods that must not be preempted would use more than the `min` of their quota.
+        """Returns the excess if pods that must not be preempted would use more than their quota's `min`.
 
-        Resources that `min` does not name are not bounded by it.
+        `min` does not limit resources that it does not name.
 
         Args:
             leaf: the quota.
@@ -279,10 +279,10 @@ class QuotaTree:
         return None
 
     def first_exceeded(self, leaf: Quota, amounts: Amounts) -> FirstExceeded:
-        """Returns a function that finds the first bound these amounts would exceed at the time of each call.
+        """Returns a function that finds the first limit that these amounts exceed when it is called.
 
-        It serves callers that ask again and again. The usage that is possible besides these amounts is
-        computed once, unless it depends on the requests of others.
+        It serves callers that ask repeatedly. The usage that is possible in addition to these amounts is
+        computed once, unless it depends on the requests of other quotas.
         """
         if self.runtimes is not None:
             return lambda _: bound_of(self.over_max(leaf, amounts))
@@ -300,10 +300,10 @@ class QuotaTree:
     def excesses(
         self, leaf: Quota, amounts: Amounts, shared: Mapping[Quota, Amounts], in_all: Amounts
     ) -> Excesses:
-        """All bounds that would be exceeded, see `over_max` and `over_guaranteed`.
+        """Returns all limits that would be exceeded, see `over_max` and `over_guaranteed`.
 
-        Bounds of all quotas together count once for each resource, with the largest excess. These are the sum
-        of their `min`, and the `max` of the quota above all of them.
+        Limits of all quotas together count once for each resource, with the largest excess. These limits are
+        the sum of all `min`, and the `max` of the root quota.
 
         Args:
             leaf: the quota.
@@ -329,7 +329,7 @@ class QuotaTree:
         return [(whose, resource, excess) for (whose, resource), excess in found.items()]
 
     def never(self, leaf: Quota, amounts: Amounts) -> Excess | None:
-        """A bound that these amounts exceed even if nothing else is used."""
+        """Returns a limit that these amounts exceed even without other usage, or None."""
         amounts = self.counted(leaf, amounts)
         for quota in leaf.line:
             for resource, amount in amounts.items():
@@ -343,9 +343,9 @@ class QuotaTree:
         return None
 
     def over_guaranteed(self, amounts: Amounts) -> Excess | None:
-        """The excess if all quotas together would use more than their guarantees: then no `min` is idle.
+        """Returns the excess if all quotas together would use more than their guarantees: no `min` is idle.
 
-        With runtimes nothing else bounds them together.
+        With runtimes, the quotas have no common limit.
         """
         if self.runtimes is not None:
             return None
@@ -365,13 +365,13 @@ class QuotaTree:
 
 
 def _line(name: str, manifests: Mapping[str, ElasticQuota]) -> Iterator[str]:
-    while name in manifests:  # of one that is about to come, or has just gone, no quota above is known
+    while name in manifests:  # the parent of a new or deleted quota is unknown
         yield name
         name = manifests[name].parent
 
 
 def _beside(quotas: Iterable[Quota], amounts: Amounts) -> list[tuple[Quota, str, int, Bound]]:
-    """Quota, resource, the usage that is possible besides some amounts, and the bound beyond it."""
+    """Returns quota, resource, the usage that is possible in addition to some amounts, and its limit."""
     return [
         (quota, resource, bound - amounts.get(resource, 0), ("max", quota.name, resource))
         for quota in quotas
@@ -380,7 +380,7 @@ def _beside(quotas: Iterable[Quota], amounts: Amounts) -> list[tuple[Quota, str,
 
 
 def sum_of(amounts: Amounts, more: Amounts) -> Amounts:
-    """Amounts and more of them."""
+    """Returns the sum of two sets of amounts."""
     if not more:
         return amounts
     total = dict(amounts)

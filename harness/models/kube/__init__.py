@@ -1,1 +1,1 @@
-"""Models kube-scheduler part by part: pods, nodes and the pods on them, the queue, gangs, the scheduler."""
+"""Models the components of kube-scheduler: pods, nodes, the queue, gangs, the scheduler."""

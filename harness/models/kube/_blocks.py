@@ -1,16 +1,16 @@
-"""Blocks: pods that have failed often, kept together so that they fail again without an attempt of each.
+"""Blocks: pods that have failed often, kept together so that they can fail again without an attempt each.
 
-When a pod ends, every pod that waits for room is tried again, and nearly all of them fail because an equal
-pod has just failed. Pods that have failed often back off equally long, so that those of one priority that
-failed one after the other at one instant keep their order. They form a block, which lies in the queue as one
-pod does. It groups equal pods. Groups that wait for nothing but room rest in an index (`_resting.py`). The
-others are awake: each is looked at once in a pass, and again when something has changed in the pass.
+When a pod ends, every pod that waits for free resources is tried again, and nearly all of them fail because
+an equal pod has just failed. Pods that have failed often have the same backoff. So pods of one priority that
+failed consecutively at one instant keep their order. They form a block, which is one entry of the queue. A
+block groups equal pods. Groups that wait only for free resources rest in an index (`_resting.py`). The other
+groups are awake: a pass looks at each of them once, and again after a change within the pass.
 
 The invariant: a block contains its pods in the order of `PodInfo.place`, and no other pod of their priority
-belongs between them. During a pass over the block, the pods up to one place have failed in this pass, and no
-other has been tried in it. Equal pods of a block were rejected by the same plugins, and that is recorded for
-each of them; otherwise they are not treated together. A block never contains a pod whose equals or priority
-may change while it waits.
+belongs between them. During a pass over the block, exactly the pods up to one place have been tried and have
+failed. The same plugins rejected all equal pods of a block, and the record says so for each pod; otherwise
+the pods are not treated together. A block never contains a pod whose equals or priority may change while it
+waits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from harness.models.kube.placement.status import INTER_POD_AFFINITY, NODE_RESOUR
 from harness.models.kube.pod import Peers, PodInfo, Template
 
 OFTEN = 4
-"""After this many failures, every further failure means the longest backoff."""
+"""After this many failures, every further failure leads to the longest backoff."""
 
 BY_BINDINGS = frozenset({INTER_POD_AFFINITY, POD_TOPOLOGY_SPREAD})
 """Plugins whose rejection a binding can end."""
@@ -37,23 +37,23 @@ def _place(pod: PodInfo) -> int:
 
 
 _WIDEST = 64
-"""When two blocks become one, at most this many places stay free between them.
+"""When two blocks are joined, at most this many places stay free between them.
 
-Without a limit, a block that is put behind another one would move as far as that is wide. The next one would
-move twice as far, until places are larger than `AFTER_ALL`.
+Without a limit, a block would move by the width of the block in front of it, and the next block by twice that
+width. Places would become larger than `AFTER_ALL`.
 """
 
 
 @final
 class Block:
-    """Pods of one priority that wait as one; see the module.
+    """Pods of one priority that form one entry of the queue; see the module.
 
     Attributes:
-        priority: the priority of all of them.
-        groups: its pods, by their equals.
-        timestamp, backoff: as those of a pod.
+        priority: the priority of all its pods.
+        groups: its pods, grouped by equality.
+        timestamp, backoff: the same as for a single pod.
         taken: the pod that is being tried.
-        tried: how many pods have failed in this pass by an attempt of their own.
+        tried: how many pods have failed in this pass in an attempt.
     """
 
     __slots__ = (
@@ -68,18 +68,18 @@ class Block:
         self.taken: PodInfo | None = None
         self.tried = 0
         self._reached = BEFORE_ALL
-        # Of a pass: the version of its last look, and the groups to be looked at, by their next pods' places.
+        # For a pass: the version at its last look, and the groups to look at, by their next pods' places.
         self._version = -1
         self._ahead: list[int] | None = None
         self._at: dict[int, EqualPods] = {}
-        self._current: EqualPods | None = None  # that of the pod that was taken
-        # Those that fail at this version, as before or by other plugins, and have further pods.
+        self._current: EqualPods | None = None  # the group of the taken pod
+        # Groups with further pods that fail at this version, because of the same plugins or others.
         self._again: list[EqualPods] = []
         self._failing: list[tuple[EqualPods, frozenset[str]]] = []
         self._become(groups, {})
 
     def _become(self, groups: dict[Peers, EqualPods], resting: dict[MostRoom, Resting]) -> None:
-        """It has these groups, and these of them rest."""
+        """Sets the groups, and which of them rest."""
         self.groups = groups
         self._resting = resting
         self._awake = {
@@ -88,7 +88,7 @@ class Block:
             if not any(group in each for each in resting.values())
         }
         self._size = sum([len(group.pods) for group in groups.values()])
-        # No pod is before or behind these places; others may have left from there.
+        # No pod is before or behind these places; pods at these places may have left.
         self._first = min([group.pods[-1].place for group in groups.values()], default=0)
         self._last = max([group.pods[0].place for group in groups.values()], default=-1)
 
@@ -98,7 +98,7 @@ class Block:
     # --- pods that rest -----------------------------------------------------------------------------------
 
     def _rest(self, peers: Peers) -> None:
-        """Pods rest whose refusal stands, as things are."""
+        """Puts a group of equal pods to rest, because their refusal lasts until nodes change."""
         lasting = peers.lasting
         most_room = None if lasting is None else lasting.most_room
         assert lasting is not None, "see `EqualPods.may_rest`"
@@ -109,18 +109,18 @@ class Block:
         resting.add(group, lasting.amounts)
 
     def _wake(self, group: EqualPods, peers: Peers) -> None:
-        """Pods rest no longer."""
+        """Wakes a resting group."""
         for resting in self._resting.values():
             if group in resting:
                 resting.remove(group)
         self._awake[peers] = group
 
     def wake(self) -> None:
-        """None rests any longer, before a pass: what was found of nodes does not hold."""
+        """Wakes all groups before a pass, because earlier results about nodes are invalid."""
         self._become(self.groups, {})
 
     def _next_resting(self) -> EqualPods | None:
-        """The resting group of the first pod that may not fail."""
+        """Returns the resting group of the first pod that may succeed, or None."""
         found, reached, place = None, self._reached, AFTER_ALL
         for most_room, resting in self._resting.items():
             rooms = most_room.since(resting.seen)
@@ -141,15 +141,15 @@ class Block:
     # --- a pass -------------------------------------------------------------------------------------------
 
     def kinds(self) -> list[tuple[Template, frozenset[str]]]:
-        """Template and rejecting plugins of each of its groups, before a pass."""
+        """Returns template and rejecting plugins of each group, before a pass."""
         return [(group.pods[0].template, group.rejected_by) for group in self.groups.values() if group.pods]
 
     def pods(self, timestamp: int, backoff: int) -> list[PodInfo]:
-        """Its pods one by one, the first one first, each with the stamp that it would have had alone.
+        """Returns its pods in order, each with the timestamp that it would have had outside of a block.
 
         Args:
-            timestamp: of the first pod.
-            backoff: of all of them.
+            timestamp: the timestamp of the first pod.
+            backoff: the backoff of all pods.
         """
         several = []
         for group in self.groups.values():
@@ -163,9 +163,9 @@ class Block:
         return several
 
     def fails(self, version: int) -> int:
-        """The number of its pods if all fail again as before, without an attempt; else 0.
+        """Returns the number of its pods if all fail again as before, without an attempt; else 0.
 
-        It may be asked before a pass. If all fail, the block is then in the state after the pass.
+        Call it only before a pass. If all pods fail, the block is afterwards in the state after the pass.
 
         Args:
             version: see `Peers.failed_at`.
@@ -184,16 +184,16 @@ class Block:
         return self._size if self._next_resting() is None else 0
 
     def take(self, version: int, alike: list[PodInfo]) -> PodInfo | None:
-        """Takes out the next pod that does not simply fail; all before it fail, as an equal one has.
+        """Takes out the next pod that needs an attempt; all pods before it fail like an equal pod.
 
-        That pod must be tried itself. Or it fails like its equals, but no longer waits for room as they do.
+        The pod may also fail like its equals, if unlike them it no longer waits only for free resources.
 
         Args:
             version: see `Peers.failed_at`.
-            alike: receives the pods before it that fail by other plugins than before.
+            alike: receives the pods before it that other plugins reject than before.
 
         Returns:
-            The pod; None when all that were left fail.
+            The pod; None if all remaining pods fail.
         """
         if self._ahead is None:
             self._ahead, self._version = [], version
@@ -201,7 +201,7 @@ class Block:
             for group in self._awake.values():
                 self._look_at(group)
             heapify(self._ahead)
-        elif self._version != version:  # what has failed may not any more
+        elif self._version != version:  # pods that failed may succeed now
             self._version = version
             for group in (*self._again, *[group for group, _ in self._failing]):
                 self._look_at(group)
@@ -234,7 +234,7 @@ class Block:
         return pod
 
     def _look_at(self, group: EqualPods) -> None:
-        """Equal pods are looked at in this pass, from the first one on that has not failed in it."""
+        """Adds equal pods to those that this pass looks at, from the first pod that has not failed in it."""
         place = group.next_place(self._reached)
         if place < AFTER_ALL and self._ahead is not None:
             if place not in self._at:
@@ -242,7 +242,7 @@ class Block:
             self._at[place] = group
 
     def _next_awake(self, version: int, ahead: list[int], place: int) -> EqualPods | None:
-        """The group of the first pod before a place that is awake and does not simply fail."""
+        """Returns the awake group of the first pod before a place that needs an attempt, or None."""
         while ahead and ahead[0] < place:
             group = self._at.pop(heappop(ahead))
             pod = group.pods[group.behind(self._reached) - 1]
@@ -266,9 +266,9 @@ class Block:
         return None
 
     def put_back(self, pod: PodInfo) -> bool:
-        """Takes back the pod that was taken and has failed; returns whether it stays in its place.
+        """Takes back the taken pod, which has failed; returns whether it stays in its place.
 
-        It does not stay if it now differs from its equals, or if they would be rejected by different plugins.
+        It does not stay if it now differs from its equals, or if other plugins rejected it than them.
         """
         group = self.groups[pod.peers]
         if not _waits_as_its_equals(pod) or group.verdict not in (None, pod.rejected_by):
@@ -284,16 +284,16 @@ class Block:
         return True
 
     def split(self) -> Block:
-        """Takes out the pods that have failed in this pass; then another pass over the others begins.
+        """Takes out the pods that have failed in this pass, and ends the pass; returns a block of them.
 
-        If all of them have failed, it is still the same block.
+        If all pods have failed, it returns this block.
         """
         reached = self._reached
         self._reached, self.taken, self.tried = BEFORE_ALL, None, 0
         self._ahead, self._current = None, None
         self._at.clear()
         self._again, self._failing = [], []
-        if reached == AFTER_ALL:  # nobody has it any more
+        if reached == AFTER_ALL:  # all pods have failed
             for peers, group in list(self._awake.items()):
                 group.over()
                 if not group.pods:
@@ -323,7 +323,7 @@ class Block:
         return block
 
     def remove(self, pod: PodInfo) -> bool:
-        """Removes a pod, before a pass; returns whether it was there."""
+        """Removes a pod before a pass; returns whether the block contained it."""
         group = self.groups.get(pod.peers)
         if group is None or pod not in group.pods:
             return False
@@ -337,9 +337,9 @@ class Block:
         return True
 
     def join(self, later: Block) -> Block | None:
-        """Joins this block and the next one to one block, which replaces both.
+        """Joins this block and the next block to one block, which replaces both.
 
-        None if equal pods of the two were rejected by different plugins; a later attempt may succeed.
+        Returns None if different plugins rejected equal pods of the two; a later call may succeed.
         """
         mine, theirs = self.groups, later.groups
         if not mine or not theirs:
@@ -355,7 +355,7 @@ class Block:
         return kept
 
     def shift(self, places: int) -> None:
-        """All of its pods are so many places further behind."""
+        """Moves all of its pods back by this many places."""
         for group in self.groups.values():
             for pod in group.pods:
                 pod.place += places
@@ -363,7 +363,7 @@ class Block:
         self._last += places
 
     def take_in(self, moved: Block, *, is_later: bool) -> None:
-        """The pods of another block come behind all of its own, or before them."""
+        """Adds the pods of another block behind or before all of its own pods."""
         for peers in moved.groups.keys() & self.groups.keys():
             if peers in moved._awake and peers not in self._awake:
                 self._wake(self.groups[peers], peers)
@@ -384,7 +384,7 @@ class Block:
             resting = self._resting.setdefault(most_room, Resting(theirs.seen))
             resting.seen = min(resting.seen, theirs.seen)
             for group, amounts in theirs.items():
-                group = self.groups[group.pods[0].peers]  # of both blocks
+                group = self.groups[group.pods[0].peers]  # it has pods of both blocks
                 if group.pods[0].peers not in self._awake and not (is_later and group in resting):
                     resting.add(group, amounts)
 
@@ -394,7 +394,7 @@ Waiting: TypeAlias = PodInfo | Block
 
 
 def joined(first: Waiting, second: Waiting) -> Block | None:
-    """Joins two neighbours to one block, the earlier one first; None if they cannot be joined."""
+    """Joins two adjacent entries to one block; returns None if they cannot be joined."""
     one = _block_of(first)
     two = _block_of(second) if one is not None else None
     return one.join(two) if one is not None and two is not None else None
@@ -409,10 +409,10 @@ def _block_of(waiting: Waiting) -> Block | None:
 
 
 def _waits_as_its_equals(pod: PodInfo) -> bool:
-    """Returns True if only events that help its equals help a pod, and nothing is to be recorded for it."""
+    """Returns True if the same events help a pod and its equals, and its failures need no record."""
     return pod.is_told and not pod.expects_room and _waits_for_room(pod.rejected_by)
 
 
 def _waits_for_room(rejected_by: frozenset[str]) -> bool:
-    """Returns True if every deletion may help, and no binding can."""
+    """Returns True if every deletion of a pod may help, and no binding can."""
     return NODE_RESOURCES_FIT in rejected_by and BY_BINDINGS.isdisjoint(rejected_by)

@@ -1,4 +1,4 @@
-"""Equal pods of a block, which stand one behind the other."""
+"""Equal pods of a block, in their order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AFTER_ALL = 1 << 62
 
 
 def from_the_end(pod: PodInfo) -> int:
-    """The later ones first, as in `EqualPods.pods`."""
+    """Returns a key that sorts later pods first, as in `EqualPods.pods`."""
     return -pod.place
 
 
@@ -22,12 +22,12 @@ class EqualPods:
     """Equal pods of a block.
 
     Attributes:
-        pods: the pods, the first one last: pods are taken and put back at the front of long lines, where
-            nothing else is to be moved then. Which plugins rejected them is up to date in those outside only.
+        pods: the pods in reverse order, so that taking and returning the first pod moves no other pod. Their
+            `rejected_by` is out of date while they are here.
         rejected_by: the plugins that rejected them before this pass.
-        verdict: those that rejected them in this pass, so far as they failed in it; None before the first,
-            and of pods that rest.
-        doubted: a refusal that stood though a node had as much as they ask for, so that they do not rest.
+        verdict: the plugins that rejected pods in this pass; None before the first failure, and for resting
+            pods.
+        doubted: a refusal that held although a node had enough for the pods, so that they do not rest.
     """
 
     __slots__ = ("doubted", "pods", "rejected_by", "verdict")
@@ -39,22 +39,22 @@ class EqualPods:
         self.doubted: LastingRefusal | None = None
 
     def next_place(self, reached: int) -> int:
-        """The place of the first pod that comes after a place; `AFTER_ALL` if there is none."""
+        """Returns the place of the first pod after a place; `AFTER_ALL` without such a pod."""
         at = self.behind(reached) - 1
         return self.pods[at].place if at >= 0 else AFTER_ALL
 
     def behind(self, place: int) -> int:
-        """How many pods come after a place."""
+        """Returns how many pods come after a place."""
         pods = self.pods
-        if pods and pods[-1].place > place:  # all of them, as a rule
+        if pods and pods[-1].place > place:  # all pods, as a rule
             return len(pods)
         return bisect_left(pods, -place, key=from_the_end)
 
     def fail(self, reached: int, place: int, rejected_by: frozenset[str]) -> list[PodInfo]:
-        """Have the pods fail that come after a place and before another one, by other plugins than before.
+        """Let the pods between two places fail, rejected by other plugins than before.
 
         Returns:
-            Those that are to be recorded with it, the first one first.
+            The pods that must be recorded with these plugins, in order.
         """
         first, last = self.behind(place - 1), self.behind(reached)
         if first >= last:
@@ -64,26 +64,26 @@ class EqualPods:
         failed.reverse()
         news = []
         for pod in failed:
-            pod.rejected_by = self.rejected_by  # up to now, see `pods`
+            pod.rejected_by = self.rejected_by  # the value until now, see `pods`
             if pod.note_rejection(rejected_by):
                 news.append(pod)
             pod.rejected_by = rejected_by
         return news
 
     def over(self) -> None:
-        """The pass is over, and all of its pods have failed in it."""
+        """End a pass in which all of its pods have failed."""
         if self.verdict is not None:
             self.rejected_by, self.verdict = self.verdict, None
 
     def split(self, place: int) -> EqualPods | None:
-        """Take out the pods that come after a place; itself if all do, and None if none does."""
+        """Take out the pods after a place; returns the group itself for all pods, and None for no pods."""
         pods, at = self.pods, self.behind(place)
         if not at:
             return None
         if at == len(pods):
             self.verdict = None
             return self
-        if 2 * at > len(pods):  # the shorter part is copied: that looks at each of its pods
+        if 2 * at > len(pods):  # copy the shorter part, because copying visits each pod
             rest, self.pods = pods, pods[at:]
             del rest[at:]
         else:
@@ -92,7 +92,7 @@ class EqualPods:
         return EqualPods(rest, self.rejected_by)
 
     def fails_again(self, pod: PodInfo, version: int) -> bool:
-        """Whether one of them needs no attempt to fail as its equals last did, see `Peers.fail_again`."""
+        """Returns True if a pod fails like its equals without an attempt, see `Peers.fail_again`."""
         rejected_by = pod.peers.rejected_by
         if self.rejected_by != rejected_by or self.verdict not in (None, rejected_by):
             return False
@@ -102,7 +102,7 @@ class EqualPods:
         return True
 
     def may_rest(self, lasting: LastingRefusal | None) -> bool:
-        """Whether pods that fail as they did before wait for nothing but room."""
+        """Returns True if pods that fail as before wait only for free resources."""
         return (
             lasting is not None
             and lasting.most_room is not None

@@ -1,12 +1,12 @@
-"""Resting pods: an index of those that fail until a node offers one of them as much as it asks for.
+"""Resting pods: an index of pods that fail until a node offers enough resources for one of them.
 
-Nearly all pods of a long queue fail again whenever something is over, whether or not they ask for the same
-amounts. The index finds the first one that may not, by comparing few of them with the nodes that have
-changed. Pods that ask for similar amounts are near each other in it. If even their least amounts are more
-than a node offers, none of them is looked at.
+Whenever a pod ends, nearly all pods of a long queue fail again, even if their requests differ. The index
+finds the first pod that may succeed. For this it compares only a few pods with the nodes that have changed.
+Pods with similar requests are near each other in the index. If even their smallest requests exceed what a
+node offers, the search skips all of these pods.
 
-It consists of trees, and of what was added last. Trees of similar sizes become one tree, so that pods move
-from tree to tree only a few times.
+The index consists of trees, and of the groups that were added last. Trees of similar sizes are merged, so
+that pods move from tree to tree only a few times.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from harness.models.kube._equal_pods import EqualPods
 from harness.models.kube.most_room import is_within
 
 _FEW = 8
-"""As many groups are looked at one by one."""
+"""A tree of at most this many groups has no halves; a search looks at each group."""
 
 _NEW = 16
-"""As many are not in a tree yet."""
+"""At most this many groups are not in a tree yet."""
 
 Entry: TypeAlias = tuple[Sequence[int], EqualPods]
-"""What each of the pods asks for, and the pods."""
+"""The requests of each pod of a group, and the group."""
 
 
 @final
@@ -33,7 +33,7 @@ class Resting:
     """Groups of equal pods; see the module.
 
     Attributes:
-        seen: the version of the cache at which all of them failed.
+        seen: the version of the cache at which all groups failed.
     """
 
     __slots__ = ("_groups", "_new", "_trees", "seen")
@@ -42,13 +42,13 @@ class Resting:
         self.seen = seen
         self._groups: dict[EqualPods, Sequence[int]] = {}
         self._new: list[Entry] = []
-        self._trees: list[Tree] = []  # the largest one first; they may have groups that are gone
+        self._trees: list[Tree] = []  # the largest first; may contain removed groups
 
     def __contains__(self, group: EqualPods) -> bool:
         return group in self._groups
 
     def add(self, group: EqualPods, amounts: Sequence[int]) -> None:
-        """Pods rest from now on, or pods have come before those that were there."""
+        """Add a group, or update it after pods were added before its first pod."""
         self._groups[group] = amounts
         self._new.append((amounts, group))
         if len(self._new) > _NEW:
@@ -59,20 +59,20 @@ class Resting:
             self._trees.append(Tree([(amounts, group) for group, amounts in known.items()]))
 
     def remove(self, group: EqualPods) -> Sequence[int]:
-        """Pods rest no longer; answers what each of them asks for."""
+        """Remove a group; returns the requests of each of its pods."""
         return self._groups.pop(group)
 
     def items(self) -> Iterable[tuple[EqualPods, Sequence[int]]]:
-        """All groups, and what each of their pods asks for."""
+        """Returns all groups with the requests of each of their pods."""
         return self._groups.items()
 
     def first(self, rooms: Iterable[Sequence[int]], reached: int, place: int) -> EqualPods | None:
-        """The group of the first pod that asks for no more than one of the nodes offers.
+        """Returns the group of the first pod whose requests one of the nodes can offer, or None.
 
         Args:
-            rooms: what these offer.
-            reached: only pods that come after this place count.
-            place: and that come before this one.
+            rooms: the amounts that each node offers.
+            reached: only pods after this place count.
+            place: only pods before this place count.
         """
         found, groups = None, self._groups
         for room in rooms:
@@ -92,23 +92,23 @@ class Resting:
 
 @final
 class Tree:
-    """Groups in halves, which have halves themselves.
+    """A binary tree of groups.
 
-    Groups that are gone are left out when a search comes by.
+    A search drops removed groups when it visits them.
 
     Args:
         entries: the groups.
 
     Attributes:
-        size: how many groups there are.
-        least: the least that any of the pods asks for, of each resource.
-        first: no pod of them comes before this place.
+        size: the number of groups.
+        least: the smallest request of any pod for each resource.
+        first: no pod of the tree comes before this place.
     """
 
     __slots__ = ("_few", "_halves", "first", "least", "size")
 
     def __init__(self, entries: list[Entry]) -> None:
-        self._halves: list[Tree] = []  # none of few groups
+        self._halves: list[Tree] = []  # empty for a tree of few groups
         self._few: list[Entry] = entries
         self._sum_up_few()
         if self.size <= _FEW:
@@ -136,19 +136,19 @@ class Tree:
             self.first = min([half.first for half in halves])
 
     def entries(self) -> list[Entry]:
-        """All groups."""
+        """Returns all groups of the tree."""
         return self._few or list(chain.from_iterable(half.entries() for half in self._halves))
 
     def search(
         self, room: Sequence[int], reached: int, place: int, groups: Container[EqualPods]
     ) -> EqualPods | None:
-        """See `Resting.first`, for one node.
+        """Does the work of `Resting.first` for one node.
 
         Args:
-            room: what it offers.
-            reached: see there.
-            place: see there.
-            groups: those that are not gone.
+            room: the amounts that the node offers.
+            reached: only pods after this place count.
+            place: only pods before this place count.
+            groups: the groups that were not removed.
         """
         found, size = None, 0
         if self._halves:

@@ -1,7 +1,7 @@
 """The scheduler's cache: all nodes with the pods on them, and a log of the nodes that changed.
 
-A reader of the log keeps results that depend on nodes: what a shape finds on them, or dry runs of
-preemptions. The log lists the results to compute again, so that no reader looks at all nodes.
+A reader of the log keeps results that depend on nodes: feasible nodes of a shape, or dry runs of preemptions.
+The log names the nodes whose results must be computed again, so that no reader looks at all nodes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from harness.models.kube.node_order import NodeOrder
 from harness.models.kube.pod import PodInfo, Template
 
 _KEPT = 8
-"""The log is cut when it is this many times longer than there are nodes."""
+"""The log is truncated when it has this many times as many entries as the cluster has nodes."""
 
 
 @final
@@ -26,22 +26,22 @@ class Cache:
     """Nodes, bound pods and nominations.
 
     Args:
-        cluster: its nodes and namespaces count.
+        cluster: has the nodes and namespaces.
 
     Attributes:
-        resources: name -> index, cpu and memory first; the number of pods is counted apart.
-        names: the same as a list.
+        resources: name -> index, cpu and memory first; the number of pods is counted separately.
+        names: the names of the resources by index.
         nodes: in the order in which the scheduler checks them; a removed node stays until `settle`.
         by_name: the nodes that exist.
         unsettled: whether the order of nodes must be computed before the next attempt, see `settle`.
         version: grows with every change of a node.
-        arranged: grows whenever nodes come, go or become others, or their order changes.
-        last_changed: position of the node that has changed last; -1 before any has.
+        arranged: grows whenever nodes are added, removed or replaced, or their order changes.
+        last_changed: position of the node that changed last; -1 before the first change.
         freed_at: the version at which a pod last left a node.
-        bound: priority -> how many pods of it are bound.
+        bound: priority -> the number of bound pods with this priority.
         placed: templates that have bound pods, in the order of their first pod.
-        repelling: those of them with required anti-affinity.
-        attracting: those of them with affinity or preferences that score nodes for other pods.
+        repelling: the templates in `placed` with required anti-affinity.
+        attracting: the templates in `placed` whose affinity or preferences score nodes for other pods.
         expecting: nodes that have nominated pods.
     """
 
@@ -73,16 +73,16 @@ class Cache:
         self.repelling: dict[Template, None] = {}
         self.attracting: dict[Template, None] = {}
         self.expecting: dict[NodeInfo, None] = {}
-        self._log: list[int] = []  # of the versions after `_cut`
+        self._log: list[int] = []  # entries for the versions after `_cut`
         self._begin_log()
 
     def _begin_log(self) -> None:
-        """Nothing that was kept by position holds any more."""
+        """Starts a new log after positions have changed, and drops all results kept by position."""
         self.arranged += 1
         self._log.clear()
         self._cut = self.version
         self._most = _KEPT * len(self.nodes) + _KEPT
-        # By position: what is free of each resource, and how many more pods a node takes, last.
+        # By position: the free amount of each resource, then the number of further pods that a node takes.
         self._left = [[0] * len(self.nodes) for _ in range(len(self.names) + 1)]
         self._left_at = -1
 
@@ -118,7 +118,7 @@ class Cache:
     def drop(self, name: str) -> None:
         """Removes a node; its pods must still be removed one by one.
 
-        Nominations to it stay, and become valid again if a node of that name returns.
+        Nominations to it stay, and become valid again if a node with this name returns.
         """
         self._order.drop(name)
         node = self.by_name.pop(name)
@@ -135,7 +135,7 @@ class Cache:
         self._begin_log()
 
     def settle(self) -> bool:
-        """Before an attempt: puts nodes in the order of that moment, and drops removed ones.
+        """Puts nodes in their current order before an attempt, and drops removed nodes.
 
         Returns:
             True if nodes or their positions have changed.
@@ -165,7 +165,7 @@ class Cache:
         return True
 
     def draw_order(self, seed: int) -> None:
-        """Let a seed, and not names, say which of equal nodes comes first."""
+        """Orders equal nodes by a seed instead of their names."""
         self._seed = seed
         for rank, node in enumerate(self._ranked()):
             node.rank = rank
@@ -198,7 +198,7 @@ class Cache:
             self._cut += half
 
     def add_pod(self, pod: PodInfo, node: NodeInfo) -> None:
-        """A pod is bound to a node."""
+        """Adds a bound pod to its node."""
         pod.node = node.position
         node.add(pod)
         template = pod.template
@@ -215,7 +215,7 @@ class Cache:
         self.touch(node)
 
     def remove_pod(self, pod: PodInfo) -> NodeInfo:
-        """Removes a bound pod; returns the node it was on."""
+        """Removes a bound pod; returns its node."""
         node, template = self.nodes[pod.node], pod.template
         node.remove(pod)
         placed, position = template.placed, node.position
@@ -244,7 +244,7 @@ class Cache:
 
     def reprioritize(self, pod: PodInfo, priority: int) -> None:
         """Changes the priority of a running pod."""
-        if pod.node < 0:  # it is not on its node yet, see `Scheduler.add_running`
+        if pod.node < 0:  # the pod is not on its node yet, see `Scheduler.add_running`
             pod.priority = priority
             return
         _less(self.bound, pod.priority)
@@ -253,10 +253,10 @@ class Cache:
         self.touch(self.nodes[pod.node])
 
     def nominate(self, pod: PodInfo, name: str) -> None:
-        """Nominates a pod to the node of that name, or withdraws its nomination with "".
+        """Nominates a pod to the node with this name, or withdraws its nomination with "".
 
-        After each failed attempt a pod is nominated anew, which puts it behind the other pods nominated to
-        that node.
+        After each failed attempt a pod is nominated again, which puts it behind the other nominated pods of
+        the node.
         """
         before, after = self.by_name.get(pod.nominated), self.by_name.get(name)
         if pod.nominated == name:
@@ -288,7 +288,7 @@ class Cache:
             del self._awaited[pod.nominated]
 
     def keeps_otherwise(self, pod: PodInfo) -> None:
-        """Notes a change of the highest priority that a nominated pod keeps off its node."""
+        """Notes a change of the highest priority of pods that a nominated pod keeps off its node."""
         node = self.by_name.get(pod.nominated)
         if node is not None:
             self.touch(node)
@@ -296,14 +296,14 @@ class Cache:
     # --- questions ----------------------------------------------------------------------------------------
 
     def free_of(self, resource: int) -> Sequence[int]:
-        """The free amount of a resource on each node, by position; read-only, valid until the next change.
+        """Returns the free amount of a resource on each node, by position; valid until the next change.
 
-        Only nodes that changed since the last call are looked at.
+        Callers must not change the result. Only nodes that changed since the last call are updated.
         """
         return self._columns()[resource]
 
     def slots(self) -> Sequence[int]:
-        """The number of further pods that each node takes, likewise."""
+        """Returns the number of further pods that each node takes, as `free_of` returns amounts."""
         return self._columns()[-1]
 
     def _columns(self) -> list[list[int]]:
@@ -318,7 +318,7 @@ class Cache:
         return columns
 
     def has_lower(self, priority: int) -> bool:
-        """Returns True if a pod of lower priority is bound anywhere."""
+        """Returns True if any pod of lower priority is bound."""
         return bool(self.bound) and min(self.bound) < priority
 
 

@@ -1,12 +1,12 @@
-"""GPUs as devices: a pod's share is a share of one device, and a whole device is one that nobody shares.
+"""GPUs as devices: a pod gets a share of one device, or whole devices that no other pod shares.
 
-Nodes say by a label how many devices they have, as NVIDIA's feature discovery does, and offer shares as a
-resource; Koordinator's nodes offer a hundred of `koordinator.sh/gpu-core` a device. A pod asks for a share of
-one device, or for whole ones: Koordinator refuses every other amount above one whole, and so does this model.
+A label of a node gives its number of devices, as NVIDIA's feature discovery does. The node offers shares as a
+resource; Koordinator's nodes offer 100 of `koordinator.sh/gpu-core` for each device. A pod requests a share
+of one device, or whole devices. Koordinator and this model refuse other amounts above one device.
 
-Two amounts of a node say whether a pod fits: the largest share that one device has left, and how many devices
-are wholly free. They are resources like others to filters and dry runs, and exist only where some node has
-devices. Which devices a pod has is for `NodeInfo.add` alone to say.
+Two amounts of a node determine whether a pod fits: the largest free share of one device, and the number of
+free devices. Filters and dry runs treat these amounts as resources; they exist only if some node has devices.
+Only `NodeInfo.add` assigns devices to a pod.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ from harness.cluster.devices import thousandths
 from harness.cluster.model import Cluster, Node
 
 LARGEST = "share of one GPU"
-"""The most that one device of a node has left, in thousandths."""
+"""The largest free share of one device of a node, in thousandths."""
 
 IDLE = "whole GPU"
-"""How many devices of a node are wholly free."""
+"""The number of devices of a node without pods."""
 
 
 class Ask(NamedTuple):
-    """What a pod wants of devices: so many of them, and of each so many thousandths."""
+    """A pod's request for devices: their number, and the share of each in thousandths."""
 
     number: int
     share: int
 
     @property
     def is_share(self) -> bool:
-        """Whether it is less than one device; an amount that is no number of whole ones fits none."""
+        """True for less than one device; a larger amount that is not whole fits no node."""
         return self.share != WHOLE
 
     @property
     def resource(self) -> str:
-        """The amount of a node that decides whether it fits."""
+        """The amount of a node that determines whether the request fits."""
         return LARGEST if self.is_share else IDLE
 
     @property
     def amount(self) -> int:
-        """How much of that it takes."""
+        """How much of `resource` the request takes."""
         return self.share if self.is_share else self.number
 
 
 def ask_of(requests: Mapping[str, int]) -> Ask | None:
-    """What requests say of devices; None where they say nothing."""
+    """Returns the request for devices among a pod's requests, or None."""
     amount = thousandths(requests)
     if not amount:
         return None
@@ -57,16 +57,16 @@ def ask_of(requests: Mapping[str, int]) -> Ask | None:
 
 
 def have_devices(cluster: Cluster) -> bool:
-    """Whether any node has devices, now or once it has changed."""
+    """Returns True if any node has devices, now or after a change."""
     edits = (edit for instant in cluster.changes for edit in instant.edits)
     later = (edit.after for edit in edits if isinstance(edit.after, Node))
     return any(device_count(node) for node in (*cluster.nodes.values(), *later))
 
 
 def amounts_of(node: Node, resources: Mapping[str, int]) -> list[int]:
-    """How much a node has of each resource, by index.
+    """Returns the amount of each resource of a node, by index.
 
-    One that does not say that it has devices takes no share where others do, but whole GPUs.
+    In a cluster with devices, a node without the label takes no shares, only whole GPUs.
     """
     found = [node.allocatable.get(name, 0) for name in resources]
     if LARGEST in resources:
@@ -77,9 +77,10 @@ def amounts_of(node: Node, resources: Mapping[str, int]) -> list[int]:
 
 
 def tightest(free: Sequence[int], ask: Ask) -> tuple[int, ...]:
-    """The devices with the least left that is enough, the first of equals; whole ones in order.
+    """Returns the devices with the smallest sufficient free share, the first among equals.
 
-    Where there are too few, as after a node has lost a device, those with the most left.
+    A request for whole devices gets them in order. If the node has too few, as after the loss of a device,
+    the result has the devices with the largest free shares.
     """
     fit = sorted((left, device) for device, left in enumerate(free) if left >= ask.share)
     if len(fit) < ask.number:
@@ -88,7 +89,7 @@ def tightest(free: Sequence[int], ask: Ask) -> tuple[int, ...]:
 
 
 def places(free: Sequence[int], ask: Ask) -> int:
-    """For how many equal pods, one after the other, devices have room."""
+    """Returns how many equal pods fit the devices, one after the other."""
     if ask.is_share:
         return sum(max(0, left) // ask.share for left in free)
     return free.count(WHOLE) // ask.number

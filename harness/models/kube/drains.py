@@ -19,7 +19,7 @@ from harness.models.kube.preemption.budgets import Budgets
 from harness.policy import Job, Preempt
 
 EVICTED_BY_API = "EvictionByEvictionAPI"
-"""The reason of such an eviction, as in the condition that pods get."""
+"""The reason of an eviction by a drain, as in the pod's condition."""
 
 RETRY = 5 * SECOND
 """The time after which `kubectl drain` repeats an eviction that a budget refused."""
@@ -45,11 +45,11 @@ class Evicting(Protocol):
 
     @property
     def budgets(self) -> Budgets:
-        """All PodDisruptionBudgets, with what each allows now."""
+        """All PodDisruptionBudgets, with the disruptions that each allows now."""
 
     @property
     def now(self) -> int:
-        """The present time, microseconds since the origin."""
+        """The current time, microseconds since the origin."""
 
     def evict(self, victim: PodInfo, by: Job | None, reason: str, detail: Mapping[str, Any]) -> Preempt:
         """Evicts a bound pod; it holds its resources until it is gone."""
@@ -60,9 +60,9 @@ class Drain:
     """The drain of one node.
 
     Attributes:
-        begun: when it began, microseconds since the origin.
-        end: when its time-out is over; far in the future without one.
-        pods: the pods that it must still evict, by name.
+        begun: when the drain began, microseconds since the origin.
+        end: when the time-out of the drain is over; far in the future without a time-out.
+        pods: the pods that the drain must still evict, by name.
     """
 
     __slots__ = ("begun", "end", "pods")
@@ -75,9 +75,9 @@ class Drain:
 
 @final
 class Drains:
-    """The nodes that are drained.
+    """The drains of all nodes that are being drained.
 
-    A try that every budget would refuse makes no instant happen, and changes nothing.
+    A retry that budgets would refuse for every pod causes no instant, and changes nothing.
 
     Args:
         scheduler: evicts pods.
@@ -90,14 +90,14 @@ class Drains:
 
     @property
     def due(self) -> int:
-        """The next time when a budget may let a pod go; far in the future without one."""
+        """The next time at which budgets may allow an eviction; far in the future without such a time."""
         if self._planned == _FAR and self._drains:
             now = self._scheduler.now
             self._planned = min([self._next(drain, now) for drain in self._drains.values()])
         return self._planned
 
     def put(self, node: Node, now: int) -> Iterator[Preempt]:
-        """A node is added or changed: if its drain begins, evicts the pods that budgets let go, by name."""
+        """Follows a new or changed node; if its drain begins, evicts the pods that budgets allow, by name."""
         if node.drain is None:
             self.drop(node.name)
         elif node.name not in self._drains:
@@ -108,17 +108,17 @@ class Drains:
             yield from self._try(node.name, drain)
 
     def drop(self, name: str) -> None:
-        """A node is gone, or is no longer drained."""
+        """Ends the drain of a node, because the node is gone or its drain was stopped."""
         if self._drains.pop(name, None) is not None:
             self._planned = _FAR
 
     def forget(self, pod: PodInfo) -> None:
-        """A pod is gone."""
+        """Removes a pod that is gone."""
         for drain in self._drains.values():
             drain.pods.pop(pod, None)
 
     def tried(self, now: int) -> Iterator[Preempt]:
-        """Repeats the evictions that are due now: drain by drain in order of nodes, pods by name."""
+        """Repeats the evictions that are due now: drain by drain in the order of nodes, pods by name."""
         if self._planned > now:
             return
         self._planned = _FAR
@@ -128,7 +128,7 @@ class Drains:
                 yield from self._try(name, drain)
 
     def _next(self, drain: Drain, now: int) -> int:
-        """Returns the next time at which a drain can evict a pod, as far as budgets allow it now."""
+        """Returns the next time at which a drain can evict a pod that budgets allow to evict now."""
         if not any(self._is_let_go(pod) for pod in drain.pods):
             return _FAR
         at = now + RETRY - (now - drain.begun) % RETRY
@@ -143,7 +143,7 @@ class Drains:
                 yield self._scheduler.evict(pod, None, EVICTED_BY_API, {"drain": name})
 
     def _is_let_go(self, pod: PodInfo) -> bool:
-        """Returns True if the eviction subresource lets a pod go; under several budgets it never does."""
+        """Returns True if the eviction subresource allows the eviction; under several budgets it does not."""
         covering, budgets = pod.template.budgets, self._scheduler.budgets
         if pod.terminating or not covering:
             return True

@@ -1,4 +1,4 @@
-"""The templates of pods after Kueue has added the demands of their flavors."""
+"""The templates of pods after Kueue has added the constraints of their flavors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def template_in(
     flavors: Iterable[str],
     labels: Mapping[str, str],
 ) -> Template:
-    """The template of a pod set's pods.
+    """Returns the template of a pod set's pods.
 
     Args:
         templates: finds equal templates.
@@ -31,7 +31,7 @@ def template_in(
         labels: further labels that its nodes must have, such as the domain of a topology.
 
     Raises:
-        ClusterError: its template is no Pod's template.
+        ClusterError: its template is not a valid Pod template.
     """
     faults: list[Fault] = []
     spec = pod_spec_of(pod_set, job.namespace, faults, f"job {job.id}, pod set {pod_set.name}")

@@ -1,10 +1,11 @@
-"""kube-scheduler's own gangs: pods are held until enough of them exist, and bound once enough have a place.
+"""kube-scheduler's own gangs: pods are held until enough exist, and bound after enough have a place.
 
-An approximation: the rules are those of upstream's pages on Kubernetes v1.35, and no recording confirms them.
+This is an approximation: its rules come from upstream's pages on Kubernetes v1.35, and no recording confirms
+them.
 Each rule names its page below kubernetes.io/docs/concepts/, as of v1.35. `page` is
 scheduling-eviction/gang-scheduling/, `reference` workloads/pods/workload-reference/ and `policies`
 workloads/workload-api/policies/; `KEP` is www.kubernetes.dev/resources/keps/4671/. docs/kube-scheduler.md
-lists what none of them states.
+lists the rules that none of these pages states.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from harness.models.kube.pod import PodInfo, Refusal
 from harness.policy import Job, Wake
 
 TIMEOUT = 5 * MINUTE
-"""The time for which pods with a place wait for the rest of their gang (page: fixed)."""
+"""How long pods with a place wait for the other pods of their gang (page: fixed)."""
 
 
 _NEVER = INT64_MAX
 """The `minCount` of a group that does not exist."""
 
 _Key: TypeAlias = int | tuple[str, GroupReference]
-"""The index of a job, or a namespace and the group that its pods name."""
+"""The index of a job, or the namespace and group that its pods name."""
 
 
 @final
@@ -33,8 +34,8 @@ class GangRefusal:
     """Why pods of a gang are not bound, for the record.
 
     Args:
-        message: a sentence without its end.
-        other: why one of them has no place, if that is known.
+        message: a sentence without its full stop.
+        other: why one of the pods has no place, if this is known.
     """
 
     __slots__ = ("_message", "_other")
@@ -44,7 +45,7 @@ class GangRefusal:
         self._other = other
 
     def detail(self) -> dict[str, Any]:
-        """The sentence, and what nodes lack."""
+        """Returns the sentence, and what nodes lack."""
         return {"message": self._message, **({} if self._other is None else self._other.detail())}
 
 
@@ -53,15 +54,15 @@ class PermitGang:
     """The pods of one gang.
 
     Attributes:
-        key: identifies it.
+        key: identifies the gang.
         least: its `minCount`.
-        name: the name of its group in messages; "" for that of one job.
-        held: the pods that are not tried before more of them exist.
+        name: the name of its group in messages; "" for the gang of one job.
+        held: the pods that are not tried until more pods of the gang exist.
         unplaced: the pods that are tried and have no place.
-        waiting: the pods that have a place and wait for others, in the order in which they got it.
-        bound: how many are bound.
-        deadline: when those that wait give up; None while none waits.
-        gave_up_at: the value of `PermitGangs.happened` when it last gave up; None if it never did.
+        waiting: the pods that have a place and wait for others, in the order in which they got their places.
+        bound: how many pods are bound.
+        deadline: when the waiting pods give up; None without waiting pods.
+        gave_up_at: the value of `PermitGangs.happened` when the gang last gave up; None if it never did.
     """
 
     __slots__ = ("bound", "deadline", "gave_up_at", "held", "key", "least", "name", "unplaced", "waiting")
@@ -88,16 +89,16 @@ class PermitGang:
         return self.placed + len(self.unplaced) + len(self.held)
 
     def waits(self) -> str:
-        """The thing that it waits for, as a sentence without its end."""
+        """Returns what the gang waits for, as a sentence without its full stop."""
         if self.least == _NEVER:
-            return f"{self.name} is not there, and its pods wait for it"
+            return f"{self.name} does not exist, and its pods wait for it"
         if self.held:
-            return self.of_its_pods(self.existing, "arrived, and the others are waited for")
-        return self.of_its_pods(self.placed, "got a place, and the others are waited for")
+            return self.of_its_pods(self.existing, "arrived, and it waits for the others")
+        return self.of_its_pods(self.placed, "got a place, and it waits for the others")
 
     def of_its_pods(self, count: int, what: str) -> str:
-        """A sentence about this many of the pods that it needs."""
-        sentence = f"{count:,} of the {self.least:,} pods that it takes {what}"
+        """Returns a sentence about this many of the pods that the gang needs."""
+        sentence = f"{count:,} of the {self.least:,} required pods {what}"
         return f"{self.name}: {sentence}" if self.name else sentence
 
 
@@ -105,29 +106,30 @@ class PermitGang:
 class PermitGangs:
     """Decides which pods of gangs are tried, which wait with a place, and for how long.
 
-    A gang is the pods that name one group whose policy is `gang`, of any job (reference). A job of the trace
-    that makes progress only as a whole and names no group is a gang too. Its `minCount` is then `min_pods`,
-    else the number of its pods. Pods of a group with the policy `basic` are scheduled one by one (policies).
+    A gang consists of the pods of any job that name one group whose policy is `gang` (reference). A job of
+    the trace that progresses only as a whole and names no group is a gang too. Its `minCount` is `min_pods`,
+    or by default the number of its pods. Pods of a group with the policy `basic` are scheduled one by one
+    (policies).
 
     Args:
         groups: the existing groups.
 
     Attributes:
-        happened: how many pods have arrived, gone, or been bound together with others.
+        happened: how many pods have arrived, left, or been bound together with others.
     """
 
     def __init__(self, groups: Mapping[GroupKey, SchedulingGroup]) -> None:
         self.happened = 0
         self._groups = groups
         self._gangs: dict[_Key, PermitGang] = {}
-        self._waiting: dict[PermitGang, None] = {}  # those of which pods wait, by deadline
-        self._untold: dict[PermitGang, None] = {}  # those of which it is to be said what they wait for
+        self._waiting: dict[PermitGang, None] = {}  # gangs with waiting pods, by deadline
+        self._untold: dict[PermitGang, None] = {}  # gangs whose reason to wait must be reported
         self._woken: Wake | None = None
 
     def of(self, pod: PodInfo) -> PermitGang | None:
-        """The gang of a pod; None if it has none.
+        """Returns the gang of a pod, or None.
 
-        Pods that name a missing group wait for ever: no group is created during a replay (reference).
+        Pods that name a missing group wait forever: no group is created during a replay (reference).
         """
         job, group = pod.job, pod.group
         if job is None or (group is None and not job.gang):
@@ -148,7 +150,7 @@ class PermitGangs:
         return gang
 
     def arrive(self, pod: PodInfo) -> Sequence[PodInfo]:
-        """A pod arrives; returns the pods that are tried from now on.
+        """Adds a pod that arrives; returns the pods that are tried from now on.
 
         The pods of a gang are held until at least `minCount` of them exist (page, PreEnqueue).
         """
@@ -166,16 +168,17 @@ class PermitGangs:
         return tried
 
     def arrive_bound(self, pod: PodInfo) -> None:
-        """Adds a pod that runs already."""
+        """Adds a pod that already runs."""
         gang = self.of(pod)
         if gang is not None:
             gang.bound += 1
 
     def place(self, gang: PermitGang, pod: PodInfo, now: int) -> Sequence[PodInfo]:
-        """A pod gets a place; returns the pods that are bound because of it.
+        """Gives a pod a place; returns the pods that are bound because of this.
 
-        Pods with a place wait until at least `minCount` of their gang have one. Then all of them are bound
-        (page, WaitOnPermit), and later ones as soon as they have a place (`minCount` is the least, KEP).
+        Pods wait with their places until at least `minCount` pods of the gang have a place. Then all of them
+        are bound (page, WaitOnPermit). Later pods are bound as soon as they have a place (`minCount` is the
+        least, KEP).
         """
         del gang.unplaced[pod]
         gang.waiting[pod] = None
@@ -193,12 +196,12 @@ class PermitGangs:
         return bound
 
     def is_waiting(self, pod: PodInfo) -> bool:
-        """Returns True if a pod has a place and is not bound."""
+        """Returns True if a pod has a place, but is not bound."""
         gang = self.of(pod)
         return gang is not None and pod in gang.waiting
 
     def lose_place(self, pod: PodInfo) -> None:
-        """A waiting pod loses its place to another one."""
+        """Takes the place of a waiting pod for another pod."""
         gang = self.of(pod)
         assert gang is not None, "a pod without a gang waited for it"
         del gang.waiting[pod]
@@ -207,7 +210,7 @@ class PermitGangs:
             self._wait_no_more(gang)
 
     def leave(self, pod: PodInfo) -> None:
-        """A pod is gone."""
+        """Removes a pod that is gone."""
         self.happened += 1
         gang = self.of(pod)
         if gang is None:
@@ -223,7 +226,7 @@ class PermitGangs:
             del self._gangs[gang.key]
 
     def news(self) -> Iterator[tuple[PodInfo, GangRefusal]]:
-        """News since the last call: what gangs wait for, each with one waiting pod for each of their jobs."""
+        """Yields what gangs wait for since the last call, with one waiting pod for each of their jobs."""
         for gang in self._untold:
             pods: dict[Job | None, PodInfo] = {}
             for pod in (*gang.held, *gang.waiting):
@@ -235,12 +238,12 @@ class PermitGangs:
         self._untold.clear()
 
     def late(self, now: int) -> PermitGang | None:
-        """The next gang whose pods have waited too long for the rest; None if there is none."""
+        """Returns the next gang whose pods have waited too long for other pods, or None."""
         gang = next(iter(self._waiting), None)
         return gang if gang is not None and gang.deadline is not None and gang.deadline <= now else None
 
     def give_up(self, gang: PermitGang) -> Sequence[PodInfo]:
-        """A gang's waiting pods lose their places; returns them (page: none of the pods is scheduled)."""
+        """Takes the places of a gang's waiting pods; returns these pods (page: none of them is scheduled)."""
         pods = tuple(gang.waiting)
         gang.unplaced |= gang.waiting
         gang.gave_up_at = self.happened
@@ -248,10 +251,10 @@ class PermitGangs:
         return pods
 
     def next_wake(self) -> Wake | None:
-        """The time at which the next gang gives up, if that was not requested yet.
+        """Returns a wake for the time at which the next gang gives up, if none was returned for it yet.
 
         A gang that gave up before keeps a replay alive only if something has happened since. Otherwise gangs
-        that are too large for the free resources would take each other's places for ever.
+        that are too large for the free resources would take each other's places forever.
         """
         gang = next(iter(self._waiting), None)
         if gang is None or gang.deadline is None:
@@ -263,11 +266,11 @@ class PermitGangs:
         return wake
 
     def holding(self) -> list[PodInfo]:
-        """The pods that have a place and are not bound."""
+        """Returns the pods that have a place, but are not bound."""
         return [pod for gang in self._waiting for pod in gang.waiting]
 
     def standing(self, now: int) -> tuple[object, ...]:
-        """The state of gangs with waiting pods, see `harness.policy.Standing`; times are relative to now."""
+        """Returns the state of gangs with waiting pods, see `Standing`; times are relative to now."""
         woken = self._woken
         return (
             self.happened,
@@ -287,7 +290,7 @@ class PermitGangs:
         )
 
     def skip(self, span: int) -> None:
-        """Moves the time on by this span; all gangs keep their state."""
+        """Moves all deadlines by this span; all gangs keep their state."""
         for gang in self._waiting:
             assert gang.deadline is not None, "a gang waits for ever"
             gang.deadline += span

@@ -1,4 +1,4 @@
-"""Gangs: pods that are placed together and preempt together: all of them, or at least a minimum number."""
+"""Gangs: pods that are placed together and preempt together, all of them or at least a minimum number."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Key: TypeAlias = tuple[str, str] | int
 """Namespace and name of a pod group, or the index of a job."""
 
 _Place: TypeAlias = tuple[int, int]
-"""The index of a job and the number of its pod; an evicted pod and its successor have the same."""
+"""The index of a job and the number of its pod; an evicted pod and its successor have the same place."""
 
 
 @final
@@ -24,15 +24,15 @@ class Gang:
     """The pods of a pod group, or of one gang job.
 
     Attributes:
-        key: identifies it.
-        least: how many of its pods have to be placed together; None for all that wait.
-        priority: the priority at which all of them are treated, see `highest`; the scheduler keeps it up to
-            date.
+        key: identifies the gang.
+        least: how many of its pods must be placed together; None for all waiting pods.
+        priority: the priority with which all its pods are treated, see `highest`; the scheduler keeps it up
+            to date.
         pending: the pods that wait, by job and number.
-        bound: the pods that have a node, likewise.
-        leader: the pod that represents the waiting ones in the scheduling queue; None when none waits.
-        ended: how many pods of a group have ended while others were there; they had their place.
-        waits: whether it was tried and not placed, and no pod has joined since.
+        bound: the pods that have a node, by job and number.
+        leader: the pod that represents the waiting pods in the scheduling queue; None if no pod waits.
+        ended: how many pods of a group ended while other pods existed; they count as placed.
+        waits: whether the gang was tried without being placed, and no pod has joined since.
     """
 
     __slots__ = (
@@ -58,14 +58,14 @@ class Gang:
         self.ended = 0
         self.waits = False
         self._own: dict[_Place, int] = {}  # the priority of each pod by itself
-        self._counts: dict[int, int] = {}  # how many pods have each
+        self._counts: dict[int, int] = {}  # priority -> number of pods
 
     def join(self, pod: PodInfo, own: int) -> bool:
-        """A pod of the gang begins to wait; returns whether it is now the leader.
+        """Adds a waiting pod to the gang; returns whether the pod is now the leader.
 
         Args:
             pod: the pod.
-            own: its priority by itself.
+            own: the pod's own priority.
         """
         self._note(pod, own)
         self.pending[_place(pod)] = pod
@@ -82,17 +82,17 @@ class Gang:
     def _note(self, pod: PodInfo, own: int) -> None:
         pod.priority = pod.keeps = self.priority
         place = _place(pod)
-        self._forget(place)  # the pod that this one succeeds
+        self._forget(place)  # the pod whose successor this pod is
         self._own[place] = own
         self._counts[own] = self._counts.get(own, 0) + 1
 
     def leave(self, pod: PodInfo, *, ended: bool, returns: bool) -> PodInfo | None:
-        """A pod of the gang leaves; returns the new leader, if it was the leader and others wait.
+        """Removes a pod; returns the new leader if the pod was the leader and other pods wait.
 
         Args:
             pod: the pod.
-            ended: whether it had its place to the end.
-            returns: whether a successor of the same priority is about to join.
+            ended: whether the pod kept its place until its work ended.
+            returns: whether a successor with the same priority will join next.
         """
         place = _place(pod)
         self.ended += ended
@@ -114,7 +114,7 @@ class Gang:
 
     @property
     def highest(self) -> int:
-        """The highest own priority of any of its pods that waits, is bound or comes back."""
+        """Returns the highest own priority of all pods that wait, are bound or will return."""
         return max(self._counts, default=self.priority)
 
     @property
@@ -129,13 +129,13 @@ class Gang:
 
     @property
     def missing(self) -> int:
-        """The number of waiting pods that must be placed together; the others are placed if they fit."""
+        """The number of waiting pods that must be placed together; further pods are placed if they fit."""
         if self.least is None:
             return len(self.pending)
         return max(0, self.least - self.ended - len(self.bound))
 
     def place(self, pods: Collection[PodInfo]) -> PodInfo | None:
-        """Waiting pods are bound; returns the leader of those that still wait."""
+        """Moves waiting pods to the bound pods; returns the leader of the pods that still wait."""
         for pod in pods:
             place = _place(pod)
             self.bound[place] = self.pending.pop(place)
@@ -143,7 +143,7 @@ class Gang:
         return self.leader
 
     def in_order(self) -> list[PodInfo]:
-        """The pods that wait, by job and number."""
+        """Returns the waiting pods in the order of job and number."""
         return [self.pending[place] for place in sorted(self.pending)]
 
 
@@ -165,7 +165,7 @@ class Gangs:
 
     Args:
         cluster: its PodGroups and priority classes count.
-        together: whether gangs exist at all; else every pod is on its own.
+        together: whether gangs exist; else every pod is independent.
     """
 
     def __init__(self, cluster: Cluster, *, together: bool) -> None:
@@ -177,7 +177,7 @@ class Gangs:
         self._priorities: dict[tuple[PodSet, int], int | None] = {}
 
     def of(self, pod: PodInfo) -> Gang | None:
-        """The gang of a pod: its pod group, else its gang job; None if it has none."""
+        """Returns the gang of a pod: its pod group, else its gang job, else None."""
         job = pod.job
         if not self._together or job is None:
             return None
@@ -193,7 +193,7 @@ class Gangs:
         return gang
 
     def forget(self, gang: Gang) -> None:
-        """No pod of a gang is left."""
+        """Drops a gang without remaining pods."""
         self._gangs.pop(gang.key, None)
 
     def _group(self, template: Template) -> Membership | None:
@@ -203,7 +203,7 @@ class Gangs:
         return self._memberships[template]
 
     def own_priority(self, pod: PodInfo) -> int:
-        """A pod's own priority: its job's, or a higher one that its pod set's template names."""
+        """Returns a pod's own priority: its job's priority, or a higher one in its pod set's template."""
         job = pod.job
         assert job is not None, "a pod of a gang belongs to a job"
         own = self._of_template(job.pod_set_of(pod.pod), job.submit)
@@ -218,7 +218,7 @@ class Gangs:
 
 
 def _read(template: str | None, classes: Cluster) -> int | None:
-    """The priority that a template names, by itself or by its class."""
+    """Returns the priority of a template, given as a number or by its class."""
     content = json.loads(template) if template else None
     if not isinstance(content, dict):
         return None

@@ -16,7 +16,7 @@ from harness.models.kube.placement.status import (
 from harness.models.kube.pod import PodInfo, Template
 
 BY_PODS = frozenset({NODE_RESOURCES_FIT, NODE_PORTS, POD_TOPOLOGY_SPREAD, INTER_POD_AFFINITY})
-"""Filters whose rejection another pod can end; rejections by other filters last as long as the nodes do."""
+"""Filters whose rejection a change of other pods can end; other rejections last until the nodes change."""
 
 
 @final
@@ -29,7 +29,7 @@ class Hints:
         self._repelled: dict[tuple[Template, Template], bool] = {}
 
     def after_deletion(self, waiting: PodInfo, gone: PodInfo) -> bool:
-        """Returns True if the end of a bound pod, or of its nomination, may help a waiting one."""
+        """Returns True if the end of a bound pod, or of its nomination, may help a waiting pod."""
         rejected_by = waiting.rejected_by
         if NODE_RESOURCES_FIT in rejected_by:
             return True
@@ -40,14 +40,14 @@ class Hints:
         return POD_TOPOLOGY_SPREAD in rejected_by and _counted(waiting.template, gone.template)
 
     def after_binding(self, waiting: PodInfo, bound: PodInfo) -> bool:
-        """Returns True if a pod that was bound may help a waiting one."""
+        """Returns True if a newly bound pod may help a waiting pod."""
         rejected_by = waiting.rejected_by
         if INTER_POD_AFFINITY in rejected_by and self._is_near(waiting.template, bound.template):
             return True
         return POD_TOPOLOGY_SPREAD in rejected_by and _counted(waiting.template, bound.template)
 
     def _is_near(self, template: Template, other: Template) -> bool:
-        """Returns True if the other satisfies all required affinity terms of the first."""
+        """Returns True if pods of `other` satisfy all required affinity terms of `template`."""
         found = self._near.get((template, other))
         if found is None:
             terms, labels_of = template.spec.affinity, self._labels_of
@@ -70,7 +70,7 @@ class Hints:
 
 
 def _counted(template: Template, other: Template) -> bool:
-    """Returns True if a spread constraint of the first counts pods of the other."""
+    """Returns True if a spread constraint of `template` counts pods of `other`."""
     return template.namespace == other.namespace and any(
         constraint.selector is not None and constraint.selector.matches(other.labels)
         for constraint in template.spread

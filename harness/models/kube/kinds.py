@@ -25,14 +25,14 @@ class Kind(NamedTuple):
 
     Attributes:
         template: the properties that the scheduler uses.
-        node: the node on which they run already, or "".
-        start: since when, in microseconds since 1970; None if that is not known.
-        nominated: the node on which a preemption has made room for them, according to their manifest, or "".
-        going: whether they are terminating there, and whether the scheduler preempted them.
-        never: why they fit no node even when all are empty, or wait for a missing group. None when they may
-            be placed, or run already.
-        group: the pod group of kube-scheduler's own that they name; None if they name none.
-        ours: whether the replayed scheduler places them once they do not run any more.
+        node: the node on which they already run, or "".
+        start: when they started, in microseconds since 1970; None if unknown.
+        nominated: the node on which a preemption freed resources for them by their manifest, or "".
+        going: whether they are terminating on that node, and whether the scheduler preempted them.
+        never: why they fit no node even when all nodes are empty, or wait for a missing group. None if they
+            may be placed, or already run.
+        group: kube-scheduler's own pod group that they name, or None.
+        ours: whether the replayed scheduler places them again after they have stopped running.
     """
 
     template: Template
@@ -49,8 +49,8 @@ class JobKinds(NamedTuple):
     """The kinds of a job's pods.
 
     Attributes:
-        only: the kind of all of them; None if pod sets differ.
-        never: why some pod of it can never run; None when all of them may.
+        only: the kind of all pods; None if pod sets differ.
+        never: why some pod of the job can never run; None if all pods may run.
     """
 
     only: Kind | None
@@ -58,7 +58,7 @@ class JobKinds(NamedTuple):
 
 
 class Nodes(Protocol):
-    """The nodes and pods of a scheduler: kube-scheduler, or one modelled on it."""
+    """The nodes and pods of kube-scheduler, or of a scheduler modelled on it."""
 
     @property
     def cache(self) -> Cache:
@@ -78,9 +78,9 @@ class Kinds:
     """The kinds of pods, each computed once.
 
     Args:
-        scheduler: its nodes count.
-        cluster: says which pods the scheduler places.
-        groups: whether pods that name a missing pod group of kube-scheduler's own wait for ever.
+        scheduler: has the nodes.
+        cluster: determines which pods the scheduler places.
+        groups: whether pods that name a missing pod group of kube-scheduler's own wait forever.
     """
 
     def __init__(self, scheduler: Nodes, cluster: Cluster, *, groups: bool = False) -> None:
@@ -88,7 +88,7 @@ class Kinds:
         self._cluster = cluster
         self._groups = groups
         self._specs: dict[tuple[PodSet, str], tuple[Template, GroupReference | None]] = {}
-        self._without_amounts: dict[object, PodSpec] = {}  # of pod sets without a template
+        self._without_amounts: dict[object, PodSpec] = {}  # for pod sets without a template
         self._kinds: dict[tuple[PodSet, str], Kind] = {}
         self._of_jobs: dict[tuple[tuple[PodSet, ...], str], JobKinds] = {}
         self._impossible: dict[Shape, str] = {}
@@ -96,16 +96,16 @@ class Kinds:
         self._to_come = [edit.after for edit in edits if isinstance(edit.after, Node)]
 
     def forget(self) -> None:
-        """Nodes have changed: drops the results on whether pods fit any."""
+        """Drops the results on whether pods fit any node, because nodes have changed."""
         self._kinds.clear()
         self._of_jobs.clear()
         self._impossible.clear()
 
     def of(self, job: Job, pod_set: PodSet) -> Kind:
-        """The common properties of a pod set's pods.
+        """Returns the common properties of a pod set's pods.
 
         Raises:
-            ClusterError: its template is no Pod's template, or requests other amounts than the job.
+            ClusterError: its template is not a valid Pod template, or its requests differ from the job's.
         """
         kind = self._kinds.get((pod_set, job.namespace))
         if kind is None:
@@ -126,10 +126,10 @@ class Kinds:
         return kind
 
     def of_job(self, job: Job) -> JobKinds:
-        """The kinds of a job's pod sets.
+        """Returns the kinds of a job's pods.
 
         Raises:
-            ClusterError: as `of`.
+            ClusterError: see `of`.
         """
         known = self._of_jobs.get((job.pod_sets, job.namespace))
         if known is None:
@@ -143,16 +143,16 @@ class Kinds:
         if group is None or not self._groups or group.key(namespace) in self._cluster.scheduling_groups:
             return None
         name = group.text(namespace)
-        return Never(name, f"{name} is not there, and its pods wait for it")
+        return Never(name, f"{name} does not exist, and its pods wait for it")
 
     def never(self, job: Job) -> Never | None:
-        """Why some pod of a job can never run; None when all of them may."""
+        """Returns why some pod of a job can never run; None if all pods may run."""
         return self.of_job(job).never
 
     def fits_none(self, shape: Shape) -> str:
-        """Why a shape fits no node even when all are empty, in kube-scheduler's words; "" if it fits one.
+        """Returns why a shape fits no empty node, in kube-scheduler's words; "" if it fits a node.
 
-        Nodes that are added or changed later in the replay count too.
+        Nodes that the replay adds or changes later count too.
         """
         why = self._impossible.get(shape)
         if why is None:
@@ -197,7 +197,7 @@ class Kinds:
         group = read_group_reference(Fields(template_of(pod_set, [], where), where, faults))
         if _asked(spec.requests) != _asked(pod_set.requests):
             faults.append(
-                Fault(f"{where}: pod_template", "its containers request other amounts than the job")
+                Fault(f"{where}: pod_template", "the requests of its containers differ from the job's")
             )
         if faults:
             raise ClusterError("the trace", faults)

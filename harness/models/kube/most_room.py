@@ -1,7 +1,7 @@
-"""The most room that nodes could offer a pod: what is free, and what those hold whom it may preempt.
+"""The most that nodes could offer a pod: their free resources, plus what pods hold that it may preempt.
 
-It is a bound. A pod for which no node has that much fits nowhere, and nobody can be preempted for it.
-Whatever else counts, such as budgets or room that is kept for nominated pods, only leaves it less.
+This is an upper bound. If no node can offer as much as a pod requests, the pod fits nowhere, and preemption
+cannot help. Other rules, such as budgets or resources for nominated pods, only reduce what nodes offer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class MostRoom:
     Args:
         cache: nodes and pods.
         closed: by position, whether a node can never run them.
-        above: their priority, if they preempt pods of lower priority; None if they preempt nobody.
+        above: their priority, if they preempt pods of lower priority; None if they never preempt.
     """
 
     __slots__ = ("_above", "_cache", "_closed")
@@ -33,18 +33,18 @@ class MostRoom:
 
     @property
     def version(self) -> int:
-        """What answers depend on: at equal versions they are the same."""
+        """Changes whenever the answers of `since` may change."""
         return self._cache.version
 
     @property
     def has_victims(self) -> bool:
-        """Whether there is anybody whom they may preempt."""
+        """Whether any bound pod may be preempted for them."""
         return self._above is not None and self._cache.has_lower(self._above)
 
     def since(self, version: int) -> list[Sequence[int]]:
-        """The bound of each node that has changed after a version and may take another pod, by resource.
+        """Returns the bound by resource of each node that changed after a version and may take another pod.
 
-        Answers are only to be read, and before anything changes.
+        Callers must not change the result, and must use it before the next change.
         """
         nodes, closed = self._cache.nodes, self._closed
         rooms = []
@@ -64,18 +64,18 @@ class MostRoom:
             for pod in victims:
                 for resource, amount in pod.template.shape.requests:
                     left[resource] += amount
-            if node.devices:  # what they leave of devices is no sum
+            if node.devices:  # free shares of devices cannot be added
                 node.count_devices(node.devices_without(victims), left)
             slots += len(victims)
             room = left
         if slots < 1:
             return None
-        # What a node has too little of for the pods on it does not keep out those that ask for none of it.
+        # An overcommitted resource does not keep out pods that do not request it.
         return room if min(room) >= 0 else [max(0, amount) for amount in room]
 
 
 def amounts_of(shape: Shape, resources: int) -> Sequence[int]:
-    """What a shape asks for of each resource, by index."""
+    """Returns the requests of a shape, by index of the resource."""
     amounts = [0] * resources
     for resource, amount in shape.requests:
         amounts[resource] = amount
@@ -83,7 +83,7 @@ def amounts_of(shape: Shape, resources: int) -> Sequence[int]:
 
 
 def is_within(amounts: Sequence[int], room: Sequence[int]) -> bool:
-    """Whether there is as much of each resource."""
+    """Returns True if `room` is sufficient in each resource."""
     for asked, left in zip(amounts, room, strict=False):  # noqa: SIM110 `all` takes three times as long
         if asked > left:
             return False

@@ -11,16 +11,16 @@ from harness.models.kube.devices import IDLE, LARGEST, WHOLE, Ask, amounts_of, d
 from harness.models.kube.pod import PodInfo, Shape
 
 CPU, MEMORY = 0, 1
-"""Indices of the resources that are scored; every vector begins with them."""
+"""Indices of the scored resources; every vector begins with these two."""
 
 UNLIMITED_PODS = 1 << 62
 
 
 class DeviceChooser(Protocol):
-    """Says which of its devices a node gives to a pod."""
+    """Chooses which of its devices a node gives to a pod."""
 
     def choose(self, node: NodeInfo, shape: Shape, ask: Ask) -> tuple[int, ...]:
-        """The devices that a pod gets, whose other requests the node has granted already."""
+        """Returns the devices for a pod; the node's free amounts already exclude its other requests."""
 
 
 @final
@@ -28,20 +28,20 @@ class NodeInfo:
     """One node.
 
     Attributes:
-        manifest: the node's manifest; another object after any change of it.
+        manifest: the node's manifest; a new object after each change.
         position: its place in the order in which the scheduler checks nodes.
         rank: its place in the order of names, which decides between nodes that are otherwise equal.
-        allocatable: amount of each resource, by index; 0 for one that it does not have.
-        free: allocatable minus what pods on it request; may be negative.
+        allocatable: amount of each resource, by index; 0 for a resource that it does not have.
+        free: allocatable minus the requests of its pods; may be negative.
         slots: how many more pods it takes. A node without a stated number takes any number.
-        scored_cpu, scored_memory: requests of the pods on it, with defaults, for NodeResourcesFit's score.
-        pods: the pods on it, terminating ones included, in the order in which they came.
-        ports: host ports that are taken, each with the number of pods that take it.
-        chooser: says which devices a pod gets; None for those with the least left that is enough.
-        devices: what is left of each device, in thousandths; empty where GPUs are only counted.
-        nominated: pods for which a preemption made room on it, in the order in which they were nominated or
-            last failed with the nomination.
-        generation: grows with every change of the above.
+        scored_cpu, scored_memory: requests of its pods, with defaults, for NodeResourcesFit's score.
+        pods: its pods, including terminating pods, in the order in which they were bound.
+        ports: the used host ports, each with the number of pods that use it.
+        chooser: chooses devices for a pod; None for the devices with the smallest sufficient free share.
+        devices: the free share of each device, in thousandths; empty if GPUs are only counted.
+        nominated: pods for which a preemption frees resources on it, in the order in which they were
+            nominated or last failed with the nomination.
+        generation: grows with every change of these attributes.
     """
 
     __slots__ = (
@@ -76,7 +76,7 @@ class NodeInfo:
         self._balance_of = -1
 
     def become(self, node: Node, resources: Mapping[str, int]) -> None:
-        """Take over a changed manifest and keep the pods; the node may then have less than they hold."""
+        """Apply a changed manifest and keep the pods; the node may then have less than its pods hold."""
         held = [has - free for has, free in zip(self.allocatable, self.free, strict=True)]
         self.manifest = node
         self.labels = node.labels
@@ -90,7 +90,7 @@ class NodeInfo:
         self.generation += 1
 
     def _change_devices(self) -> None:
-        """The manifest may have another number of devices; pods keep theirs, and lack what is gone."""
+        """Apply the manifest's number of devices; pods keep their devices, except for removed ones."""
         has, free = device_count(self.manifest), self.free
         asks = [(pod, ask) for pod in self.pods if (ask := pod.template.shape.device) is not None]
         for amount in (self._largest, self._idle):
@@ -112,7 +112,7 @@ class NodeInfo:
         return f"<Node {self.name}>"
 
     def add(self, pod: PodInfo) -> None:
-        """A pod is bound to the node."""
+        """Add a pod that is bound to the node."""
         shape, free = pod.template.shape, self.free
         for resource, amount in shape.requests:
             free[resource] -= amount
@@ -126,7 +126,7 @@ class NodeInfo:
         self.pods[pod] = None
 
     def remove(self, pod: PodInfo) -> None:
-        """A pod is gone from the node."""
+        """Remove a pod that has left the node."""
         shape, free = pod.template.shape, self.free
         for resource, amount in shape.requests:
             free[resource] += amount
@@ -144,7 +144,7 @@ class NodeInfo:
         del self.pods[pod]
 
     def _give(self, pod: PodInfo, ask: Ask) -> None:
-        """A pod gets devices, or has some already that the node may have lost."""
+        """Assign devices to a pod, or keep its devices, which the node may have lost."""
         if not self.devices:
             pod.devices = ()
             return
@@ -163,7 +163,7 @@ class NodeInfo:
         self.count_devices(self.devices, self.free)
 
     def devices_without(self, gone: Iterable[PodInfo]) -> list[int]:
-        """What would be left of each device without some of its pods."""
+        """Returns the free share that each device would have without some pods."""
         devices = self.devices.copy()
         for pod in gone:
             for device in pod.devices:
@@ -172,29 +172,29 @@ class NodeInfo:
         return devices
 
     def count_devices(self, devices: Sequence[int], free: list[int]) -> None:
-        """Note among the free amounts what devices with so much left make of them."""
+        """Set the free amounts that follow from these free shares of devices."""
         free[self._largest] = max(devices)
         free[self._idle] = devices.count(WHOLE)
 
     def by_importance(self) -> list[PodInfo]:
-        """The pods on it, most important first: higher priority, then earlier start, then arrival."""
+        """Returns its pods, most important first: higher priority, then earlier start, then arrival."""
         if self._ordered_of != self.generation:
             self._ordered = sorted(self.pods, key=_importance)
             self._ordered_of = self.generation
         return self._ordered
 
     def balance(self) -> int:
-        """The balance of cpu and memory requested by the pods on it, see `balanced`."""
+        """Returns the balance of the cpu and memory requests of its pods, see `balanced`."""
         if self._balance_of != self.generation:
             self._balance = self.balanced(self.free[CPU], self.free[MEMORY])
             self._balance_of = self.generation
         return self._balance
 
     def balanced(self, free_cpu: int, free_memory: int) -> int:
-        """The balance of cpu and memory requests, 0 to 100, if these amounts are free.
+        """Returns the balance of cpu and memory requests, 0 to 100, if these amounts are free.
 
-        It is 100 minus half of the difference between the requested fractions, in IEEE doubles and truncated
-        as kube-scheduler does. A resource that the node does not have does not count.
+        The balance is 100 minus half of the difference between the requested fractions, in IEEE doubles and
+        truncated as in kube-scheduler. A resource that the node does not have does not count.
         """
         cpu, memory = self.allocatable[CPU], self.allocatable[MEMORY]
         if cpu <= 0 or memory <= 0:

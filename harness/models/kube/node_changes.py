@@ -1,4 +1,4 @@
-"""The effects on the scheduler's parts of nodes that are added, removed and changed in mid-replay.
+"""The effects of added, removed and changed nodes on the parts of the scheduler.
 
 Upstream: `addNodeToCache`, `updateNodeInCache` and `deleteNodeFromCache` in pkg/scheduler/eventhandlers.go.
 """
@@ -46,7 +46,7 @@ class ChangingNodes:
         self._queue = queue
 
     def put(self, node: Node) -> None:
-        """Adds, returns or changes a node; an equal one has no effect."""
+        """Adds, restores or changes a node; an equal manifest has no effect."""
         old = self._nodes.get(node.name)
         events = [Event.ADDED] if old is None else list(reports(old, node))
         if old is not None and not events and old.unschedulable == node.unschedulable:
@@ -59,14 +59,14 @@ class ChangingNodes:
             self._queue.changed(NodeHint(event, old, node).helps)
 
     def drop(self, name: str) -> None:
-        """A node is gone; its pods are to be deleted next, by name."""
+        """Removes a node; the caller then deletes its pods in the order of their names."""
         old = self._nodes.pop(name)
         self._queue.changed(NodeHint(Event.DELETED, old, None).helps)
         self._cache.drop(name)
         self._renew()
 
     def settle(self) -> bool:
-        """Before an attempt: updates the order of nodes; returns whether it has changed."""
+        """Updates the order of nodes before an attempt; returns whether the order has changed."""
         cache = self._cache
         if not (cache.unsettled and self._queue.tries_some and cache.settle()):
             return False
@@ -74,7 +74,7 @@ class ChangingNodes:
         return True
 
     def _renew(self) -> None:
-        """Nodes have changed, or their order has: nothing that was kept of them holds."""
+        """Drops all kept results about nodes, because nodes or their order have changed."""
         self._queue.forget_refusals()
         self._scheduling.renew()
         if self._preemption is not None:

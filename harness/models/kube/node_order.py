@@ -1,4 +1,4 @@
-"""The order in which kube-scheduler checks nodes: a tree of zones, and the last list made from it.
+"""The order in which kube-scheduler checks nodes: a tree of zones, and the last list made from the tree.
 
 Upstream: `nodeTree` in pkg/scheduler/backend/cache/node_tree.go, `updateNodeInfoSnapshotList` in cache.go.
 """
@@ -14,7 +14,7 @@ _ZONE = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"
 _REGION = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
 
 Zone = tuple[str, str]
-"""A region and a zone of it; both are "" for nodes without labels."""
+"""A region and one of its zones; both are "" for nodes without labels."""
 
 
 @final
@@ -36,7 +36,7 @@ class NodeOrder:
             self.put(node)
 
     def put(self, node: Node) -> None:
-        """Adds a node or changes its labels; a node with a new zone becomes the last one there."""
+        """Adds a node or changes its labels; a node with a new zone becomes the last node of that zone."""
         zone = _label(node, _REGION), _label(node, _ZONE)
         before = self._zone_of.get(node.name)
         if before == zone:
@@ -47,23 +47,23 @@ class NodeOrder:
         self._zones.setdefault(zone, {})[node.name] = None
 
     def drop(self, name: str) -> None:
-        """Removes a node; a zone without nodes is dropped, and is the last one if it gets a node again."""
+        """Removes a node; a zone without nodes is dropped, and returns as the last zone."""
         zone = self._zone_of.pop(name)
         del self._zones[zone][name]
         if not self._zones[zone]:
             del self._zones[zone]
 
     def in_turn(self) -> list[str]:
-        """One node of each zone in turn."""
+        """Returns the nodes, taking one node of each zone in turn."""
         zones = [list(zone) for zone in self._zones.values()]
         longest = max(map(len, zones), default=0)
         return [zone[turn] for turn in range(longest) for zone in zones if turn < len(zone)]
 
     def renew(self) -> list[str]:
-        """The order at an attempt.
+        """Returns the order at an attempt.
 
-        The list is made anew only if a node is missing from it, or if it names more nodes than there are. So
-        a node whose zone has changed keeps its place until another one is added or removed.
+        The list is rebuilt only if a node is missing from it, or if it contains removed nodes. So a node with
+        a changed zone keeps its place until another node is added or removed.
         """
         known = set(self.listed)
         if len(known) > len(self._zone_of) or not known.issuperset(self._zone_of):

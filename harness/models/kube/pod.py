@@ -1,8 +1,8 @@
 """Pods as the scheduler sees them, and the properties that many pods share.
 
-A `Shape` is all that matters on one node by itself. Thousands of pods have a few hundred different shapes, so
-the results of a shape on a node are computed once. A `Template` adds what matters between pods: namespace,
-labels, and the rules about other pods.
+A `Shape` has the properties that determine whether a node by itself fits. Thousands of pods have a few
+hundred different shapes, so the results of a shape on a node are computed once. A `Template` adds the
+properties that matter between pods: namespace, labels, and the rules about other pods.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ Requests = tuple[tuple[int, int], ...]
 """Pairs of a resource's index and an amount above 0."""
 
 NOT_STARTED = 1 << 120
-"""The start of a pod whose start is unknown: it counts as started now, later than every other."""
+"""The start of a pod whose start is unknown: the pod counts as started now, later than every other pod."""
 
 
 @final
 class Shape:
-    """The properties of a pod that matter on one node by itself.
+    """The properties of a pod that determine whether a node by itself fits.
 
     Attributes:
-        amounts: what it takes of a node.
-        requests: the same, and what the node's devices must have: see `devices.py`.
-        device: what it asks of devices; None where it asks for none, or no node has any.
-        missing: resources that it asks for and no node has.
+        amounts: the amounts that it takes from a node.
+        requests: `amounts`, and the required amounts of the node's devices: see `devices.py`.
+        device: its request for devices; None if it requests none, or no node has any.
+        missing: requested resources that no node has.
         scored_cpu, scored_memory: requests with defaults, for NodeResourcesFit's score.
-        ports: ports that it takes of a node.
-        asks_for_several: whether a node can lack more than one thing for it, besides places for pods.
+        ports: host ports that it uses.
+        asks_for_several: whether a node can lack several resources for it, apart from the number of pods.
         balanced: whether NodeResourcesBalancedAllocation scores it: it requests cpu or memory.
     """
 
@@ -56,7 +56,7 @@ class Shape:
         self.count_by(resources)
 
     def count_by(self, resources: Mapping[str, int]) -> None:
-        """Sets the indices of its resources: at first, and when nodes have a new one."""
+        """Sets the indices of its resources: at first, and when nodes have a new resource."""
         spec = self.spec
         asked = [(name, amount) for name, amount in spec.requests.items() if amount > 0 and name != "pods"]
         found = [(resources[name], amount) for name, amount in asked if name in resources]
@@ -77,12 +77,12 @@ class Template:
     Attributes:
         number: in the order in which templates were first seen.
         spread: the spread constraints that filter (`DoNotSchedule`).
-        soft_spread: those that only score.
-        alone: whether no rule of its own looks at other pods.
+        soft_spread: the spread constraints that only score.
+        alone: whether none of its rules is about other pods.
         budgets: numbers of the PodDisruptionBudgets that cover its pods.
         placed: position of a node -> how many of its pods are bound there.
-        leaving: the same for those of them that are terminating.
-        made: how many pods of it there have been.
+        leaving: position of a node -> how many of its bound pods are terminating there.
+        made: how many pods with this template have existed.
     """
 
     __slots__ = (
@@ -114,7 +114,7 @@ class Template:
         self._peers: dict[tuple[int, bool], Peers] = {}
 
     def peers(self, priority: int, preempts: bool) -> Peers:
-        """Its pods of one priority that do, or do not, preempt others."""
+        """Returns the `Peers` of its pods with one priority that do, or do not, preempt others."""
         peers = self._peers.get((priority, preempts))
         if peers is None:
             peers = self._peers[priority, preempts] = Peers()
@@ -122,19 +122,19 @@ class Template:
 
 
 class Refusal(Protocol):
-    """Why a pod got no node and no pod is preempted for it."""
+    """Why a pod got no node, and why no pod is preempted for it."""
 
     def detail(self) -> dict[str, Any]:
-        """The figures behind it, right after the attempt."""
+        """Returns the figures behind the refusal, right after the attempt."""
 
 
 class LastingRefusal(Protocol):
-    """Why a pod that has failed would fail again even though something has changed.
+    """Why a failed pod would fail again although something has changed.
 
     Attributes:
-        most_room: a bound on what nodes offer its equals, if nothing but a node with more room may help them.
-            The refusal stands until a node that has changed offers the amounts. Else None.
-        amounts: what a pod asks for of each resource.
+        most_room: an upper bound of what nodes offer to equal pods, if only a node with more free resources
+            may help them. The refusal holds until a changed node offers the amounts. Else None.
+        amounts: a pod's request for each resource.
     """
 
     @property
@@ -146,22 +146,22 @@ class LastingRefusal(Protocol):
         """See the class."""
 
     def holds(self, pod: PodInfo) -> bool:
-        """Returns True if an attempt of an equal pod would fail in the same way, with nothing new to record.
+        """Returns True if an attempt of an equal pod would fail in the same way, without a new record.
 
-        It must not be asked about a pod that expects room.
+        Callers must not pass a pod that expects room.
         """
 
 
 @final
 class Peers:
-    """Pods that are equal in everything that the scheduler looks at, except their age.
+    """Pods that are equal for the scheduler, except for their age.
 
     Attributes:
-        failed_at: the version of the cache at which one of them, without a nomination, last failed. It is not
-            set for pods whose every attempt counts, see `Scheduling.moves_on`.
-        rejected_by: the plugins that rejected it.
-        refusal: why it failed, for the record.
-        lasting: why they would fail again, if that is known; else None.
+        failed_at: the version of the cache at which one of the pods, without a nomination, last failed. It is
+            not set if no attempt may be skipped, see `Scheduling.moves_on`.
+        rejected_by: the plugins that rejected this pod.
+        refusal: why this pod failed, for the record.
+        lasting: why the pods would fail again, if this is known; else None.
         loose: whether a pod may get other equals, or another priority, while it waits; see `_blocks.py`.
     """
 
@@ -175,14 +175,14 @@ class Peers:
         self.lasting: LastingRefusal | None = None
 
     def fail_again(self, pod: PodInfo, version: int) -> bool:
-        """Whether one of them fails as they last did, without an attempt.
+        """Returns True if a pod fails like its peers last did, without an attempt.
 
-        Then others of them fail at this version because it has. But if they wait for nothing but room, each
-        reason is recorded with the figures of an attempt.
+        Its peers then fail at this version for the same reason. But if the pods wait only for free resources,
+        each reason is recorded with the figures of an attempt.
 
         Args:
             pod: the pod.
-            version: of the cache.
+            version: the version of the cache.
         """
         lasting = self.lasting
         if lasting is None or not lasting.holds(pod):
@@ -194,22 +194,22 @@ class Peers:
 
 @final
 class PodInfo:
-    """One pod, compared by identity; a pod that was evicted and comes back is another one.
+    """One pod, compared by identity; the successor of an evicted pod is another object.
 
     Attributes:
         name: its name within the namespace.
-        job, pod: its job, and its number there.
-        group: the pod group of kube-scheduler's own that it names; None if it names none.
+        job, pod: its job, and its number in the job.
+        group: kube-scheduler's own pod group that it names, or None.
         start: when it started, as a number that grows with time.
-        node: position of the node that it is bound to, -1 while it is not.
-        nominated: name of the node where a preemption made room for it, or "".
-        keeps: the highest priority of pods that its nomination keeps off that room; normally the pod's own.
+        node: position of the node that it is bound to, or -1.
+        nominated: name of the node where a preemption frees resources for it, or "".
+        keeps: the highest priority of pods that its nomination keeps off these resources; normally its own.
         preempted: whether it is terminating because the scheduler preempted it.
-        peers: the pods that are as good as this one.
-        quota: what a scheduler with quotas keeps of the pod; None where there are no quotas.
-        gang: the gang that it is placed with; None where it is placed by itself.
-        devices: those of its node that it has; where they are known before it is bound, it gets these.
-        timestamp, failures, errors, backoff, rejected_by: the queue's, see `queue.py`.
+        peers: the pods that are equal to this pod, including itself.
+        quota: what a scheduler with quotas stores for the pod; None without quotas.
+        gang: the gang that it is placed with; None if it is placed by itself.
+        devices: the devices that it has on its node, or will get if they are known before it is bound.
+        timestamp, failures, errors, backoff, rejected_by: used by the queue, see `queue.py`.
         place: its place in its block, see `_blocks.py`.
         told: the recorded sets of plugins that rejected it, since the last preemption for it.
     """
@@ -283,11 +283,11 @@ class PodInfo:
         return f"{self.template.namespace}/{self.name}"
 
     def note_rejection(self, rejected_by: frozenset[str]) -> bool:
-        """Notes that these plugins reject it; returns whether that must be recorded.
+        """Notes that these plugins reject it; returns whether the rejection must be recorded.
 
-        It must if other plugins rejected it last, see `Told`, or if a preemption has made room for it since
-        then. While room is made for it, only changes are recorded. For a gang, the code that places it
-        records every change.
+        It must if other plugins rejected it last, see `Told`, or if a preemption has freed resources for it
+        since then. While victims are leaving for it, only changes are recorded. For a gang, the code that
+        places the gang records every change.
         """
         if self.gang is not None:
             return rejected_by != self.rejected_by
@@ -304,7 +304,7 @@ class PodInfo:
 
     @property
     def expects_room(self) -> bool:
-        """Returns True if a preemption made room for it, or for another pod of its gang that waits."""
+        """Returns True if a preemption frees resources for it, or for another waiting pod of its gang."""
         gang = self.gang
         return bool(self.nominated) or (
             gang is not None and any(mate.nominated for mate in gang.pending.values())
@@ -319,8 +319,8 @@ class Templates:
     """Finds the template and shape of a pod, so that equal pods share them.
 
     Args:
-        resources: resource -> index, for all that nodes have.
-        budgets_of: the budgets that cover pods of a namespace with labels.
+        resources: resource -> index, for all resources of nodes.
+        budgets_of: returns the budgets that cover pods with some labels in a namespace.
     """
 
     def __init__(self, resources: Mapping[str, int], budgets_of: Any) -> None:
@@ -331,21 +331,21 @@ class Templates:
 
     @property
     def all(self) -> Iterable[Template]:
-        """All templates, in the order in which they were first seen."""
+        """Returns all templates, in the order in which they were first seen."""
         return self._templates.values()
 
     @property
     def made(self) -> int:
-        """How many pods there have been."""
+        """How many pods have existed."""
         return sum(template.made for template in self._templates.values())
 
     def count_by_resources(self) -> None:
-        """Notes that a node has a resource that none had before."""
+        """Updates all shapes because a node has a resource that no node had before."""
         for shape in self._shapes.values():
             shape.count_by(self._resources)
 
     def of(self, namespace: str, labels: Mapping[str, str], spec: PodSpec) -> Template:
-        """The template of a pod."""
+        """Returns the template of a pod."""
         shape_key = (
             tuple(sorted(spec.requests.items())),
             spec.scored_cpu,

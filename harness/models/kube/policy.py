@@ -1,7 +1,7 @@
 """A policy on top of a scheduler of pods: it turns jobs of a trace into pods for the scheduler.
 
-A gang is no unit to kube-scheduler: its bound pods wait on their nodes until the rest is bound. A scheduler
-that knows gangs groups pods by `PodInfo.job` (`gangs.py`).
+kube-scheduler does not treat a gang as a unit: bound pods wait on their nodes until all pods are bound. A
+scheduler that knows gangs groups pods by `PodInfo.job` (`gangs.py`).
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from harness.models.kube.taint_evictions import TaintEvictions
 from harness.policy import Bind, Change, Decision, Job, Never, Possible, Preempt, Reject, Standing, Why
 
 NODE = "Node"
-"""The kind of changes that matter to pods."""
+"""The kind of the objects whose changes affect pods."""
 
-_ENDED = Why.ENDED  # to look it up in the enumeration each time costs as much as a call
+_ENDED = Why.ENDED  # looking it up in the enumeration each time costs as much as a call
 
 
 class NodesHeard(Protocol):
-    """Follows nodes that are added, removed or changed."""
+    """Follows added, removed and changed nodes."""
 
     def put(self, node: Node) -> None:
-        """Adds, returns or changes a node."""
+        """Adds, restores or changes a node."""
 
     def drop(self, name: str) -> None:
-        """A node is gone; its pods are deleted next."""
+        """Removes a node; the caller then deletes its pods."""
 
 
 class Erring(Nodes, Protocol):
@@ -43,7 +43,7 @@ class Erring(Nodes, Protocol):
 
 
 class PodScheduler(Erring, Evicting, Protocol):
-    """The scheduler of the pods: kube-scheduler, or one modelled on it."""
+    """The scheduler of the pods: kube-scheduler, or a scheduler modelled on it."""
 
     @property
     def attempts(self) -> int:
@@ -57,16 +57,16 @@ class PodScheduler(Erring, Evicting, Protocol):
         """Moves the time to `now`."""
 
     def add(self, pod: PodInfo) -> None:
-        """A pod arrives."""
+        """Adds a pod that arrives."""
 
     def add_running(self, pod: PodInfo, node: str, start: int | None) -> None:
-        """Adds a pod that runs already."""
+        """Adds a pod that already runs."""
 
     def delete(self, pod: PodInfo) -> None:
-        """A pod is gone."""
+        """Removes a pod that is gone."""
 
     def run(self) -> Iterator[Decision]:
-        """Tries pods until all that are left wait for an event."""
+        """Tries pods until all remaining pods wait for an event."""
 
     def doze(self, at: int, before: int) -> tuple[int, int]:
         """Plays idle wakes without effect, if the scheduler can; see `harness.policy.Policy`."""
@@ -75,7 +75,7 @@ class PodScheduler(Erring, Evicting, Protocol):
         """The state of the scheduler, see `harness.policy.Policy`."""
 
     def skip(self, span: int, counts: Sequence[int]) -> None:
-        """Moves the time on by this span; the scheduler keeps its state."""
+        """Advances the time by this span; the scheduler keeps its state."""
 
 
 @final
@@ -84,18 +84,18 @@ class PodPolicy:
 
     Args:
         cluster: must have nodes.
-        scheduler: schedules the pods; it keeps its own books, as it does in reality.
-        never: why jobs can never start, besides reasons of nodes, for a scheduler with quotas. Those jobs are
-            rejected, before those that fit no node.
-        gives_up: whether jobs that fit no node even when all are empty are rejected. In reality they are
-            tried again and again.
+        scheduler: schedules the pods; it has its own records, as in reality.
+        never: returns why a job can never start for reasons other than nodes, for a scheduler with quotas.
+            Such jobs are rejected, before jobs that fit no node.
+        gives_up: whether jobs that fit no node even if all nodes are empty are rejected. A real scheduler
+            tries them again and again.
         latency: how long it takes until the scheduler knows that an evicted pod is gone, in microseconds;
-            None if it always knows at once, see `Evictions`.
-        groups: see `Kinds`; `gives_up` also says whether jobs that wait for missing groups are rejected.
+            None if it always knows immediately, see `Evictions`.
+        groups: see `Kinds`; with `gives_up`, jobs that wait for missing groups are also rejected.
         preempts: whether the scheduler ever evicts a pod; otherwise evictions are not counted.
-        lets_in: whether quotas admit pods together, without preemption; None for a scheduler without quotas.
-        heard: is called with every change and all pods, after nodes have changed; None for a scheduler that
-            only nodes matter to.
+        lets_in: returns whether quotas admit pods together, without preemption; None without quotas.
+        heard: called with every change and all pods, after nodes have changed; None for a scheduler that
+            only depends on nodes.
 
     Raises:
         InputError: the cluster has no nodes.
@@ -117,7 +117,7 @@ class PodPolicy:
         require_nodes(cluster)
         self.scheduler = scheduler
         self._kinds = Kinds(self.scheduler, cluster, groups=groups)
-        self._now = -1  # the scheduler is told of an instant once
+        self._now = -1  # the scheduler gets each instant once
         self._gives_up = gives_up
         self._never = never
         self._rejected: list[tuple[Job, Never]] = []
@@ -135,12 +135,12 @@ class PodPolicy:
         )
 
     def submit(self, job: Job, pods: range, now: int) -> None:
-        """Pods begin to wait; evicted ones do so once the scheduler knows that they are gone."""
+        """Adds waiting pods; evicted pods are added when the scheduler knows that they are gone."""
         if now != self._now:
             self._now = now
             self.scheduler.advance(now)
         kinds = self._kinds.of_job(job)
-        if (job.index, pods.start) not in self._successors:  # what ran once, and comes back, is not given up
+        if (job.index, pods.start) not in self._successors:  # never give up a pod that has run
             never = self._never(job) if self._never is not None else None
             if never is not None:
                 self._rejected.append((job, never))
@@ -154,7 +154,7 @@ class PodPolicy:
                 self._add(job, key, kinds.only or self._kinds.of(job, job.pod_set_of(pod)))
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
-        """Takes pods from their nodes; the scheduler may hear of evicted ones later."""
+        """Removes pods from their nodes; the scheduler may learn about evicted pods later."""
         if now != self._now:
             self._now = now
             self.scheduler.advance(now)
@@ -175,7 +175,7 @@ class PodPolicy:
             self._successors[key] = self._successors.get(key, 0) + 1
             if self.timers is not None:
                 self._taints.forget(self._pods[key])
-            # That a node is gone, and what was there with it, is known at once.
+            # The scheduler immediately knows that a node and its pods are gone.
             due = now if why is Why.LOST else self._evictions.leave(job, pod, now)
             if due == now:
                 self.scheduler.delete(self._pods.pop(key))
@@ -183,7 +183,7 @@ class PodPolicy:
                 self._unseen[key] = due
 
     def cycle(self, now: int) -> Iterator[Decision]:
-        """Schedules pods until those that are left wait for an event."""
+        """Schedules pods until all remaining pods wait for an event."""
         if now != self._now:
             self._now = now
             self.scheduler.advance(now)
@@ -194,9 +194,9 @@ class PodPolicy:
         return self._cycle(now)
 
     def changed(self, change: Change, now: int) -> Iterator[Decision]:
-        """A node is added, removed or changed; NoExecute taints evict pods that do not tolerate them.
+        """Adds, removes or changes a node; NoExecute taints evict pods that do not tolerate them.
 
-        Quotas, queues and priority classes do not matter to kube-scheduler.
+        kube-scheduler ignores quotas, queues and priority classes.
         """
         if now != self._now:
             self._now = now
@@ -220,14 +220,14 @@ class PodPolicy:
         self._kinds.forget()
 
     def tolerated_for_a_time(self, now: int) -> Iterator[Decision]:
-        """Tolerations end now: those pods are evicted, by name."""
+        """Evicts the pods whose tolerations end now, in the order of their names."""
         if now != self._now:
             self._now = now
             self.scheduler.advance(now)
         yield from self._taints.ended(now)
 
     def doze(self, at: int, before: int) -> tuple[int, int]:
-        """See `harness.policy.Policy`; wakes for what evicted pods give back were requested already."""
+        """See `harness.policy.Policy`; wakes for the resources of evicted pods were requested earlier."""
         if self._rejected or self._fits_nowhere:
             return 0, at
         return self.scheduler.doze(at, before)
@@ -251,10 +251,10 @@ class PodPolicy:
         return self._lets_in([pod for pod in known if pod is not None])
 
     def _cycle(self, now: int) -> Iterator[Decision]:
-        """Schedules pods, if pods may be preempted or jobs must be rejected."""
+        """Schedules pods if pods may be preempted or jobs must be rejected."""
         left = self._evictions.left
         for job, pod in left.due(now):
-            if self._unseen.get((job.index, pod), now + 1) <= now:  # else its node went before
+            if self._unseen.get((job.index, pod), now + 1) <= now:  # else its node was removed before
                 self._see(job, pod)
         if self._rejected or self._fits_nowhere:
             rejected = [*self._rejected, *self._fits_nowhere]
@@ -274,16 +274,16 @@ class PodPolicy:
         yield from left.wakes()
 
     def _see(self, job: Job, pod: int) -> None:
-        """The scheduler now knows that an evicted pod is gone, and its successor waits."""
+        """Tells the scheduler that an evicted pod is gone; its successor then waits."""
         key = job.index, pod
         del self._unseen[key]
         self.scheduler.delete(self._pods.pop(key))
         self._add(job, key, self._kinds.of(job, job.pod_set_of(pod)))
 
     def _add(self, job: Job, key: tuple[int, int], kind: Kind) -> None:
-        """Adds a pod that waits or runs already; an evicted one comes back as a new pod, behind its equals.
+        """Adds a waiting or running pod; an evicted pod returns as a new pod, behind its equals.
 
-        A pod of another scheduler does not come back to this one.
+        A pod of another scheduler does not return to this scheduler.
         """
         successor = self._successors.get(key, 0)
         if successor and not kind.ours:
@@ -299,17 +299,17 @@ class PodPolicy:
             self.scheduler.add_running(info, kind.node, kind.start)
             return
         if kind.nominated in self.scheduler.cache.by_name and not successor:
-            self.scheduler.cache.nominate(info, kind.nominated)  # as its status says, also after a restart
+            self.scheduler.cache.nominate(info, kind.nominated)  # as in its status
         self.scheduler.add(info)
 
 
 @final
 class PodTimers:
-    """The instants that time alone brings for pods, besides the queue's flush; see `Policy.timers`.
+    """Timers of pods other than the queue's flush; see `Policy.timers`.
 
     Args:
         taints: knows when the next toleration ends.
-        scheduler: tries pods again whose last attempt was an error.
+        scheduler: retries pods whose last attempt was an error.
         deliver: makes the decisions when tolerations end. The scheduler's own timers always come first.
     """
 
@@ -335,7 +335,7 @@ def require_nodes(cluster: Cluster) -> None:
     """Refuses a cluster without nodes.
 
     Raises:
-        InputError: it has none.
+        InputError: the cluster has no nodes.
     """
     if not cluster.nodes and not cluster.nodes_change:
         raise InputError(

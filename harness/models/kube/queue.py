@@ -19,25 +19,25 @@ from harness.models.kube.pod import Peers, PodInfo, Template
 _COUNTER_BITS = 40
 _LONGEST_BACKOFF = 10
 _BACKOFFS = (0, 1, 2, 4, 8)
-"""Seconds of backoff by the number of failures, or of errors; more mean the longest backoff."""
+"""Seconds of backoff by the number of failures, or of errors; further failures get the longest backoff."""
 
 NEVER = 2**63 - 1
 
 _FLUSH_EVERY = 30 * SECOND
 _LONGEST_IN_POOL = 5 * MINUTE
 _ROUND = _LONGEST_IN_POOL + _FLUSH_EVERY
-"""The time from one move of a lone failing entry by the timer to the next."""
+"""The time between two moves of a lone failing entry by the timer."""
 
 
 @final
 class SchedulingQueue:
-    """The queue. Backoff only orders retries: if nothing else can be tried, the next pod in backoff is tried.
+    """The queue. Backoff only orders retries: if no other pod can be tried, the next pod in backoff is tried.
 
     Attributes:
-        now: the instant that is being played.
+        now: the current instant.
         attempts: how many pods were tried.
-        failed_alike: pods that failed without an attempt because an equal one had, by a set of plugins that
-            is new for them. The scheduler takes them out.
+        failed_alike: pods that failed without an attempt because an equal pod had failed, by a set of plugins
+            that is new for them. The scheduler takes them out.
         error_due: the time of the next retry of a pod whose last attempt was an error.
     """
 
@@ -46,26 +46,26 @@ class SchedulingQueue:
         self.attempts = 0
         self.failed_alike: list[PodInfo] = []
         self._hints = hints
-        self._began = 0  # what the timers count from
+        self._began = 0  # the time from which the timers count
         self._last_stamp = self.now << _COUNTER_BITS
-        # Sorted, the next one last: by priority and age, and before that by the end of the backoff.
+        # Sorted, the next entry last: by priority and age, and before that by the end of the backoff.
         self._active: list[tuple[int, int, Waiting]] = []
         self._backoff: list[tuple[int, int, int, Waiting]] = []
-        # The unschedulable pool, in the order of stamps: pods that NodeResourcesFit rejected, whom every
-        # deletion may help, and the others.
+        # The unschedulable pool, in the order of stamps: pods that NodeResourcesFit rejected, so that every
+        # deletion may help them, and other pods.
         self._short: dict[Waiting, None] = {}
         self._others: dict[PodInfo, None] = {}
-        self._by_bindings: dict[PodInfo, None] = {}  # those of both whom a binding may help
-        self._passed: Block | None = None  # the block of which some may have failed since it was moved
-        self._late: Waiting | None = None  # what the timer has moved, while it lies first in `_short` still
-        self._erring: dict[PodInfo, None] = {}  # pods whose attempt was an error: only time brings them back
+        self._by_bindings: dict[PodInfo, None] = {}  # pods of both pools that a binding may help
+        self._passed: Block | None = None  # a block with pods that may have failed since it was moved
+        self._late: Waiting | None = None  # the entry that the timer has moved, while it is first in `_short`
+        self._erring: dict[PodInfo, None] = {}  # pods whose attempt was an error: only time makes them retry
         self.error_due = NEVER
-        self._parted_at = -1  # the instant at which a node moved some pods that wait for room, and not all
+        self._parted_at = -1  # the instant at which a node moved only some pods that wait for resources
 
     def advance(self, now: int) -> None:
         """Moves the time to `now`; at a new instant the timers come first.
 
-        They count from the second of the first instant.
+        The timers count from the second of the first instant.
         """
         if now != self.now:
             if self._passed is not None or self._late is not None:
@@ -80,15 +80,15 @@ class SchedulingQueue:
                 self._flush(now)
 
     def doze(self, at: int, before: int, version: int) -> tuple[int, int]:
-        """Plays instants of the timer, while nothing else happens and they have no effect.
+        """Plays instants of the timer that have no effect, until another event is due.
 
         Args:
             at: when the timer is due.
-            before: when something else happens.
+            before: when another event is due.
             version: see `pop`.
 
         Returns:
-            How many were played, and when the timer is due then.
+            How many instants were played, and when the timer is due next.
         """
         played = 0
         while at < before:
@@ -109,11 +109,11 @@ class SchedulingQueue:
         return played, at
 
     def _fail_on(self, late: Waiting, rounds: int) -> None:
-        """The only waiting entry fails at the next instants of the timer too, since nothing has changed.
+        """Lets the only waiting entry fail at the next instants of the timer too, without any change.
 
         Args:
             late: the entry.
-            rounds: how many instants.
+            rounds: the number of instants.
         """
         passed = rounds * _ROUND
         self.now += passed
@@ -127,29 +127,29 @@ class SchedulingQueue:
             self._wait(late, late.rejected_by)
 
     def standing(self) -> tuple[object, ...]:
-        """The state of the pool at the end of a cycle, see `Standing`; times are relative to now.
+        """Returns the state of the pool at the end of a cycle, see `Standing`; times are relative to now.
 
-        An attempt that fails like the last one changes only stamps, which follow from these.
+        An attempt that fails like the last attempt changes only stamps, which follow from this state.
         """
         self._settle()
         pools = (self._short, self._others, self._by_bindings)
         return (
             (self.now - self._began) % _FLUSH_EVERY,
             tuple([tuple([self._place_of(each) for each in pool]) for pool in pools]),
-            len(self._active) + len(self._backoff),  # none, where the pool is all there is
+            len(self._active) + len(self._backoff),  # 0, if all entries are in the pool
         )
 
     def _place_of(self, waiting: Waiting) -> tuple[object, ...]:
-        """The key of an entry: everything that determines when and how it is tried again."""
+        """Returns the key of an entry: everything that determines when and how it is tried again."""
         stamp, backoff = waiting.timestamp - self._last_stamp, waiting.backoff - self.now // SECOND
         if isinstance(waiting, Block):
             groups = [(peers, len(group.pods), group.rejected_by) for peers, group in waiting.groups.items()]
             return waiting, stamp, backoff, *groups
-        failures = min(waiting.failures, len(_BACKOFFS))  # more make no difference
+        failures = min(waiting.failures, len(_BACKOFFS))  # further failures have no effect
         return waiting, stamp, backoff, failures, waiting.rejected_by, waiting.nominated, waiting.told
 
     def skip(self, span: int, attempts: int) -> None:
-        """Moves the time on by this span, with this many attempts; the pool keeps its state."""
+        """Advances the time by this span, with this many attempts; the pool keeps its state."""
         self.now += span
         self._last_stamp += span << _COUNTER_BITS
         self.attempts += attempts
@@ -158,24 +158,24 @@ class SchedulingQueue:
             waiting.backoff += span // SECOND
 
     def stamp(self) -> int:
-        """A stamp later than all before."""
+        """Returns a stamp later than all earlier stamps."""
         self._last_stamp += 1
         return self._last_stamp
 
     # --- pods that are tried ------------------------------------------------------------------------------
 
     def add(self, pod: PodInfo) -> None:
-        """A new pod waits."""
+        """Adds a new pod."""
         self._last_stamp = stamp = pod.timestamp = self._last_stamp + 1
         insort(self._active, (pod.priority, -stamp, pod))
 
     def pop(self, version: int) -> PodInfo | None:
-        """The next pod to try; None when all wait for events.
+        """Returns the next pod to try; None if all pods wait for events.
 
-        A pod fails at once if an equal one has failed and nothing has changed since.
+        A pod fails without an attempt if an equal pod has failed and nothing has changed since.
 
         Args:
-            version: of the cache; see `Peers.failed_at`.
+            version: the version of the cache; see `Peers.failed_at`.
         """
         if self._late is not None and self._late_fails(self._late, version):
             return None
@@ -185,7 +185,7 @@ class SchedulingQueue:
                 self._settle()
             if isinstance(waiting, Block):
                 failing = waiting.fails(version) if self._passed is None else 0
-                if failing:  # as most do that are tried again
+                if failing:  # as most retried entries do
                     pending.pop()
                     self.attempts += failing
                     self._stamp(waiting, _LONGEST_BACKOFF)
@@ -218,10 +218,10 @@ class SchedulingQueue:
         return None
 
     def _late_fails(self, late: Waiting, version: int) -> bool:
-        """Returns True if the entry that the timer moved fails again at once, and nothing else is due.
+        """Returns True if the entry that the timer moved fails again immediately, and nothing else is due.
 
-        It then waits from now on, as if it had been moved and tried. This is the usual case: the timer moves
-        entries that no event has helped. Otherwise it is moved.
+        The entry then waits from now on, as if it had been moved and tried. This is the usual case: the timer
+        moves entries that no event has helped. Otherwise the entry is moved.
         """
         if not self._active:
             short = self._short
@@ -245,7 +245,7 @@ class SchedulingQueue:
         return False
 
     def add_unschedulable(self, pod: PodInfo, rejected_by: frozenset[str]) -> None:
-        """An attempt has failed: the pod waits in the pool until an event may help it."""
+        """Puts a pod whose attempt failed into the pool, until an event may help it."""
         passed = self._passed
         if passed is not None and passed.taken is pod:
             pod.rejected_by = rejected_by
@@ -267,15 +267,15 @@ class SchedulingQueue:
             self._by_bindings[pod] = None
 
     def _stamp(self, waiting: Waiting, backoff: int) -> None:
-        """An entry has failed now, and backs off for these seconds; a block takes a stamp for each pod."""
+        """Stamps an entry that failed now and backs off for these seconds; a block takes a stamp per pod."""
         waiting.timestamp = self._last_stamp + 1
         self._last_stamp += len(waiting) if isinstance(waiting, Block) else 1
         waiting.backoff = self.now // SECOND + backoff
 
     def _settle(self) -> None:
-        """Ends the pass over a block, or interrupts it: its failed pods go back to the pool.
+        """Ends or interrupts the pass over a block: its failed pods return to the pool.
 
-        An entry that the timer has moved is moved before anything else happens.
+        If the timer has chosen an entry, this method moves the entry before anything else happens.
         """
         if self._late is not None:
             late, self._late = self._late, None
@@ -291,7 +291,7 @@ class SchedulingQueue:
             self._short[failed] = None
 
     def discard(self, pod: PodInfo) -> None:
-        """A waiting pod is no longer to be scheduled."""
+        """Removes a waiting pod, which will not be scheduled."""
         self._settle()
         for pool in (self._short, self._others, self._by_bindings):
             pool.pop(pod, None)
@@ -306,14 +306,14 @@ class SchedulingQueue:
         self._backoff = [entry for entry in self._backoff if entry[3] is not pod]
 
     def activate(self, pod: PodInfo) -> None:
-        """Makes a waiting pod be tried in its turn, without any backoff."""
+        """Makes a waiting pod ready to be tried in its turn, without backoff."""
         self.discard(pod)
         insort(self._active, (pod.priority, -pod.timestamp, pod))
 
     # --- attempts without nodes ---------------------------------------------------------------------------
 
     def pop_any(self) -> PodInfo | None:
-        """The next pod to try if there is no node: no pod fails because an equal one has."""
+        """Returns the next pod to try in a cluster without nodes, where each pod needs an attempt."""
         self._settle()
         while self._active or self._backoff:
             if self._active:
@@ -328,7 +328,7 @@ class SchedulingQueue:
         return None
 
     def add_erring(self, pod: PodInfo) -> None:
-        """An attempt was an error: nothing but time brings the pod back, no event and no idle scheduler."""
+        """Adds a pod whose attempt was an error: only time brings it back, no event and no idle scheduler."""
         pod.rejected_by = frozenset()
         pod.errors += 1
         self._stamp(pod, _LONGEST_BACKOFF if pod.errors >= len(_BACKOFFS) else _BACKOFFS[pod.errors])
@@ -350,11 +350,11 @@ class SchedulingQueue:
 
     @property
     def tries_some(self) -> bool:
-        """Returns True if there is anything to try now."""
+        """Returns True if any pod can be tried now."""
         return bool(self._active or self._backoff) or self._late is not None
 
     def forget_refusals(self) -> None:
-        """Nodes have changed: no refusal of a pod that waits stands any longer."""
+        """Drops all lasting refusals of waiting pods, because nodes have changed."""
         self._settle()
         pending = [*[entry[2] for entry in self._active], *[entry[3] for entry in self._backoff]]
         lying: list[Waiting] = [*self._short, *self._others, *pending]
@@ -381,7 +381,7 @@ class SchedulingQueue:
         ]
 
     def changed(self, helps: Callable[[Template, frozenset[str]], bool]) -> None:
-        """Nodes or quotas have changed; `helps` says which pods that may help, by template and plugins."""
+        """Moves the pods that a change may help; `helps` tells this by template and rejecting plugins."""
         self._settle()
         if any(isinstance(each, Block) for each in self._short):
             self._short = {part: None for each in self._short for part in _parted(each, helps)}
@@ -398,7 +398,7 @@ class SchedulingQueue:
         self._move(helped)
 
     def pod_deleted(self, gone: PodInfo) -> None:
-        """A bound pod is gone."""
+        """Moves the pods that the end of a bound pod may help."""
         if self._passed is not None or self._late is not None:
             self._settle()
         if not self._short and not self._others:
@@ -412,7 +412,7 @@ class SchedulingQueue:
             self._move(helped)
 
     def nomination_withdrawn(self, other: PodInfo) -> None:
-        """A nomination is gone; for pods that are not more important this is like the end of a bound pod."""
+        """Handles a withdrawn nomination like the end of a bound pod for equally or less important pods."""
         self._settle()
         hints, most = self._hints, other.priority
         helped = [pod for pod in self._short if pod.priority <= most]
@@ -420,16 +420,16 @@ class SchedulingQueue:
         self._move(helped)
 
     def pod_bound(self, bound: PodInfo) -> None:
-        """A pod was bound."""
+        """Moves the pods that a binding may help."""
         if self._by_bindings:
             self._settle()
             hints = self._hints
             self._move([pod for pod in self._by_bindings if hints.after_binding(pod, bound)])
 
     def next_flush(self) -> int | None:
-        """When the timer will move the next pod if no event does before; None when the pool is empty.
+        """Returns when the timer will move the next pod if no event moves it earlier; None without pods.
 
-        Every 30 s, pods that have been in the pool for more than 5 minutes are tried, whatever happened.
+        Every 30 s, pods that have been in the pool for more than 5 minutes are tried, even without an event.
         """
         short, others = self._short, self._others
         if short:
@@ -452,12 +452,12 @@ class SchedulingQueue:
                     break
                 moved.append(pod)
         if len(moved) == 1 and not (self._others or self._active or self._backoff):
-            self._late = moved[0]  # to be tried alone, unless something comes in between
+            self._late = moved[0]  # tried alone, unless something comes in between
         elif moved:
             self._move(moved)
 
     def _move(self, moved: Sequence[Waiting]) -> None:
-        """Move pods out of the pool: to be tried now, or once their backoff is over."""
+        """Move pods out of the pool, so that they are tried now or after their backoff."""
         pools: tuple[dict[Any, None], ...] = (self._short, self._others, self._by_bindings)
         for pool in pools:
             if pool:
@@ -478,7 +478,7 @@ class SchedulingQueue:
             self._join(backoff)
 
     def _join(self, pending: list[Any]) -> None:
-        """Makes one block of neighbours that are to be tried one after the other, with nothing in between."""
+        """Joins neighbours that will be tried consecutively into one block."""
         kept: list[Any] = []
         for entry in pending:
             after = kept[-1] if kept else None
@@ -493,27 +493,27 @@ class SchedulingQueue:
         pending[:] = kept
 
     def _between(self, start: int, end: int) -> bool:
-        """Returns True if an entry that was not moved may still come between two neighbours."""
+        """Returns True if an entry that was not moved may come between two neighbours."""
         return any(start < each.timestamp < end for pool in (self._others, self._short) for each in pool)
 
 
 def _parted(waiting: Waiting, helps: Callable[[Template, frozenset[str]], bool]) -> Sequence[Waiting]:
-    """The entry itself; the pods of a block one by one if the event helps only some of them."""
+    """Returns the entry, or the pods of a block one by one if the event helps only some of them."""
     if isinstance(waiting, PodInfo) or len({helps(*kind) for kind in waiting.kinds()}) < 2:
         return (waiting,)
     return _pods(waiting, waiting.timestamp, waiting.backoff)
 
 
 def _pods(waiting: Waiting, timestamp: int, backoff: int) -> list[PodInfo]:
-    """The pods of a block one by one, see `Block.pods`; a single pod as the only element."""
+    """Returns the pods of a block one by one, see `Block.pods`, or a single pod as the only element."""
     return [waiting] if isinstance(waiting, PodInfo) else waiting.pods(timestamp, backoff)
 
 
 def _fails_again(pod: PodInfo, peers: Peers, version: int) -> bool:
-    """Whether a pod, and so its peers, fail now as they last did; those in a block were asked there."""
+    """Returns True if a pod outside of blocks, and so its peers, fail now as they last did."""
     if pod.rejected_by != peers.rejected_by:
         return False
     if peers.failed_at == version:
         return True
-    # Of a pod that has lost its nomination the reason is to be recorded with the figures of an attempt.
+    # If a pod has lost its nomination, the record needs the figures of an attempt.
     return pod.is_told and peers.fail_again(pod, version)

@@ -1,4 +1,4 @@
-"""Why a pod waits, for the record: its requests, what the nodes lack, and why it preempts no pod."""
+"""Why a pod waits, for the record: its requests, what nodes lack, and why it preempts no pod."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NO_VICTIMS = "no node can be freed for it"
 @final
 @dataclass(frozen=True, slots=True)
 class Unschedulable:
-    """A pod that fits no node, and for which no pod is preempted.
+    """The refusal of a pod that fits no node, and for which no pod is preempted.
 
     Attributes:
         diagnosis: why each node rejected it.
@@ -33,22 +33,22 @@ class Unschedulable:
     preemption: str
 
     def detail(self) -> dict[str, Any]:
-        """The figures for the record; the same object for the same figures."""
+        """Returns the figures for the record; the same object for the same figures."""
         return node_detail(self.diagnosis, self.preemption)
 
 
 @final
 class NoRoom:
-    """A pod that asks for more than any node could offer, even without those whom it may preempt.
+    """The refusal of a pod that requests more than any node could offer, even without preemptible pods.
 
-    As long as that is so, its equals are rejected by the same plugins, and nothing else comes of an attempt.
-    A node that is not ruled out has too little for them, whatever nominated pods or budgets add.
+    While this holds, the same plugins reject equal pods, and an attempt has no other effect. Every node that
+    is not ruled out has too few resources for them, regardless of nominated pods and budgets.
 
     Args:
-        nodes: what its shape finds on nodes.
-        most_room: the bound on what these offer.
+        nodes: the results of its shape on nodes.
+        most_room: the upper bound of what these nodes offer.
         cache: nodes and pods.
-        seen: the version of the cache at which that was so; -1 where it is still to be found out.
+        seen: the version of the cache at which the refusal held; -1 if it was not checked yet.
     """
 
     __slots__ = ("_cache", "_nodes", "_seen", "amounts", "most_room")
@@ -64,7 +64,7 @@ class NoRoom:
         """See `harness.models.kube.pod.LastingRefusal`."""
         amounts, most_room = self.amounts, self.most_room
         for room in most_room.since(self._seen):
-            if is_within(amounts, room):  # a node may lack something else for it
+            if is_within(amounts, room):  # the node may lack something else
                 return not most_room.has_victims and self._nodes.still_none()
         self._seen = self._cache.version
         return True
@@ -72,7 +72,7 @@ class NoRoom:
 
 @final
 class NoNodes:
-    """A pod whose attempt is an error, since there is no node."""
+    """The refusal of a pod whose attempt is an error, because the cluster has no node."""
 
     def detail(self) -> dict[str, Any]:
         """See `Refusal`."""
@@ -83,7 +83,7 @@ NO_NODES = NoNodes()
 
 
 def node_detail(diagnosis: Diagnosis, preemption: str = "") -> dict[str, Any]:
-    """The request of a pod, reason -> the number of nodes that rejected it, and the most that is free.
+    """Returns the request of a pod, reason -> the number of rejecting nodes, and the largest free amounts.
 
     `most_free` gives, for each resource that is short, the largest free amount on any one node that could
     ever run the pod. `preemption` says why no pod is preempted.
@@ -93,13 +93,13 @@ def node_detail(diagnosis: Diagnosis, preemption: str = "") -> dict[str, Any]:
     moment, known, detail = nodes.said
     now = None if statuses else (*nodes.moment, preemption)
     if now is not None and moment == now:
-        return detail  # as of most pods that fail because an equal one has just failed
+        return detail  # as for most pods that fail because an equal pod has just failed
     reasons, most = nodes.tally()
     for position, status in statuses.items():
-        if nodes.fits(position):  # its room is kept, or filters that look at other nodes object
+        if nodes.fits(position):  # its resources are kept for others, or rules about other pods fail
             count(reasons, status)
         elif (node := diagnosis.all_nodes[position]).nominated:
-            count(reasons, status)  # which says more than what the node has no room for by itself
+            count(reasons, status)  # the status says more than the node's own state
             alone = nodes.status(node)
             assert alone is not None
             count(reasons, alone, -1)
@@ -115,7 +115,7 @@ def node_detail(diagnosis: Diagnosis, preemption: str = "") -> dict[str, Any]:
 
 
 def refuse(pod: PodInfo, why: Refusal) -> Refuse:
-    """The refusal to record for a pod that waits."""
+    """Returns the refusal to record for a waiting pod."""
     assert pod.job is not None, "a pod of a replay belongs to a job"
     detail = why.detail()
     return Refuse(pod.job, UNSCHEDULABLE, {"pod": pod.name, **detail} if pod.job.pods > 1 else detail)

@@ -1,7 +1,7 @@
-"""Says whether nodes have room for pods, by kube-scheduler's filters, as pods come and go.
+"""Tells whether pods would fit the nodes by kube-scheduler's filters, while other pods come and go.
 
-It keeps nodes of its own, so that it works with any scheduler. Pods are tried one after the other, the
-largest first, each with those before it in place.
+It has its own nodes, so that it works with any scheduler. It tries pods one after the other, the largest
+first; earlier pods count as placed.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ Flavors = Mapping[str, Mapping[str, str]]
 """Pod set -> resource -> flavor, see `harness.policy.Admit`."""
 
 _FINE = 1 << 20
-"""The number of parts of a node's amount in which requests are compared."""
+"""Requests are compared in units of this fraction of a node's amount."""
 
 _NONE: Mapping[str, str] = {}
 
 
 @final
 class Ask:
-    """Pods that are to be placed together, and whether that was possible when it was tried last.
+    """Pods that must be placed together, and the result of the last try.
 
     Attributes:
-        counts: how many there are of each template.
-        fits: whether nodes had room.
-        crowded: whether they had none since no node by itself takes one of the pods.
-        tried: after how many changes that was; -1 before it was tried.
+        counts: the number of pods of each template.
+        fits: whether the pods fitted.
+        crowded: whether they did not fit because no single node takes one of the pods.
+        tried: the number of changes before the last try; -1 before the first try.
     """
 
     __slots__ = ("counts", "crowded", "fits", "tried")
@@ -65,11 +65,11 @@ class Room:
         self._templates: dict[tuple[PodSet, str, tuple[str, ...]], Template] = {}
         self._asks: dict[tuple[tuple[Template, int], ...], Ask] = {}
         self._bound: dict[tuple[int, int], PodInfo] = {}
-        self._changes = 0  # how often pods or nodes have come, gone or changed
-        self._roomier = 0  # the last of these after which a node may take more than before
+        self._changes = 0  # the number of changes of pods and nodes
+        self._roomier = 0  # the last change after which a node may take more than before
 
     def follow(self, name: str, node: Node | None) -> None:
-        """A node is added, changed or removed; callers free its pods next."""
+        """Adds, changes or removes a node; callers free its pods next."""
         if node is None:
             self._cache.drop(name)
         elif self._cache.put(node):
@@ -80,7 +80,7 @@ class Room:
         self._roomier = self._changes
 
     def bind(self, job: Job, pods: Iterable[int], node: str, flavors: Flavors) -> None:
-        """Pods of a job hold their resources on a node from now on."""
+        """Adds pods of a job that hold their resources on a node from now on."""
         there = self._cache.by_name[node]
         for pod in pods:
             template = self._template(job, job.pod_set_of(pod), flavors)
@@ -90,7 +90,7 @@ class Room:
         self._changes += 1
 
     def free(self, job: Job, pods: Iterable[int]) -> None:
-        """Removes those of these pods that were bound."""
+        """Removes these pods, if they were bound."""
         for pod in pods:
             info = self._bound.pop((job.index, pod), None)
             if info is not None:
@@ -99,20 +99,20 @@ class Room:
                 self._roomier = self._changes
 
     def asked(self, job: Job, pods: Sequence[int], flavors: Flavors) -> Ask:
-        """These pods of a job together; the same object for all that ask for the same."""
+        """Returns the `Ask` of these pods of a job; equal requests share one object."""
         (first, *others), counts = job.pod_sets, Counter[Template]()
         for pod_set, count in (Counter(map(job.pod_set_of, pods)) if others else {first: len(pods)}).items():
             counts[self._template(job, pod_set, flavors)] += count
         return self._asks.setdefault(tuple(counts.items()), Ask(counts))
 
     def takes(self, ask: Ask, job: Job) -> bool:
-        """Whether nodes have room for pods together that are not bound.
+        """Returns True if pods that are not bound fit the nodes together.
 
         Args:
             ask: the pods.
-            job: one that they are of.
+            job: a job with such pods.
         """
-        # While pods only come, a node that was too full stays so.
+        # A node that was too full stays too full if pods were only added.
         if ask.tried < (self._roomier if ask.crowded else self._changes):
             if self._cache.unsettled and self._cache.settle():
                 self._scheduling.renew()
@@ -123,12 +123,12 @@ class Room:
         return ask.fits
 
     def _is_simple(self, ask: Ask) -> bool:
-        """Whether it is one pod, and no rule of it or of others looks at what other pods a node has."""
+        """Returns True for a single pod if no rule of any pod depends on the other pods of a node."""
         (template, count), *others = ask.counts.items()
         return count == 1 and not others and template.alone and not self._cache.repelling
 
     def _places(self, ask: Ask, job: Job) -> bool:
-        """Whether the scheduler finds a node for one after the other, the largest first."""
+        """Returns True if the scheduler finds a node for each pod, the largest pod first."""
         placed: list[PodInfo] = []
         ranked = sorted(ask.counts, key=lambda each: -self._size(each))
         for template in (each for each in ranked for _ in range(ask.counts[each])):
@@ -143,7 +143,7 @@ class Room:
         return len(placed) == sum(ask.counts.values())
 
     def _largest(self) -> list[int]:
-        """For each resource, the largest amount that any node has."""
+        """Returns for each resource the largest amount of any node."""
         amounts = [node.allocatable for node in self._cache.by_name.values()]
         return [max(each, default=0) for each in zip(*amounts, strict=True)] or [0] * len(self._cache.names)
 
@@ -157,11 +157,11 @@ class Room:
         return template
 
     def _size(self, template: Template) -> int:
-        """The size of a pod: its largest request, as a part of the largest node's amount."""
+        """Returns the size of a pod: its largest request, as a fraction of the largest node's amount."""
         asked = template.shape.requests
         return max((amount * _FINE // max(1, self._most[resource]) for resource, amount in asked), default=0)
 
 
 def _no_budgets(namespace: str, labels: Mapping[str, str]) -> tuple[int, ...]:
-    """PodDisruptionBudgets do not count, because no pod is evicted."""
+    """Returns no PodDisruptionBudgets, because no pod is evicted."""
     return ()

@@ -1,4 +1,4 @@
-"""Pods of the manifests that run already, or wait, as jobs with which a replay begins."""
+"""Running and waiting pods of the manifests, as the jobs with which a replay begins."""
 
 from __future__ import annotations
 
@@ -18,23 +18,22 @@ _OF_POD = '"kind": "Pod"'
 
 
 def running_jobs(cluster: Cluster, at: int = 0) -> list[Arrival]:
-    """One job for each pod that is bound to a node of the cluster, in the order in which they started.
+    """Returns one job for each pod that is bound to a node of the cluster, in the order of their starts.
 
-    Then one for each pod that waits for a node, in the order of the manifests. Pods that another scheduler
-    places (`schedulerName`) are left out. So are pods that do not fit on their node, since no kubelet would
-    run them. Running pods run until they are preempted, because their run times are unknown; then they come
-    back like any other job. A pod that is terminating runs until it is gone, for as long as
-    `standing.leaving` says.
+    One job for each pod that waits for a node follows, in the order of the manifests. The result has no pods
+    of other schedulers (`schedulerName`), and no pods that do not fit their node, because no kubelet would
+    run them. Running pods run until they are preempted, because their run times are unknown; then they return
+    like any other job. A terminating pod runs until it is gone, for the time that `standing.leaving` gives.
 
     Args:
-        cluster: its pods, nodes and priority classes.
-        at: when they arrive, in microseconds since the origin.
+        cluster: has the pods, nodes and priority classes.
+        at: when the jobs arrive, in microseconds since the origin.
     """
     return pod_jobs(cluster, cluster.pods, at)
 
 
 def pod_jobs(cluster: Cluster, pods: Iterable[Pod], at: int, first: int = 0) -> list[Arrival]:
-    """One job for each of some pods of a cluster; `first` is the number of the first job."""
+    """Returns one job for each of these pods of a cluster; `first` is the number of the first job."""
     manifests = {
         (_name(item), _namespace(item)): item for item in cluster.manifests if item.get("kind") == "Pod"
     }

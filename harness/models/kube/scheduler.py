@@ -1,7 +1,7 @@
 """The scheduler: tries waiting pods one by one, binds them, and preempts for them.
 
-It knows pods and nodes; a policy turns jobs into pods. A decision is yielded after the scheduler's own books
-are up to date, so that its immediate effects find them correct.
+It knows pods and nodes; a policy turns jobs into pods. The scheduler updates its own records before it yields
+a decision, so that immediate effects of the decision find correct records.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ from harness.models.told import NOTHING_TOLD
 from harness.policy import Bind, Decision, Job, Nominate, Preempt, Refuse, Standing, Unnominate, Wake
 
 PREEMPTED = "PreemptionByScheduler"
-"""The reason of a preemption, as in the condition that victims get."""
+"""The reason of a preemption, as in the victim's condition."""
 
 _BY_ITS_GANG = frozenset({NODE_RESOURCES_FIT})
-"""What a pod that gave up its place waits for: room that any pod frees."""
+"""The plugins of a pod that gave up its place: it waits for resources that any pod frees."""
 
 _BY_NO_NODE = frozenset({"no node"})
 """The mark of a pod whose attempt was an error; no plugin rejected it."""
 
 _BEFORE_ALL = 1 << 70
-"""Subtracted from the start of pods that run already, so that it is earlier than the stamp of any binding."""
+"""Subtracted from the start of running pods, so that the start is earlier than the stamp of any binding."""
 
 _NOTHING: Iterator[Decision] = iter(())
 
 
 def _as_peers(pod: PodInfo) -> Refusal:
-    """Why the last one of a pod's peers failed."""
+    """Returns why the last of a pod's peers failed."""
     why = pod.peers.refusal
     assert why is not None, "a pod fails for a reason"
     return why
@@ -62,12 +62,12 @@ class Scheduler:
 
     Args:
         cluster: nodes, namespaces and budgets.
-        configuration: the fields of a KubeSchedulerConfiguration that count.
-        gangs: holds pods back for others of their gang; None places every pod by itself.
+        configuration: the used fields of a KubeSchedulerConfiguration.
+        gangs: makes pods wait for other pods of their gang; None places every pod by itself.
 
     Attributes:
         queue: the pods that wait.
-        nodes: follows nodes that are added, removed or changed.
+        nodes: follows added, removed and changed nodes.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Scheduler:
         self.queue = SchedulingQueue(Hints(self.cache.labels_of))
         self._gangs = gangs
         self._most_room: dict[tuple[bytes, int | None], MostRoom] = {}
-        # The last job of which it was said why it waits, in this cycle, and what rejected its pod.
+        # The last job with a recorded refusal in this cycle, and the plugins that rejected its pod.
         self._refused: tuple[Job | None, frozenset[str]] | None = None
         self._woken = -1
         self._running: list[tuple[PodInfo, NodeInfo]] = []
@@ -98,7 +98,7 @@ class Scheduler:
 
     @property
     def now(self) -> int:
-        """The present time, microseconds since the origin."""
+        """The current time, microseconds since the origin."""
         return self.queue.now
 
     @property
@@ -113,7 +113,7 @@ class Scheduler:
         self.queue.advance(now)
 
     def add(self, pod: PodInfo) -> None:
-        """A pod arrives."""
+        """Adds a pod that arrives."""
         if pod.template.budgets:
             self.budgets.exists(pod.template, 1)
         if self._gangs is None:
@@ -123,12 +123,12 @@ class Scheduler:
             self.queue.add(tried)
 
     def add_running(self, pod: PodInfo, node: str, start: int | None) -> None:
-        """Adds a pod that runs already: it is bound before anything is scheduled.
+        """Adds a running pod: it is bound before anything is scheduled.
 
         Args:
             pod: the pod.
             node: the name of its node.
-            start: when it started, in microseconds since 1970; earlier than everything that is bound later.
+            start: when the pod started, in microseconds since 1970; earlier than all later bindings.
         """
         self.budgets.exists(pod.template, 1)
         pod.start = NOT_STARTED if start is None else start - _BEFORE_ALL
@@ -137,7 +137,7 @@ class Scheduler:
         self._running.append((pod, self.cache.by_name[node]))
 
     def delete(self, pod: PodInfo) -> None:
-        """A pod is gone: it ended, was evicted, or is no longer wanted."""
+        """Removes a pod: it ended, was evicted, or is no longer wanted."""
         covered = bool(pod.template.budgets)
         if covered:
             self.budgets.exists(pod.template, -1)
@@ -159,7 +159,7 @@ class Scheduler:
     # --- what it decides ----------------------------------------------------------------------------------
 
     def run(self) -> Iterator[Decision]:
-        """Tries pods until all that are left wait for an event."""
+        """Tries pods until all remaining pods wait for an event."""
         if self._running or self._gangs is not None or not self.cache.by_name:
             return self._run_all()
         if self.cache.unsettled:
@@ -177,8 +177,8 @@ class Scheduler:
 
         Args:
             at: when the timer is due.
-            before: when something else happens.
-            version: see `Peers.failed_at`; by default that of the cache, if nothing else counts.
+            before: when another event is due.
+            version: see `Peers.failed_at`; by default the version of the cache, if nothing else counts.
         """
         if at != self._woken or self._running or self._gangs is not None:
             return 0, at
@@ -201,7 +201,7 @@ class Scheduler:
         return Standing(state, (self.queue.attempts,))
 
     def _placed(self, gangs: PermitGangs, now: int) -> tuple[object, ...]:
-        """The changing content of the cache: the places that gangs hold and give up; bound pods stay."""
+        """Returns the changing content of the cache: the places that gangs hold; bound pods stay."""
         cache = self.cache
         nodes = [cache.nodes[pod.node] for pod in gangs.holding()]
         return gangs.standing(now), tuple(cache.placed), *[(node, *node.pods) for node in nodes]
@@ -214,7 +214,7 @@ class Scheduler:
             self._gangs.skip(span)
 
     def _run_all(self) -> Iterator[Decision]:
-        """Tries pods, if pods run already, gangs count or there is no node."""
+        """Tries pods if pods already run, gangs count or the cluster has no node."""
         yield from self.bind_running()
         if not self.cache.by_name:
             yield from self.fail_without_nodes()
@@ -230,10 +230,10 @@ class Scheduler:
             yield wake
 
     def _try_pods(self, pod: PodInfo | None, wakes: bool = True) -> Iterator[Decision]:
-        """Tries pods, this one first, until all that are left wait for an event.
+        """Tries pods until all remaining pods wait for an event.
 
         Args:
-            pod: the first one.
+            pod: the first pod to try.
             wakes: whether only requests for wakes follow in this cycle.
         """
         queue, cache = self.queue, self.cache
@@ -258,7 +258,7 @@ class Scheduler:
             yield wake
 
     def fail_without_nodes(self) -> Iterator[Decision]:
-        """Without any node, every attempt is an error: no filter is asked, and no pod preempts."""
+        """Lets every attempt be an error, because there is no node: no filter runs, and no pod preempts."""
         while (pod := self.queue.pop_any()) is not None:
             self.queue.add_erring(pod)
             if pod.note_rejection(_BY_NO_NODE):
@@ -267,7 +267,7 @@ class Scheduler:
                 yield from self.withdraw(pod)
 
     def bind_running(self) -> Iterable[Bind]:
-        """Binds the pods that run already, before anything else is decided."""
+        """Binds the running pods, before any other decision."""
         return self._bind_running() if self._running else ()
 
     def _bind_running(self) -> Iterator[Bind]:
@@ -277,21 +277,21 @@ class Scheduler:
         self._running.clear()
 
     def next_wake(self) -> Wake | None:
-        """A cycle is over, and all pods wait for an event: wake when the queue's timer is due."""
+        """Returns a wake for the queue's timer after a cycle, when all pods wait for an event."""
         self._refused = None
         if self.queue.now < self._woken:
-            return None  # whatever waits is flushed then or later
+            return None  # all waiting pods are flushed then or later
         flush = self.queue.next_flush()
         if flush is None:
             return None
         self._woken = flush
-        return Wake(flush, True)  # an idle one; by name it would take twice as long
+        return Wake(flush, True)  # idle; a keyword argument would take twice as long
 
     def refuse_alike(self, why: Callable[[PodInfo], Refusal | None] = _as_peers) -> Iterable[Refuse]:
-        """Records refusals of pods that failed without an attempt because an equal one did, one per job.
+        """Records refusals of pods that failed without an attempt because an equal pod did, one per job.
 
         Args:
-            why: returns why a pod, or its job or gang, waits; None if that has been recorded.
+            why: returns why a pod, or its job or gang, waits; None if the reason is already recorded.
         """
         return self._refuse_alike(why) if self.queue.failed_alike else ()
 
@@ -304,7 +304,7 @@ class Scheduler:
         alike.clear()
 
     def refuse(self, pod: PodInfo, why: Refusal) -> Iterable[Refuse]:
-        """Records why a pod waits, tried or not, unless that was the last record for a pod of its job."""
+        """Records why a pod waits, tried or not, unless the last record for its job has the same reason."""
         said = pod.job, pod.rejected_by
         if said == self._refused:
             return ()
@@ -320,7 +320,7 @@ class Scheduler:
         return self._bound(pod, node)
 
     def _bound(self, pod: PodInfo, node: NodeInfo) -> Bind:
-        """Binds a pod that holds its place; it runs."""
+        """Binds a pod that holds its place; the pod runs."""
         if pod.template.budgets and not pod.terminating:
             self.budgets.runs(pod.template, 1)
         job, pods = pod.job, range(pod.pod, pod.pod + 1)
@@ -336,7 +336,7 @@ class Scheduler:
     def _place_in_gang(
         self, gangs: PermitGangs, gang: PermitGang, pod: PodInfo, node: NodeInfo
     ) -> Iterator[Decision]:
-        """A pod holds its place; it and the waiting ones are bound once there are enough."""
+        """Gives a pod a place; binds it with the waiting pods of its gang if enough have places."""
         self.cache.nominate(pod, "")
         self.cache.add_pod(pod, node)
         for mate in gangs.place(gang, pod, self.queue.now):
@@ -347,7 +347,7 @@ class Scheduler:
             self.queue.pod_bound(mate)
 
     def _time_out(self, gangs: PermitGangs) -> Iterator[Decision]:
-        """Gangs that have waited for too long give up one by one; the others are tried in between."""
+        """Lets gangs that have waited too long give up one by one; tries other pods in between."""
         while (gang := gangs.late(self.queue.now)) is not None:
             placed, is_first = gang.placed, gang.gave_up_at is None
             pods = gangs.give_up(gang)
@@ -355,7 +355,7 @@ class Scheduler:
                 self.cache.remove_pod(pod)
             for pod in pods:
                 self.queue.pod_deleted(pod)
-            for pod in gang.unplaced:  # none of them is tried before something else is gone
+            for pod in gang.unplaced:  # these pods are not tried before another pod is gone
                 self.queue.discard(pod)
                 self.queue.add_unschedulable(pod, _BY_ITS_GANG)
             if is_first:
@@ -367,7 +367,7 @@ class Scheduler:
             yield wake
 
     def _lose_place(self, gangs: PermitGangs, victim: PodInfo) -> Refuse:
-        """A pod that is not bound yet makes room at once, and is tried again."""
+        """Takes the place of a pod that is not bound yet; the pod is tried again."""
         gangs.lose_place(victim)
         self.cache.remove_pod(victim)
         self.queue.pod_deleted(victim)
@@ -379,7 +379,7 @@ class Scheduler:
     # --- preemption ---------------------------------------------------------------------------------------
 
     def _post_filter(self, pod: PodInfo, diagnosis: Diagnosis) -> Iterator[Decision]:
-        """A pod fits nowhere: makes room for it by preemption, if it may preempt and that helps."""
+        """Preempts pods for a pod that fits no node, if it may preempt and preemption helps."""
         preemption, rejecting = self._preemption, diagnosis.rejecting
         why_not = DISABLED
         if preemption is not None:
@@ -396,7 +396,7 @@ class Scheduler:
             yield from self.withdraw(pod)
 
     def _fail(self, pod: PodInfo, rejecting: frozenset[str], why: Unschedulable) -> Iterator[Refuse]:
-        """A pod waits; the reason is recorded when it is new."""
+        """Lets a pod wait; records the reason if it is new."""
         peers, is_new = pod.peers, pod.note_rejection(rejecting)
         if pod.nominated:
             self.cache.nominate(pod, pod.nominated)
@@ -410,7 +410,7 @@ class Scheduler:
             yield from self.refuse(pod, why)
 
     def _lasting(self, pod: PodInfo, diagnosis: Diagnosis) -> NoRoom | None:
-        """Why equals of a pod that has failed fail until a node has more room; None if more counts."""
+        """Returns why pods equal to a failed pod fail until a node has more free, or None."""
         nodes, statuses, cache = diagnosis.nodes, diagnosis.statuses, self.cache
         others_count = nodes.shape.ports or diagnosis.state is not NOTHING
         if others_count or (statuses and nodes.rules.named is not None):
@@ -427,7 +427,7 @@ class Scheduler:
     def _preempt(
         self, preemption: Preemption, pod: PodInfo, rejecting: frozenset[str], candidates: Any
     ) -> Iterator[Decision]:
-        """Evicts the victims on the best node and nominates the preemptor to it; it is tried again later."""
+        """Evicts the victims on the best node and nominates the preemptor to it; it is retried later."""
         chosen = pick_one_node_for_preemption(candidates)
         cleared = preemption.nominations_to_clear(pod, chosen)
         detail = detail_of(chosen, deciding_criterion(candidates), len(candidates))
@@ -450,13 +450,13 @@ class Scheduler:
 
     def evict(self, victim: PodInfo, by: Job | None, reason: str, detail: Mapping[str, Any]) -> Preempt:
         """Evicts a bound pod; it holds its resources until it is gone."""
-        self._refused = None  # after this it is new why somebody waits
+        self._refused = None  # the next reason to wait is new
         self.terminate(victim, preempted=reason == PREEMPTED)
         assert victim.job is not None
         return Preempt(victim.job, by, reason, range(victim.pod, victim.pod + 1), detail)
 
     def terminate(self, pod: PodInfo, *, preempted: bool = False) -> None:
-        """Notes that this scheduler or another component told a bound pod to leave."""
+        """Notes that this scheduler or another component evicted a bound pod."""
         self.cache.terminate(pod, preempted=preempted)
         self.budgets.runs(pod.template, -1)
 
@@ -469,7 +469,7 @@ class Scheduler:
 
 
 def detail_of(chosen: Candidate, criterion: str, candidates: int) -> dict[str, Any]:
-    """The figures of the choice of these victims on this node."""
+    """Returns the figures behind the choice of these victims on this node."""
     return {
         "node": chosen.node.name,
         "criterion": criterion,

@@ -1,9 +1,9 @@
 """Evictions by NoExecute taints: pods that leave now, that leave when a toleration ends, and that may stay.
 
-Drains of nodes evict by the same changes.
+Changes of nodes also begin drains, which evict pods (`drains.py`).
 
-Upstream: `processPodOnNode` in pkg/controller/tainteviction/taint_eviction.go. Its limits of rate are not
-modelled: it acts within the second.
+Upstream: `processPodOnNode` in pkg/controller/tainteviction/taint_eviction.go. The model has no rate limits:
+the controller acts within the second.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from harness.models.kube.pod import PodInfo
 from harness.policy import Preempt
 
 DELETED_BY_TAINT = "DeletionByTaintManager"
-"""The reason of such an eviction, as in the condition that pods get."""
+"""The reason of an eviction by a taint, as in the pod's condition."""
 
 ADMITTED = 300
-"""The seconds for which a pod tolerates that its node is not ready or unreachable, if it does not say.
+"""How many seconds a pod without its own toleration tolerates a node that is not ready or unreachable.
 
 Upstream: the admission plugin DefaultTolerationSeconds.
 """
@@ -32,12 +32,12 @@ _ADMITTED_KEYS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachabl
 
 
 def no_execute(taints: Iterable[Taint]) -> tuple[Taint, ...]:
-    """Those taints that also concern running pods."""
+    """Returns the taints that also affect running pods."""
     return tuple([taint for taint in taints if taint.effect == "NoExecute"])
 
 
 def tolerated_for(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> int | None:
-    """The seconds for which a pod tolerates NoExecute taints: 0 for not at all; None for ever.
+    """Returns how many seconds a pod tolerates NoExecute taints: 0 if it does not; None without limit.
 
     For each taint, the first toleration that tolerates it counts.
     """
@@ -53,7 +53,7 @@ def tolerated_for(tolerations: Iterable[Toleration], taints: Iterable[Taint]) ->
 
 
 def _is_admitted(tolerations: Iterable[Toleration], taint: Taint) -> bool:
-    """Returns True if admission has added a toleration of a taint to a pod that has none for its key."""
+    """Returns True if admission added a toleration of a taint to a pod without a toleration for its key."""
     return taint.key in _ADMITTED_KEYS and not any(
         each.key in ("", taint.key) and each.effect in ("", "NoExecute") for each in tolerations
     )
@@ -61,15 +61,15 @@ def _is_admitted(tolerations: Iterable[Toleration], taint: Taint) -> bool:
 
 @final
 class TaintEvictions:
-    """The nodes with NoExecute taints, and the timers of pods that tolerate one for a time.
+    """The nodes with NoExecute taints, and the timers of pods that tolerate a taint for a limited time.
 
     Args:
-        cluster: its nodes, and whether they change.
+        cluster: has the nodes and their changes.
         scheduler: evicts pods.
 
     Attributes:
         tainted: node -> its NoExecute taints, for nodes that have any.
-        may_be: whether a node has such taints, or may get some.
+        may_be: whether a node has NoExecute taints, or may get some.
     """
 
     def __init__(self, cluster: Cluster, scheduler: Evicting) -> None:
@@ -85,12 +85,12 @@ class TaintEvictions:
 
     @property
     def due(self) -> int:
-        """When the next timer ends, or a drain tries again; microseconds since the origin, else far away."""
+        """When the next timer ends or a drain retries, microseconds since the origin; far ahead if never."""
         drains = self._drains.due
         return min(self._timers[0][0], drains) if self._timers else drains
 
     def put(self, node: Node, now: int) -> Iterator[Preempt]:
-        """A node is added or changed: evicts the pods that must leave, by name."""
+        """Follows a new or changed node: evicts the pods that must leave, in the order of their names."""
         before, taints = self.tainted.pop(node.name, ()), no_execute(node.taints)
         if taints:
             self.tainted[node.name] = taints
@@ -100,16 +100,16 @@ class TaintEvictions:
         yield from self._drains.put(node, now)
 
     def drop(self, name: str) -> None:
-        """A node is gone."""
+        """Removes a node."""
         self.tainted.pop(name, None)
         self._drains.drop(name)
 
     def bound(self, pods: Iterable[PodInfo], node: str, now: int) -> Iterator[Preempt]:
-        """Pods were bound to a node with `NoExecute` taints: they stay while they tolerate these."""
+        """Handles pods that were bound to a node with `NoExecute` taints: evicts them or starts timers."""
         yield from self._try(pods, self.tainted[node], now)
 
     def ended(self, now: int) -> Iterator[Preempt]:
-        """Evicts the pods whose timers end now, in order of name; then drains try again."""
+        """Evicts the pods whose timers end now, in the order of their names; then drains retry."""
         pods = []
         while self._timers and self._timers[0][0] <= now:
             pod = heappop(self._timers)[3]
@@ -125,7 +125,7 @@ class TaintEvictions:
                 yield from self._evict(pod)
 
     def _evict(self, pod: PodInfo) -> Iterator[Preempt]:
-        """Evicts a pod; one that terminates leaves at its former time, but no longer as a preempted pod."""
+        """Evicts a pod; a terminating pod leaves at its former time, but no longer as a preempted pod."""
         if pod.terminating:
             pod.preempted = False
             return
@@ -134,9 +134,9 @@ class TaintEvictions:
         yield self._scheduler.evict(pod, None, DELETED_BY_TAINT, detail)
 
     def _must_go(self, pod: PodInfo, taints: Sequence[Taint], now: int) -> bool:
-        """Returns True if a pod must leave a node with these NoExecute taints now; else a timer may run.
+        """Returns True if a pod must leave a node with these NoExecute taints now; else starts its timer.
 
-        It is called whenever these taints of its node change, and when it is bound to a node that has some.
+        It is called whenever these taints of the pod's node change, and when the pod is bound to such a node.
         """
         seconds = tolerated_for(pod.template.spec.tolerations, taints)
         if seconds is None:
@@ -144,14 +144,14 @@ class TaintEvictions:
             return False
         if seconds <= 0:
             return True
-        if pod not in self._ends:  # one that runs keeps its time
+        if pod not in self._ends:  # a running timer keeps its time
             self._ends[pod] = now + seconds * SECOND
             self._begun += 1
             heappush(self._timers, (now + seconds * SECOND, pod.name, self._begun, pod))
         return False
 
     def forget(self, pod: PodInfo) -> None:
-        """A pod is gone: its timer makes no instant happen."""
+        """Removes the timer of a pod that is gone."""
         self._drains.forget(pod)
         self._stay(pod)
 

@@ -97,7 +97,7 @@ def test_jobs_whose_pods_name_one_group_are_one_gang(spelling: str) -> None:
         (
             number,
             f"w{job}",
-            f"{name}: {number + 1} of the 3 pods that it takes arrived, and the others are waited for",
+            f"{name}: {number + 1} of the 3 required pods arrived, and it waits for the others",
         )
         for number, job in ((0, 0), (1, 0), (1, 1))
     ]
@@ -127,7 +127,7 @@ def test_pods_with_other_replica_keys_are_other_gangs() -> None:
     happened = replay(jobs, node("n1", 8), group("workloadRef", gang={"minCount": 2}))
     assert bound(happened) == [(2, "w1"), (2, "w2"), (3, "w0"), (3, "w3")]
     assert told(happened)[0][2].startswith(
-        "Workload default/train, pod group workers, replica 0: 1 of the 2 pods"
+        "Workload default/train, pod group workers, replica 0: 1 of the 2 required pods"
     )
 
 
@@ -149,7 +149,7 @@ def test_jobs_that_name_a_group_that_is_not_there_are_rejected(spelling: str) ->
         "workloadRef": "Workload default/train, pod group drivers",
         "schedulingGroup": "PodGroup default/drivers",
     }
-    assert (row.job, row.reason) == ("w", f"{group_of[spelling]} is not there, and its pods wait for it")
+    assert (row.job, row.reason) == ("w", f"{group_of[spelling]} does not exist, and its pods wait for it")
     assert happened.starts() == {"other": 1}
     off = replay(jobs, node("n1"), group(spelling, gang={"minCount": 1}), gangScheduling=False)
     assert off.starts() == {"w": 0, "other": 1}
@@ -173,7 +173,7 @@ def test_fewer_pods_than_min_count_wait_for_ever() -> None:
     assert happened.starts() == {"other": 1}
     (said,) = told(happened)
     assert said[2] == (
-        "PodGroup default/workers: 2 of the 3 pods that it takes arrived, and the others are waited for"
+        "PodGroup default/workers: 2 of the 3 required pods arrived, and it waits for the others"
     )
 
 
@@ -183,8 +183,8 @@ def test_pods_with_a_place_say_for_how_many_they_wait() -> None:
     jobs.job("w", at=1, seconds=5, gang=False, pod_sets=pods(3, reference("schedulingGroup")))
     happened = replay(jobs, node("n1"), node("n2"), group("schedulingGroup", gang={"minCount": 2}))
     assert [(time, said.removeprefix("PodGroup default/workers: ")) for time, _, said in told(happened)] == [
-        (1, "1 of the 2 pods that it takes got a place, and the others are waited for"),
-        (301, "1 of the 2 pods that it takes had a place for 5 minutes and gave it up"),
+        (1, "1 of the 2 required pods got a place, and it waits for the others"),
+        (301, "1 of the 2 required pods had a place for 5 minutes and gave it up"),
     ]
     # When the two that were bound have ended, the third one is alone, and too few.
     assert [time for time, _ in bound(happened)] == [0, 1000, 1000]

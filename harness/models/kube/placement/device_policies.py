@@ -1,9 +1,9 @@
-"""Which node and which of its devices a pod gets, by the policies that clusters with shared GPUs use.
+"""Policies of clusters with shared GPUs that choose a node for a pod, and devices of the node.
 
-`binpack` and `spread` leave the choice of a node to kube-scheduler's scores. The others replace the scores of
-NodeResourcesFit and NodeResourcesBalancedAllocation. They are those of the experiments with FGD (Weng et al.,
-USENIX ATC 2023), with the same integers. What those normalise by 128 processors and 8 GPUs is here normalised
-by the largest amounts that any node has. As there a seed draws the order in which equal nodes are taken.
+`binpack` and `spread` leave the choice of a node to kube-scheduler's scores. The other policies replace the
+scores of NodeResourcesFit and NodeResourcesBalancedAllocation. They come from the experiments with FGD (Weng
+et al., USENIX ATC 2023), with the same integers. The experiments normalise by 128 processors and 8 GPUs, this
+module by the largest amounts of any node. In both, a seed determines the order of equal nodes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WORD = (1 << 64) - 1
 
 
 def mixed(seed: int, number: int) -> int:
-    """A number of 64 bits that looks random, by SplitMix64; the same for the same seed and number."""
+    """Returns a pseudo-random number of 64 bits by SplitMix64, determined by seed and number."""
     word = (seed + (number + 1) * 0x9E3779B97F4A7C15) & _WORD
     word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
     word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & _WORD
@@ -35,33 +35,33 @@ class DevicePolicy(Protocol):
 
     Attributes:
         scores: whether its scores replace kube-scheduler's.
-        draws: whether it takes any node with room, whatever the scores.
+        draws: whether it takes a random feasible node, regardless of scores.
     """
 
     scores: bool
     draws: bool
 
     def draw(self, keys: Sequence[int], number: int) -> int:
-        """Any key of a node with room, the same for the same number."""
+        """Returns one of the keys of feasible nodes, determined by a number."""
 
     def score(self, shape: Shape, node: NodeInfo) -> int:
-        """How well a node with room suits pods of a shape, from 0 to 100."""
+        """Returns how well a feasible node suits pods of a shape, from 0 to 100."""
 
     def choose(self, node: NodeInfo, shape: Shape, ask: Ask) -> tuple[int, ...]:
-        """The devices that a pod gets, whose other requests the node has granted already."""
+        """Returns the devices for a pod; the node's free amounts already exclude its other requests."""
 
     def follow(self, nodes: Sequence[NodeInfo]) -> None:
-        """Nodes are these from now on."""
+        """Replaces the nodes."""
 
     def learn(self) -> bool:
-        """Take in which pods there have been; answers whether scores are others than before."""
+        """Updates the statistics of the pods so far; returns whether scores have changed."""
 
 
 def device_policy(placement: DevicePlacement, templates: Templates) -> DevicePolicy | None:
-    """The policy that is asked for; None for what happens with nothing said.
+    """Returns the chosen policy, or None for the default.
 
     Args:
-        placement: which one, and its seed.
+        placement: the name of the policy, and its seed.
         templates: know how many pods of each kind there have been.
     """
     match placement.policy:
@@ -83,13 +83,13 @@ def device_policy(placement: DevicePlacement, templates: Templates) -> DevicePol
 
 
 class _Tightest:
-    """Takes the device that is fullest among those with room."""
+    """Chooses the sufficient device with the smallest free share."""
 
     scores = True
     draws = False
 
     def draw(self, keys: Sequence[int], number: int) -> int:
-        """Not asked where nothing is drawn."""
+        """Never called, because `draws` is False."""
         raise AssertionError
 
     def choose(self, node: NodeInfo, shape: Shape, ask: Ask) -> tuple[int, ...]:
@@ -106,12 +106,12 @@ class _Tightest:
 
 @final
 class Spread(_Tightest):
-    """Takes the device with the most left."""
+    """Chooses the device with the largest free share."""
 
     scores = False
 
     def score(self, shape: Shape, node: NodeInfo) -> int:
-        """Not asked."""
+        """Never called, because `scores` is False."""
         raise AssertionError
 
     def choose(self, node: NodeInfo, shape: Shape, ask: Ask) -> tuple[int, ...]:
@@ -122,7 +122,7 @@ class Spread(_Tightest):
 
 @final
 class AnyNode(_Tightest):
-    """Takes any node with room, and any device with room for a share."""
+    """Chooses a random feasible node, and a random sufficient device for a share."""
 
     draws = True
 
@@ -147,7 +147,7 @@ class AnyNode(_Tightest):
 
 
 class _Largest(_Tightest):
-    """Knows the most processors and GPUs that any node has."""
+    """Knows the largest numbers of processors and GPUs of any node."""
 
     def __init__(self) -> None:
         self.cpu = self.gpu = 1
@@ -160,7 +160,7 @@ class _Largest(_Tightest):
 
 @final
 class BestFit(_Largest):
-    """Prefers nodes that would have least left of processors and GPUs, each weighed by a half."""
+    """Prefers nodes with the fewest remaining processors and GPUs; both have the weight 1/2."""
 
     def score(self, shape: Shape, node: NodeInfo) -> int:
         """See `DevicePolicy`."""
@@ -171,7 +171,7 @@ class BestFit(_Largest):
 
 @final
 class DotProduct(_Largest):
-    """Prefers nodes with little left of what the pod asks for: Tetris' product, the least first.
+    """Prefers nodes with little left of the requested resources: the smallest product of Tetris.
 
     Grandl et al., Multi-resource Packing for Cluster Schedulers, SIGCOMM 2014.
     """
@@ -185,7 +185,7 @@ class DotProduct(_Largest):
 
 @final
 class Packing(_Tightest):
-    """Prefers GPUs that are shared already, then idle ones of nodes with pods, then those of idle nodes."""
+    """Prefers shared GPUs, then idle GPUs of nodes with pods, then GPUs of idle nodes."""
 
     def score(self, shape: Shape, node: NodeInfo) -> int:
         """See `DevicePolicy`."""
@@ -204,9 +204,9 @@ class Packing(_Tightest):
 
 @final
 class Clustering(_Largest):
-    """Prefers nodes whose pods all ask for as many GPUs as the pod, then those where some do, then idle ones.
+    """Prefers nodes where all pods request the same number of GPUs, then where some do, then idle nodes.
 
-    All shares are one kind of pods. Of equals the fuller one is better.
+    Requests for a share count as the same number. Among equal nodes, the fuller node is better.
     """
 
     def score(self, shape: Shape, node: NodeInfo) -> int:
@@ -224,7 +224,7 @@ class Clustering(_Largest):
 class GradientDescent(_Tightest):
     """FGD: prefers the node and the device whose fragmentation grows least, see `fragmentation.py`.
 
-    The usual pods are those that there have been so far. They are counted anew whenever they have doubled.
+    The usual pods are all pods so far. They are counted again whenever their number has doubled.
 
     Args:
         templates: know how many pods of each kind there have been.
@@ -262,7 +262,7 @@ class GradientDescent(_Tightest):
         return self._best(shape, node, node.free[CPU] + granted)[1] or tightest(node.devices, ask)
 
     def _best(self, shape: Shape, node: NodeInfo, cpu: int) -> tuple[int, tuple[int, ...]]:
-        """The score of the best devices, and which these are; none where there is nothing to choose."""
+        """Returns the score of the best devices, and these devices; none if there is no choice."""
         ask, devices, left = shape.device, node.devices, cpu - shape.scored_cpu
         before = self._measure.of(node.manifest, cpu, devices)
         if ask is None or not ask.is_share:
@@ -271,7 +271,7 @@ class GradientDescent(_Tightest):
         best, tried = -1, set[int]()
         chosen: tuple[int, ...] = ()
         for device, has in enumerate(devices):
-            if has < ask.share or has in tried:  # equal devices are equally good, and the first is taken
+            if has < ask.share or has in tried:  # the first of equal devices is taken
                 continue
             tried.add(has)
             gain = self._gain(before, node, left, _without(devices, (device,), ask.share))
@@ -280,7 +280,7 @@ class GradientDescent(_Tightest):
         return best, chosen
 
     def _gain(self, before: int, node: NodeInfo, cpu: int, devices: Sequence[int]) -> int:
-        """Less than 50 where the fragments grow, and more where they shrink: a sigmoid of whole GPUs."""
+        """Returns less than 50 if fragments grow, and more if they shrink: a sigmoid of whole GPUs."""
         fall = (before - self._measure.of(node.manifest, cpu, devices)) / self._measure.total
         return int(100.0 / (1.0 + exp(-fall / WHOLE)))
 
@@ -293,10 +293,10 @@ def _without(devices: Sequence[int], taken: Sequence[int], share: int) -> list[i
 
 
 def _asked(shape: Shape) -> int:
-    """What pods of a shape ask of all devices together."""
+    """Returns the total request of a shape for devices."""
     return 0 if shape.device is None else shape.device.number * shape.device.share
 
 
 def _kind(ask: Ask) -> int:
-    """How many whole devices are asked for; 0 for a share."""
+    """Returns the number of requested whole devices; 0 for a share."""
     return 0 if ask.is_share else ask.number

@@ -1,4 +1,4 @@
-"""The filters that look at one node by itself, in kube-scheduler's order."""
+"""The filters that need only the node itself, in kube-scheduler's order."""
 
 from __future__ import annotations
 
@@ -23,12 +23,15 @@ _CORDONED = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 
 
 def unchanging(shape: Shape, node: NodeInfo) -> Status | None:
-    """NodeUnschedulable, NodeName, TaintToleration, NodeAffinity: rejections that pods cannot change."""
+    """Returns a rejection by NodeUnschedulable, NodeName, TaintToleration or NodeAffinity, or None.
+
+    Other pods cannot change these rejections.
+    """
     return ruled_out(shape.spec, node)
 
 
 def ruled_out(spec: PodSpec, node: Node | NodeInfo) -> Status | None:
-    """The same rejections, for a pod's `spec`, and also for a node's manifest."""
+    """Returns the rejection of `unchanging` for a pod's `spec`; `node` may also be a manifest."""
     if node.unschedulable and not tolerated(_CORDONED, spec.tolerations):
         return UNSCHEDULABLE_NODE
     if spec.node_name and spec.node_name != node.name:
@@ -42,7 +45,7 @@ def ruled_out(spec: PodSpec, node: Node | NodeInfo) -> Status | None:
 
 
 def fits_empty(spec: PodSpec, node: Node) -> bool:
-    """Returns True if a node would have room for a pod if it were empty."""
+    """Returns True if a pod's requests fit a node that is empty."""
     has = node.allocatable
     return has.get("pods", 1) >= 1 and all(
         amount <= has.get(name, 0) for name, amount in spec.requests.items() if amount > 0 and name != "pods"
@@ -50,7 +53,7 @@ def fits_empty(spec: PodSpec, node: Node) -> bool:
 
 
 def could_run(spec: PodSpec, node: Node) -> bool:
-    """Returns True if a node could run a pod if it were empty."""
+    """Returns True if an empty node could run a pod."""
     return ruled_out(spec, node) is None and fits_empty(spec, node)
 
 
@@ -60,7 +63,7 @@ def tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
 
 
 def ports_taken(ports: Iterable[HostPort], taken: Iterable[HostPort]) -> bool:
-    """NodePorts: returns True if a port is taken already."""
+    """Returns True if a port is already taken (NodePorts)."""
     return any(port.conflicts(other) for other in taken for port in ports)
 
 
@@ -74,7 +77,7 @@ def oversized(shape: Shape, node: NodeInfo) -> bool:
 def resources_short(
     shape: Shape, node: NodeInfo, free: Sequence[int], slots: int, names: Sequence[str]
 ) -> Status:
-    """NodeResourcesFit's rejection of a node that has too little free, with all reasons, sorted.
+    """Returns NodeResourcesFit's rejection of a node with too few free resources, with all reasons, sorted.
 
     Args:
         shape: the requests.

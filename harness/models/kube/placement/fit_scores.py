@@ -1,7 +1,7 @@
 """NodeResourcesFit's score of a node by the scoring strategy that a KubeSchedulerConfiguration chooses.
 
 Containers that request no cpu or memory count with defaults. An extended resource does not count for a pod
-that requests none of it. A resource that a node lacks does not count there. Upstream:
+that requests none of it. A resource that a node lacks does not count on that node. Upstream:
 `resourceAllocationScorer` and the scorers beside it in pkg/scheduler/framework/plugins/noderesources.
 """
 
@@ -22,25 +22,25 @@ from harness.models.kube.placement.scores import least_allocated
 from harness.models.kube.pod import Shape
 
 FitScore: TypeAlias = Callable[[Shape, NodeInfo], int]
-"""Answers the score of a node for pods of a shape, from 0 to 100."""
+"""Returns the score of a node for pods of a shape, from 0 to 100."""
 
 _PLAIN = ("ephemeral-storage",)
-"""Resources besides cpu and memory that are no extended ones; they count for all pods."""
+"""Resources other than cpu, memory and extended resources; they count for all pods."""
 
 
 def fit_score(strategy: ScoringStrategy, resources: Mapping[str, int]) -> FitScore:
-    """The function that scores nodes by a strategy.
+    """Returns the function that scores nodes by a strategy.
 
     Args:
         strategy: the strategy.
-        resources: resource -> index, for all that nodes have.
+        resources: resource -> index, for all resources of nodes.
     """
     return least_allocated if strategy == USUAL_STRATEGY else _StrategyScore(strategy, resources)
 
 
 @final
 class _StrategyScore:
-    """Any strategy except the default one, which has a function of its own because it is called most."""
+    """Any strategy except the default, which has its own function because it is called most often."""
 
     __slots__ = ("_by_ratio", "_of_each", "_resources")
 
@@ -79,7 +79,7 @@ class _StrategyScore:
                 weights += weight
         if not weights:
             return 0
-        # By ratios upstream rounds, and halves go up; else it cuts off.
+        # For ratios, upstream rounds half up; for other strategies it truncates.
         return (2 * total + weights) // (2 * weights) if self._by_ratio else total // weights
 
 
@@ -92,7 +92,7 @@ def _most(used: int, allocatable: int) -> int:
 
 
 def _by_shape(points: Sequence[tuple[int, int]], used: int, allocatable: int) -> int:
-    """The score on the line through some points of utilization and score, both in percent."""
+    """Returns the score on the line through points of utilization and score, both in percent."""
     utilization = 100 if used > allocatable else used * 100 // allocatable
     before: tuple[int, int] | None = None
     for at, score in points:
@@ -100,7 +100,7 @@ def _by_shape(points: Sequence[tuple[int, int]], used: int, allocatable: int) ->
             if before is None:
                 return score
             rise = (score - before[1]) * (utilization - before[0])
-            # Integers are cut off towards zero, also where the line falls.
+            # Integers are truncated towards zero, also on a falling line.
             step = abs(rise) // (at - before[0])
             return before[1] + (step if rise >= 0 else -step)
         before = at, score

@@ -1,10 +1,10 @@
-"""FGD's measure of fragmentation: how much of what GPUs have left the usual pods cannot use.
+"""FGD's measure of fragmentation: the free part of GPUs that the usual pods cannot use.
 
 Weng et al., Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent,
-USENIX ATC 2023. For a pod that does not fit a node, or asks for no GPU, all that the node has left of its
-GPUs is a fragment. Where a pod fits, devices that have less left than its share are fragments. The measure is
-the mean over pods as they usually come. As in the authors' experiments kinds of pods differ by processors,
-GPUs and models. The rarest ones are left out, so that at least 95 % of all remain.
+USENIX ATC 2023. For a pod that does not fit a node, or requests no GPU, all free parts of the node's GPUs are
+fragments. For a pod that fits, devices with a smaller free share than the request are fragments. The measure
+is the mean over the usual mix of pods. As in the authors' experiments, kinds of pods differ by processors,
+GPUs and models. The rarest kinds are left out, so that at least 95 % of all pods remain.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NO_DEVICE = Ask(0, 0)
 
 
 class Usual(NamedTuple):
-    """Pods that are alike: how many there are, the processors and devices they ask for, and their rules."""
+    """A kind of pods: their number, the processors and devices they request, and their rules."""
 
     pods: int
     cpu: int
@@ -35,7 +35,7 @@ class Usual(NamedTuple):
 
 
 class _Weights(NamedTuple):
-    """How many of the usual pods, on a node with so many processors left, ask for what."""
+    """How many usual pods make each request, on nodes with a certain number of free processors."""
 
     nothing: int
     shares: Sequence[tuple[int, int]]
@@ -47,10 +47,10 @@ class Fragmentation:
     """The measure for usual pods.
 
     Args:
-        pods: all pods that are known, alike ones together.
+        pods: all known pods by kind.
 
     Attributes:
-        total: how many pods count; `of` answers sums over all of them.
+        total: how many pods count; `of` returns sums over all of them.
     """
 
     def __init__(self, pods: Iterable[Usual]) -> None:
@@ -64,12 +64,12 @@ class Fragmentation:
         self._known: dict[tuple[int, int, tuple[int, ...]], int] = {}
 
     def of(self, node: Node, cpu: int, devices: Sequence[int]) -> int:
-        """The fragments of a node, in thousandths of a device, summed up over all usual pods.
+        """Returns the fragments of a node, in thousandths of a device, summed over all usual pods.
 
         Args:
             node: the node.
-            cpu: how much it has left of processors.
-            devices: how much it has left of each device.
+            cpu: its free processors.
+            devices: the free share of each device.
         """
         key = self._kind(node), bisect_right(self._cpus, cpu), tuple(sorted(devices))
         found = self._known.get(key)
@@ -95,7 +95,7 @@ class Fragmentation:
         return found
 
     def _kind(self, node: Node) -> int:
-        """The number of those nodes which the same pods may run on."""
+        """Returns a number that is equal for nodes on which the same pods may run."""
         known = self._kinds.get(node.name)
         if known is None or known[0] is not node:
             may_run = tuple([ruled_out(each.spec, node) is None for each in self._pods])
@@ -118,7 +118,7 @@ class Fragmentation:
 
 
 def most_frequent(pods: Iterable[Usual]) -> list[Usual]:
-    """The most frequent kinds of pods, the larger ones of equals first, until they are 95 % of all."""
+    """Returns the most frequent kinds that make up 95 % of all pods; larger pods first among equals."""
     kinds = sorted(pods, key=_rarity)
     total, counted, found = sum(each.pods for each in kinds), 0, []
     for each in kinds:

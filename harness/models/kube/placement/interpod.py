@@ -1,4 +1,4 @@
-"""InterPodAffinity: pods that a pod must run near to, or far from, within a topology domain."""
+"""InterPodAffinity: pods that must share, or must not share, a topology domain with a pod."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from harness.models.kube.placement.status import NOT_NEAR, TOO_NEAR, UNWANTED, S
 from harness.models.kube.pod import Template
 
 Pair = tuple[str, str]
-"""A topology key and a domain of it."""
+"""A topology key and one of its domains."""
 
 Counts = dict[Pair, int]
 
 
 class Effect(NamedTuple):
-    """Topology keys whose domains one pod of another template counts for.
+    """The topology keys in whose domains a pod of another template counts for an incoming pod.
 
     Attributes:
-        unwanted: of the other's required anti-affinity terms that match the incoming pod.
-        near: of the incoming pod's required affinity terms, if the other satisfies all of them.
-        far: of the incoming pod's required anti-affinity terms that match the other.
+        unwanted: keys of the other's required anti-affinity terms that match the incoming pod.
+        near: keys of the incoming pod's required affinity terms, if the other satisfies all of them.
+        far: keys of the incoming pod's required anti-affinity terms that match the other.
     """
 
     unwanted: tuple[str, ...]
@@ -36,7 +36,7 @@ class Effect(NamedTuple):
 
 @final
 class AffinityRules:
-    """The constant relations between a template and others: which terms match which template."""
+    """The constant relations between a template and other templates: which terms match which template."""
 
     def __init__(self, template: Template, labels_of: NamespaceLabels) -> None:
         self.template = template
@@ -50,7 +50,7 @@ class AffinityRules:
         return bool(terms) and all(means(term, other, self.labels_of) for term in terms)
 
     def effect(self, other: Template) -> Effect:
-        """The topology keys for which pods of another template count."""
+        """Returns the topology keys for which pods of another template count."""
         found = self._effects.get(other)
         if found is None:
             spec, labels_of = self.template.spec, self.labels_of
@@ -67,7 +67,7 @@ class AffinityRules:
 
 
 class Moves(NamedTuple):
-    """The changes in the three counts by pods that are tried out on a node."""
+    """The changes of the three counts by pods that are tried out on a node."""
 
     unwanted: Counts
     near: Counts
@@ -76,7 +76,7 @@ class Moves(NamedTuple):
 
 @final
 class AffinityState:
-    """The counts that one scheduling attempt looks at; pods may be tried out on one node at a time."""
+    """The counts that one scheduling attempt uses; pods may be tried out on one node at a time."""
 
     def __init__(self, rules: AffinityRules, cache: Cache) -> None:
         self._rules = rules
@@ -101,13 +101,13 @@ class AffinityState:
                     counts[key, domain] = counts.get((key, domain), 0) + pods
 
     def change(self, moves: Moves, other: Template, node: NodeInfo, sign: int) -> None:
-        """Records in `moves` that a pod is added to a node (`sign` 1) or taken from it (-1)."""
+        """Records in `moves` that a pod is added to a node (`sign` 1) or removed (-1)."""
         effect = self._rules.effect(other)
         if effect:
             self._count(*moves, effect, node, sign)
 
     def filter(self, node: NodeInfo, moves: Moves | None) -> Status | None:
-        """The filter; `moves` are the changes in the counts by pods that are tried out."""
+        """Returns the rejection of a node, or None; `moves` changes the counts by pods that are tried out."""
         spec, labels = self._rules.template.spec, node.labels
         if spec.affinity and not self._is_near(labels, moves.near if moves else {}):
             return NOT_NEAR
@@ -129,7 +129,7 @@ class AffinityState:
             if domain is None:
                 return False
             near = near and _at((term.topology_key, domain), self._near, moved) > 0
-        # The first pod of a series that has affinity to itself may go anywhere.
+        # The first pod of a series with affinity to itself may run anywhere.
         return near or (
             self._rules.meets_itself
             and not any(_at(pair, self._near, moved) for pair in (*self._near, *moved))

@@ -1,6 +1,6 @@
-"""What a pod's rules about nodes find on each of them, whatever it asks for and whoever is there.
+"""The results of a pod's rules about nodes on each node, regardless of its requests and of other pods.
 
-Pods that ask for amounts of their own have the same few rules, so what these find is worked out once for all.
+Pods with different requests share a few sets of rules, so each set is evaluated once for all of them.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from harness.models.kube.pod import Shape
 
 @final
 class NodeRules:
-    """The rules of a shape, and of all with the same ones, on all nodes, by position.
+    """The results of one set of rules on all nodes, by position; shapes with the same rules share it.
 
     Attributes:
-        fixed: why each node is ruled out; None where it is not.
-        closed: the same as a flag.
-        open: the positions of the others.
+        fixed: why each node is ruled out, or None.
+        closed: whether each node is ruled out.
+        open: the positions of the nodes that are not ruled out.
         ruled_out_by: the plugins that rule nodes out.
         taints: raw score of TaintToleration for each node.
-        preferred: the same for NodeAffinity.
-        varied: whether one of these differs between nodes that are not ruled out.
-        named: how many nodes are looked at where node affinity names them, see `PreFilterResult` in
-            kube-scheduler; None where all are.
+        preferred: raw score of NodeAffinity for each node.
+        varied: whether one of these scores differs between nodes that are not ruled out.
+        named: how many nodes are looked at if node affinity names them, see `PreFilterResult` in
+            kube-scheduler; None for all nodes.
     """
 
     def __init__(self, shape: Shape, cache: Cache) -> None:
         self._shape = shape
         self._cache = cache
-        self._found: dict[NodeInfo, tuple[Node, Status | None, int, int]] = {}  # of a node as it was then
+        self._found: dict[NodeInfo, tuple[Node, Status | None, int, int]] = {}  # of the former node
         self._arranged = -1
         self.follow()
 
     def follow(self) -> None:
-        """Nodes have come, gone or changed, or their order has: look at those that are others than before."""
+        """Evaluates the nodes that were added or changed, after a change of nodes or of their order."""
         if self._arranged == self._cache.arranged:
             return
         self._arranged = self._cache.arranged
@@ -68,7 +68,7 @@ class NodeRules:
 
 
 def rules_key(shape: Shape) -> object:
-    """What shapes with the same rules have in common."""
+    """Returns a key that is equal for shapes with the same rules."""
     spec = shape.spec
     return (
         spec.node_name,
@@ -80,6 +80,6 @@ def rules_key(shape: Shape) -> object:
 
 
 def ruled_out_by(shape: Shape, node: NodeInfo) -> Status | None:
-    """Why a node can never run a shape, whatever it asks for; None when it could."""
+    """Returns why a node can never run a shape, regardless of its requests; None if it can."""
     names = shape.spec.node_names
     return unchanging(shape, node) if names is None or node.name in names else NOT_SELECTED

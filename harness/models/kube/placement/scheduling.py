@@ -1,4 +1,4 @@
-"""The scheduling cycle of one pod: the nodes that it fits, their scores, and the node it gets."""
+"""The scheduling cycle of one pod: the feasible nodes, their scores, and the chosen node."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ _FEW_NODES = 100
 _LEAST_PERCENTAGE = 5
 _MOST_RULES = 256
 _MOST_SHAPES = 2048
-"""The most shapes that are remembered; more would need too much memory on large clusters."""
+"""At most this many shapes are remembered; more would need too much memory on large clusters."""
 
 
 def scheduling_of(
     cache: Cache, templates: Templates, configuration: SchedulerConfiguration, percentage: int | None = None
 ) -> Scheduling:
-    """What finds nodes for pods by a configuration.
+    """Returns the `Scheduling` for a configuration.
 
     Args:
         cache: nodes and pods.
-        templates: what pods have in common.
-        configuration: what counts of a KubeSchedulerConfiguration.
-        percentage: `percentageOfNodesToScore`, where that is not the configuration's.
+        templates: the common properties of pods.
+        configuration: the used fields of a KubeSchedulerConfiguration.
+        percentage: `percentageOfNodesToScore`, instead of the configuration's.
     """
     if configuration.devices.seed is not None:
         cache.draw_order(configuration.devices.seed)
@@ -61,9 +61,9 @@ class Diagnosis:
     Attributes:
         pod: the pod.
         state: the counts of its attempt.
-        nodes: what its shape finds on the nodes by themselves.
-        statuses: position -> rejection, if reasons besides the node itself count.
-        all_nodes: by position.
+        nodes: the results of its shape on each node.
+        statuses: position -> rejection, if reasons other than the node itself count.
+        all_nodes: all nodes by position.
     """
 
     __slots__ = ("all_nodes", "nodes", "pod", "state", "statuses")
@@ -83,7 +83,7 @@ class Diagnosis:
         self.all_nodes = all_nodes
 
     def status(self, node: NodeInfo) -> Status:
-        """A node's rejection."""
+        """Returns a node's rejection."""
         status = self.statuses.get(node.position) or self.nodes.status(node)
         assert status is not None, "a pod was rejected that fits"
         return status
@@ -100,24 +100,24 @@ class Diagnosis:
 
     @property
     def by_nodes_alone(self) -> bool:
-        """Returns True if other pods mattered only by requests: no affinity, nomination or host port."""
+        """Returns True if other pods count only by requests: no affinity, nomination or host port."""
         return not self.statuses and not self.pod.template.shape.ports
 
     @property
     def potential(self) -> Sequence[int]:
-        """Positions of the nodes on which a preemption may help, in order."""
+        """Returns the positions of the nodes on which a preemption may help, in order."""
         if self._one_by_one:
             return [node.position for node in self.all_nodes if self.status(node).code is Code.UNSCHEDULABLE]
         return self.nodes.unschedulable()
 
     @property
     def _one_by_one(self) -> bool:
-        """Returns True if filters other than NodeResourcesFit can be behind `statuses`."""
+        """Returns True if filters other than NodeResourcesFit can have caused `statuses`."""
         return bool(self.statuses) and (self.state is not NOTHING or bool(self.pod.template.shape.ports))
 
 
 class Examination(NamedTuple):
-    """Nodes looked at one by one: those that fit, and the rejections of the others, by position."""
+    """The result of looking at nodes one by one: feasible nodes, and rejections by position."""
 
     feasible: list[NodeInfo]
     statuses: dict[int, Status]
@@ -130,14 +130,14 @@ class Scheduling:
 
     Args:
         cache: nodes and pods.
-        percentage: `percentageOfNodesToScore`; 0 lets the number of nodes decide.
+        percentage: `percentageOfNodesToScore`; 0 derives it from the number of nodes.
         hard_affinity_weight: what a required affinity of a bound pod adds to InterPodAffinity's score.
         scoring: how NodeResourcesFit scores nodes.
-        devices: chooses devices, and may score nodes; None leaves that to the other scores.
+        devices: chooses devices, and may score nodes; None leaves nodes to the other scores.
 
     Attributes:
         cache: nodes and pods.
-        wanted: this many nodes that fit are enough.
+        wanted: a search ends after this many feasible nodes.
         start: position of the node at which the next search begins.
     """
 
@@ -158,14 +158,14 @@ class Scheduling:
         self.start = 0
         self._shapes: dict[Shape, ShapeNodes] = {}
         self._rules: Memo[object, NodeRules] = Memo(_MOST_RULES)
-        self._behind: set[Shape] = set()  # those that have not followed since nodes changed
+        self._behind: set[Shape] = set()  # shapes without an update since nodes changed
         self._resources = len(cache.names)
         self._spreads: dict[tuple[Template, bool], SpreadRules] = {}
         self._affinities: dict[Template, AffinityRules] = {}
         self.renew()
 
     def renew(self) -> None:
-        """Nodes have changed, or their order has: nothing that was kept of them holds."""
+        """Drops all kept results about nodes, because nodes or their order have changed."""
         cache, devices = self.cache, self._devices
         self._fit_score = fit_score(self._scoring, cache.resources)
         if devices is not None:
@@ -177,14 +177,14 @@ class Scheduling:
                 self._fit_score = devices.score
         self.wanted = nodes_to_find(len(cache.nodes), self._percentage)
         self._by_rank = sorted(cache.nodes, key=lambda node: node.rank)
-        if self._resources != len(cache.names):  # shapes count by resources
+        if self._resources != len(cache.names):  # shapes have vectors over all resources
             self._resources = len(cache.names)
             self._shapes.clear()
         self._behind = set(self._shapes)
         self._spreads.clear()
 
     def schedule(self, pod: PodInfo) -> NodeInfo | Diagnosis:
-        """The node that a pod gets, or why there is none."""
+        """Returns the node for a pod, or why no node fits."""
         template, cache = pod.template, self.cache
         if self._devices is not None and self._devices.learn():
             self._shapes.clear()
@@ -216,7 +216,7 @@ class Scheduling:
         return node
 
     def _by_key(self, pod: PodInfo, nodes: ShapeNodes, failed: Mapping[int, Status]) -> NodeInfo | Diagnosis:
-        """The path for nearly all pods: only the node itself and nominations to it count."""
+        """Schedules nearly all pods: pods for which only the node itself and nominations to it count."""
         cache = self.cache
         rejected = self._rejected_for_nominated(pod, nodes) if cache.expecting else {}
         hidden = nodes.hide(rejected) if rejected else ()
@@ -228,7 +228,7 @@ class Scheduling:
             elif self.wanted >= total:
                 key = min(nodes.keys)
             else:
-                start = self.start % total  # it is kept as a number, whatever comes and goes
+                start = self.start % total  # `start` stays the same number when nodes change
                 looked_at = nodes.reach(start, self.wanted)
                 key = nodes.best(start, looked_at)
         if looked_at < total or (nodes.rules.named is not None and self.wanted < total):
@@ -240,9 +240,9 @@ class Scheduling:
         return self._by_rank[rank_of(key)]
 
     def _rejected_for_nominated(self, pod: PodInfo, nodes: ShapeNodes) -> dict[int, Status]:
-        """Nodes that reject the pod if the pods nominated to them count as in place.
+        """Returns the nodes that reject the pod if the pods nominated to them count as bound.
 
-        A node without room is skipped if nominated pods could add no further reason.
+        A node with too few free resources is skipped if nominated pods cannot add a reason.
         """
         rejected: dict[int, Status] = {}
         shape = pod.template.shape
@@ -271,9 +271,9 @@ class Scheduling:
         return Examination(feasible, statuses, len(every))
 
     def _advance(self, looked_at: int, failed: Iterable[int], named: int | None) -> None:
-        """Begins the next search where this one ended; a nominated node that failed counts as looked at.
+        """Sets the start of the next search to the end of this search; failed nominated nodes count too.
 
-        If node affinity names nodes, no others are looked at.
+        If node affinity names nodes, the search looks only at these.
         """
         total = len(self.cache.nodes)
         if named is not None:
@@ -284,13 +284,13 @@ class Scheduling:
         self.start = (self.start + looked_at) % total if total else 0
 
     def moves_on(self, nodes: ShapeNodes) -> bool:
-        """Whether attempts that fail, too, change where the next search begins, so that none is spared."""
+        """Returns True if failed attempts also move the start of the next search, so that none is skipped."""
         return bool(nodes.rules.named) and self.wanted < len(self.cache.nodes)
 
     # --- filters ------------------------------------------------------------------------------------------
 
     def pre_filter(self, pod: PodInfo) -> PreFilter:
-        """The counts of spread and affinity; a filter that cannot reject the pod is skipped."""
+        """Returns the counts for spread and affinity; skips a filter that cannot reject the pod."""
         template = pod.template
         spec = template.spec
         spread = SpreadState(self._spread_rules(template, required=True)) if template.spread else None
@@ -308,7 +308,7 @@ class Scheduling:
         return any(rules.effect(other).unwanted for other in repelling)
 
     def filter(self, pod: PodInfo, node: NodeInfo, state: PreFilter, nodes: ShapeNodes) -> Status | None:
-        """All filters, with the pods that are nominated to the node in place and without them."""
+        """Returns the rejection by all filters, with nominated pods counted as bound and without them."""
         status = nodes.ruled_out(node.position)
         if status is None:
             status = self._with_nominated(pod, node, state)
@@ -319,7 +319,7 @@ class Scheduling:
         return status
 
     def _with_nominated(self, pod: PodInfo, node: NodeInfo, state: PreFilter) -> Status | None:
-        """The filters, with those pods in place that are nominated to the node and at least as important."""
+        """Returns the rejection if nominated pods of the same or a higher priority count as bound."""
         nominated = nominated_before(pod, node)
         if not nominated:
             return None
@@ -331,7 +331,7 @@ class Scheduling:
     # --- scores -------------------------------------------------------------------------------------------
 
     def scores(self, pod: PodInfo, feasible: Sequence[NodeInfo]) -> list[dict[str, int]]:
-        """For each node that fits, plugin -> weighted score."""
+        """Returns plugin -> weighted score for each feasible node."""
         template = pod.template
         nodes = self.shape_nodes(template.shape)
         scores = score_nodes(template.shape, nodes, feasible, self._fit_score)
@@ -362,7 +362,7 @@ class Scheduling:
     # --- what is kept -------------------------------------------------------------------------------------
 
     def shape_nodes(self, shape: Shape) -> ShapeNodes:
-        """The current results of a shape on the nodes."""
+        """Returns the current results of a shape on the nodes."""
         nodes = self._shapes.pop(shape, None)
         if nodes is None:
             if len(self._shapes) >= _MOST_SHAPES:
@@ -376,7 +376,7 @@ class Scheduling:
         elif shape in self._behind:
             nodes.follow()
         self._behind.discard(shape)
-        self._shapes[shape] = nodes  # last in the order of use
+        self._shapes[shape] = nodes  # the most recently used shape is last
         nodes.refresh()
         return nodes
 
@@ -395,17 +395,17 @@ class Scheduling:
 
 
 def nominated_may_add(shape: Shape, node: NodeInfo) -> bool:
-    """Returns True if pods nominated to a node without room may add a further reason for a shape."""
+    """Returns True if pods nominated to an insufficient node may add a reason to reject a shape."""
     return shape.asks_for_several or node.slots <= len(node.nominated)
 
 
 def nominated_before(pod: PodInfo, node: NodeInfo) -> list[PodInfo]:
-    """Other pods that are nominated to a node and keep its room from the pod: they count as if in place."""
+    """Returns the other pods nominated to a node that count as bound for the pod."""
     return [other for other in node.nominated if other.keeps >= pod.priority and other is not pod]
 
 
 def nodes_to_find(total: int, percentage: int) -> int:
-    """The number of fitting nodes that are enough, so that large clusters are not searched completely."""
+    """Returns after how many feasible nodes a search ends, so that it does not visit all nodes."""
     if total < _FEW_NODES:
         return total
     if percentage == 0:

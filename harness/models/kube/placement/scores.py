@@ -18,11 +18,11 @@ NODE_AFFINITY_WEIGHT = 2
 SPREAD_WEIGHT = 2
 POD_AFFINITY_WEIGHT = 2
 HIGHEST_LOCAL = 200
-"""The most that `least_allocated` and `balanced_allocation` give together; both have weight 1."""
+"""The highest sum of `least_allocated` and `balanced_allocation`; both have weight 1."""
 
 
 def least_allocated(shape: Shape, node: NodeInfo) -> int:
-    """NodeResourcesFit: the cpu and memory that would be left, with defaults for missing requests."""
+    """NodeResourcesFit: scores the remaining cpu and memory, with defaults for missing requests."""
     total = counted = 0
     for resource, requested in (
         (CPU, node.scored_cpu + shape.scored_cpu),
@@ -37,7 +37,7 @@ def least_allocated(shape: Shape, node: NodeInfo) -> int:
 
 
 def balanced_allocation(shape: Shape, node: NodeInfo) -> int:
-    """NodeResourcesBalancedAllocation: how much the pod would improve the balance of cpu and memory."""
+    """NodeResourcesBalancedAllocation: scores how much the pod improves the balance of cpu and memory."""
     if not shape.balanced:
         return 0
     free_cpu, free_memory = node.free[CPU], node.free[MEMORY]
@@ -50,13 +50,13 @@ def balanced_allocation(shape: Shape, node: NodeInfo) -> int:
 
 
 def intolerable_taints(shape: Shape, node: NodeInfo) -> int:
-    """TaintToleration before it is normalised: `PreferNoSchedule` taints that are not tolerated."""
+    """TaintToleration's raw score: the number of `PreferNoSchedule` taints that are not tolerated."""
     soft = [each for each in shape.spec.tolerations if each.effect in ("", "PreferNoSchedule")]
     return sum(taint.effect == "PreferNoSchedule" and not tolerated(taint, soft) for taint in node.taints)
 
 
 def preferred_nodes(shape: Shape, node: NodeInfo) -> int:
-    """NodeAffinity before it is normalised: the weights of preferred terms that match."""
+    """NodeAffinity's raw score: the sum of the weights of preferred terms that match."""
     return sum(
         preferred.weight
         for preferred in shape.spec.preferred_nodes
@@ -65,20 +65,20 @@ def preferred_nodes(shape: Shape, node: NodeInfo) -> int:
 
 
 def normalized(raw: Sequence[int]) -> list[int]:
-    """Raw scores scaled so that the highest becomes 100; all 0 stay 0."""
+    """Returns raw scores scaled so that the highest becomes 100; if all are 0, they stay 0."""
     highest = max(raw)
     return [100 * score // highest for score in raw] if highest else list(raw)
 
 
 def normalized_reversed(raw: Sequence[int]) -> list[int]:
-    """Raw scores scaled so that 0 becomes 100 and the highest becomes 0; all 0 become 100."""
+    """Returns raw scores scaled so that 0 becomes 100 and the highest 0; if all are 0, they become 100."""
     return [100 - score for score in normalized(raw)]
 
 
 def score_nodes(
     shape: Shape, nodes: ShapeNodes, feasible: Sequence[NodeInfo], fit_score: FitScore
 ) -> list[dict[str, int]]:
-    """For each node that fits, plugin -> weighted score, of the plugins that look at nodes one by one."""
+    """Returns plugin -> weighted score for each feasible node, for plugins that look at one node."""
     taints = normalized_reversed([nodes.rules.taints[node.position] for node in feasible])
     affinity = normalized([nodes.rules.preferred[node.position] for node in feasible])
     return [

@@ -1,4 +1,4 @@
-"""The results of one request shape on every node, updated by looking only at nodes that changed."""
+"""The results of one shape on every node; an update looks only at nodes that changed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.models.kube.placement.status import NODE_PORTS, NODE_RESOURCES_FIT,
 from harness.models.kube.pod import Shape
 
 FITS, TAKEN, SHORT, OVERSIZED, FIXED = range(5)
-"""The states of a node: it fits; a port is taken; resources are short; they always are; it is ruled out."""
+"""The states of a node: it fits; a port is taken; resources are short now, or always; it is ruled out."""
 
 _RANK_BITS = 24
 _RANK = (1 << _RANK_BITS) - 1
@@ -28,16 +28,16 @@ NO_KEY = 1 << 62
 class ShapeNodes:
     """Feasibility and scores of one shape on all nodes, by position.
 
-    A node that fits has a key. The key is lower the better the node scores by itself; among equal scores, it
-    is lower for the lower name. The node with the least key is chosen, unless scores that depend on other
+    A feasible node has a key. The better the node's own score, the lower the key; among equal scores, the
+    lower name has the lower key. The node with the lowest key is chosen, unless scores that depend on other
     nodes differ.
 
     Attributes:
-        rules: what its rules about nodes find on them, whatever it asks for.
-        kinds: how each node stands.
+        rules: the results of its rules about nodes, regardless of its requests.
+        kinds: the state of each node.
         keys: the key of each node.
         balances: whether NodeResourcesBalancedAllocation scores nodes.
-        said: what was last recorded about them, see `refusal.py`.
+        said: the last recorded figures, see `refusal.py`.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class ShapeNodes:
         self.shape = shape
         self.rules = rules or NodeRules(shape, cache)
         self._cache = cache
-        # By position: the nodes that were looked at, as they were then.
+        # By position: the evaluated nodes, with their manifests at that time.
         self._nodes: list[NodeInfo] = []
         self._manifests: list[Node] = []
         self._generations: list[int] = []
@@ -64,7 +64,7 @@ class ShapeNodes:
         self.follow()
 
     def follow(self) -> None:
-        """Nodes have come, gone or changed, or their order has: look at those that are others than before."""
+        """Evaluates the nodes that were added or changed, after a change of nodes or of their order."""
         self.rules.follow()
         nodes, shape = self._cache.nodes, self.shape
         manifests = [node.manifest for node in nodes]
@@ -100,9 +100,9 @@ class ShapeNodes:
         self._seen = self._cache.version
 
     def _between(self, nodes: Sequence[NodeInfo], manifests: Sequence[Node]) -> tuple[int, int, int]:
-        """Returns the first position beyond the nodes that are as before, and the end of the part to look at.
+        """Returns the positions of the first node that changed and of the end of the changed part.
 
-        The third number says how many nodes there are more than before.
+        The third number is the increase of the number of nodes.
         """
         shift, most = len(nodes) - len(self._nodes), min(len(nodes), len(self._nodes))
         first, last = 0, len(nodes)
@@ -126,7 +126,7 @@ class ShapeNodes:
         if seen == version:
             return
         nodes = cache.nodes
-        if seen == version - 1 or len(nodes) == 1:  # as after most events, and where a cluster is one node
+        if seen == version - 1 or len(nodes) == 1:  # as after most events, and in a cluster of one node
             self._evaluate(nodes[cache.last_changed])
         else:
             for position in cache.changed_since(seen):
@@ -165,7 +165,7 @@ class ShapeNodes:
 
     @property
     def moment(self) -> tuple[int, int]:
-        """The state that all answers depend on: for equal values they are the same."""
+        """Returns the version of the state: answers are the same for equal versions."""
         return self._seen, self._cache.version
 
     @property
@@ -174,16 +174,16 @@ class ShapeNodes:
         return FITS in self.kinds
 
     def still_none(self) -> bool:
-        """Returns True if no node fits at present."""
+        """Returns True if no node fits now."""
         if FITS not in self.kinds and self._seen >= self._cache.freed_at:
-            return True  # since they were looked at nodes have only become fuller
+            return True  # nodes have only become fuller since the last look
         self.refresh()
         return FITS not in self.kinds
 
     def reach(self, start: int, wanted: int) -> int:
-        """The number of nodes that are looked at from a position on, going round, until `wanted` fit.
+        """Returns how many nodes a cyclic search from a position visits until `wanted` nodes fit.
 
-        The search stops at the next fitting node after these; if there is none, it covers all nodes.
+        The search ends before the next feasible node; without such a node, it covers all nodes.
         """
         kinds, total = self.kinds, len(self.kinds)
         if wanted >= total or kinds.count(FITS) <= wanted:
@@ -199,7 +199,7 @@ class ShapeNodes:
         return low
 
     def best(self, start: int, count: int) -> int:
-        """The least key of `count` nodes from a position on, going round; `NO_KEY` when none of them fits."""
+        """Returns the lowest key of `count` nodes from a position on, cyclically; `NO_KEY` if none fits."""
         keys, total = self.keys, len(self.keys)
         if count >= total:
             return min(keys, default=NO_KEY)
@@ -209,7 +209,7 @@ class ShapeNodes:
         return min(keys[start:] + keys[: stop - total], default=NO_KEY)
 
     def hide(self, positions: Iterable[int]) -> list[tuple[int, int, int]]:
-        """Let nodes not fit for the moment; give the answer to `restore` afterwards."""
+        """Mark nodes as not feasible for now; pass the result to `restore` afterwards."""
         hidden = [(position, self.kinds[position], self.keys[position]) for position in positions]
         for position, _, _ in hidden:
             self.kinds[position] = SHORT
@@ -223,15 +223,15 @@ class ShapeNodes:
             self.keys[position] = key
 
     def fits(self, position: int) -> bool:
-        """Returns True if a node has room by itself."""
+        """Returns True if a node is feasible without rules about other pods."""
         return self.kinds[position] == FITS
 
     def ruled_out(self, position: int) -> Status | None:
-        """Why a node can never run the shape; None when it could."""
+        """Returns why a node can never run the shape; None if it can."""
         return self._fixed[position]
 
     def status(self, node: NodeInfo) -> Status | None:
-        """Why a node is rejected, with all reasons; None when it fits."""
+        """Returns why a node is rejected, with all reasons; None if it fits."""
         kind = self.kinds[node.position]
         if kind == FITS:
             return None
@@ -242,14 +242,14 @@ class ShapeNodes:
         return resources_short(self.shape, node, node.free, node.slots, self._cache.names)
 
     def tally(self) -> tuple[dict[str, int], dict[str, int]]:
-        """Reason -> the number of nodes that reject the shape by themselves; and the most that is free.
+        """Returns reason -> the number of nodes that reject the shape, and the largest free amounts.
 
         The second part gives, for each resource that is short somewhere, the largest free amount on any one
         node. Only nodes that could ever run the shape count.
         """
         cache, kinds, names = self._cache, self.kinds, self._cache.names
         reasons: dict[str, int] = {}
-        among: list[int] | None = None  # all
+        among: list[int] | None = None  # None for all nodes
         if FIXED in kinds or TAKEN in kinds:
             for position, kind in enumerate(bytes(kinds)):  # mypyc compiles no loop over a bytearray
                 status = self._fixed[position] if kind == FIXED else PORT_TAKEN if kind == TAKEN else None
@@ -273,13 +273,13 @@ class ShapeNodes:
         return reasons, most
 
     def unschedulable(self) -> list[int]:
-        """Positions of the nodes on which a preemption may help when none fits, in order."""
+        """Returns the positions of nodes on which a preemption may help if no node fits, in order."""
         if self.shape.ports:
             return [position for position, kind in enumerate(bytes(self.kinds)) if kind in (TAKEN, SHORT)]
         return self._helpful
 
     def rejecting(self) -> frozenset[str]:
-        """The plugins that reject a node; equal sets are one object."""
+        """Returns the plugins that reject any node; equal sets are one object."""
         taken, short = TAKEN in self.kinds, SHORT in self.kinds or OVERSIZED in self.kinds
         found = self._rejecting.get((taken, short))
         if found is None:
@@ -290,7 +290,7 @@ class ShapeNodes:
 
 
 def never(shape: Shape, node: NodeInfo, names: Sequence[str]) -> tuple[str, ...]:
-    """Why a node could not run a shape even when it is empty; nothing when it could.
+    """Returns the reasons why a node could not run a shape even if it were empty; () if it could.
 
     Args:
         shape: the shape.
@@ -305,16 +305,16 @@ def never(shape: Shape, node: NodeInfo, names: Sequence[str]) -> tuple[str, ...]
 
 
 def _some(column: Sequence[int], among: Sequence[int] | None) -> Sequence[int]:
-    """The values of a column for some nodes; for all if `among` is None."""
+    """Returns the values of a column for some nodes; for all nodes if `among` is None."""
     return column if among is None else [column[place] for place in among]
 
 
 def count(reasons: dict[str, int], status: Status, by: int = 1) -> None:
-    """Counts the reasons of one more node, or of one less."""
+    """Adds the reasons of a node to the counts, or removes them (`by` -1)."""
     for reason in status.reasons:
         reasons[reason] = reasons.get(reason, 0) + by
 
 
 def rank_of(key: int) -> int:
-    """The rank of the name of the node that has a key."""
+    """Returns the rank of the name of the node with this key."""
     return key & _RANK

@@ -18,7 +18,7 @@ _HOSTNAME = "kubernetes.io/hostname"
 def soft_spread(rules: SpreadRules, cache: Cache, feasible: Sequence[NodeInfo]) -> list[int]:
     """PodTopologySpread: fewer matching pods in a node's domains give a higher score.
 
-    The weight of a constraint grows with its number of domains among the nodes that fit. A node that lacks a
+    The weight of a constraint grows with its number of domains among the feasible nodes. A node without a
     topology key of the constraints scores 0.
     """
     constraints = rules.constraints
@@ -49,7 +49,7 @@ def soft_spread(rules: SpreadRules, cache: Cache, feasible: Sequence[NodeInfo]) 
 
 
 def _on_node(rules: SpreadRules, number: int, cache: Cache, node: NodeInfo) -> int:
-    """Matching pods on a node that are not terminating."""
+    """Returns the number of matching pods on a node that are not terminating."""
     return sum(
         other.placed.get(node.position, 0) - other.leaving.get(node.position, 0)
         for other in cache.placed
@@ -68,7 +68,7 @@ def attracts(rules: AffinityRules, other: Template) -> bool:
 def pod_affinity(
     rules: AffinityRules, cache: Cache, feasible: Sequence[NodeInfo], hard_weight: int
 ) -> list[int]:
-    """InterPodAffinity: preferred terms of the pod and of bound pods, and required affinity of the latter."""
+    """InterPodAffinity: scores preferred terms of the pod and of bound pods, and bound pods' affinity."""
     template, labels_of = rules.template, rules.labels_of
     points: dict[Pair, int] = {}
     for other in cache.placed:

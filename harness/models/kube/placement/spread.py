@@ -1,4 +1,4 @@
-"""PodTopologySpread: the allowed unevenness of matching pods over the domains of a topology key."""
+"""PodTopologySpread: limits how unevenly matching pods are spread over the domains of a topology key."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.models.kube.placement.status import NO_TOPOLOGY, TOO_SKEWED, Status
 from harness.models.kube.pod import Template
 
 _NOWHERE = 2**31 - 1
-"""The lowest count of a constraint that has no domain: it rejects nothing."""
+"""The lowest count of a constraint without domains, so that the constraint rejects nothing."""
 
 
 @final
@@ -22,11 +22,11 @@ class SpreadRules:
 
     Args:
         template: the template with the constraints.
-        constraints: its required or its soft ones.
+        constraints: its required or its soft constraints.
         cache: has the nodes.
 
     Attributes:
-        domains: for each constraint, for each node by position: its domain, None if the node does not count.
+        domains: for each constraint and node by position, the node's domain, or None if it does not count.
         own: for each constraint, 1 if it counts the template's own pods.
     """
 
@@ -51,7 +51,7 @@ class SpreadRules:
         self.own = self.matched(template)
 
     def matched(self, other: Template) -> tuple[int, ...]:
-        """For each constraint, 1 if it counts pods of another template."""
+        """Returns for each constraint 1 if it counts pods of another template, else 0."""
         found = self._matches.get(other)
         if found is None:
             here = other.namespace == self.template.namespace
@@ -62,7 +62,7 @@ class SpreadRules:
         return found
 
     def counts(self) -> list[dict[str, int]]:
-        """For each constraint, domain -> matching pods that are bound there and not terminating."""
+        """Returns for each constraint domain -> matching pods that are bound and not terminating."""
         found = [
             dict.fromkeys((domain for domain in domains if domain is not None), 0) for domains in self.domains
         ]
@@ -81,7 +81,7 @@ class SpreadRules:
 
 @final
 class SpreadState:
-    """The counts that one scheduling attempt compares with; pods may be tried out on one node at a time."""
+    """The counts that one scheduling attempt uses; pods may be tried out on one node at a time."""
 
     def __init__(self, rules: SpreadRules) -> None:
         self.rules = rules
@@ -89,10 +89,10 @@ class SpreadState:
         self._lowest = [_two_lowest(counts) for counts in self._counts]
 
     def change(self, moved: list[int], other: Template, node: NodeInfo, sign: int) -> None:
-        """Records in `moved` that a pod is added to a node (`sign` 1) or taken from it (-1).
+        """Records in `moved` that a pod is added to a node (`sign` 1) or removed (-1).
 
-        Removing a terminating pod lowers the count although the pod was not counted. So counts can become one
-        too low, as in kube-scheduler.
+        As in kube-scheduler, removing a terminating pod lowers the count although the pod was not counted. So
+        counts can become one too low.
         """
         matched = self.rules.matched(other)
         for number, domains in enumerate(self.rules.domains):
@@ -100,7 +100,7 @@ class SpreadState:
                 moved[number] += sign
 
     def filter(self, node: NodeInfo, moved: Sequence[int] | None) -> Status | None:
-        """The filter; `moved` are the changes in the counts of the node's domains by pods tried out."""
+        """Returns a node's rejection, or None; `moved` changes its domains' counts by pods that are tried."""
         rules = self.rules
         for number, constraint in enumerate(rules.constraints):
             domain = node.labels.get(constraint.topology_key)
@@ -120,7 +120,7 @@ class SpreadState:
 
 
 def _two_lowest(counts: dict[str, int]) -> tuple[tuple[int, str], tuple[int, str]]:
-    """The two domains with the lowest counts."""
+    """Returns the two domains with the lowest counts."""
     lowest = sorted((count, domain) for domain, count in counts.items())[:2]
     while len(lowest) < 2:
         lowest.append((_NOWHERE, ""))

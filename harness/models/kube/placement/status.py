@@ -1,4 +1,4 @@
-"""The answer of a filter about a node: the rejecting plugin, the reason, and whether preemption may help."""
+"""A filter's answer about a node: the rejecting plugin, the reason, and whether preemption may help."""
 
 from __future__ import annotations
 

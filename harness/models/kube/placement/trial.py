@@ -1,4 +1,4 @@
-"""Tries out pods on a copy of one node: with nominated pods added, with victims taken away."""
+"""Tries out pods on a copy of one node: with nominated pods added, with victims removed."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from harness.models.kube.pod import PodInfo
 
 
 class PreFilter(NamedTuple):
-    """The results that filters compute once for an attempt; None for a filter that cannot reject the pod."""
+    """What filters compute once for an attempt; None for a filter that cannot reject the pod."""
 
     spread: SpreadState | None = None
     affinity: AffinityState | None = None
 
     def filter(self, node: NodeInfo) -> Status | None:
-        """PodTopologySpread and InterPodAffinity on a node without changes."""
+        """Returns the rejection by PodTopologySpread or InterPodAffinity on an unchanged node, or None."""
         status = self.spread.filter(node, None) if self.spread is not None else None
         if status is None and self.affinity is not None:
             status = self.affinity.filter(node, None)
@@ -33,11 +33,11 @@ NOTHING = PreFilter()
 
 @final
 class Trial:
-    """A copy of a node on which pods are tried out for the sake of one incoming pod.
+    """A copy of a node on which pods are tried out for one incoming pod.
 
     Args:
         pod: the incoming pod.
-        node: a node that no unchanging filter rejects.
+        node: a node that `filters.unchanging` does not reject.
         state: the attempt's counts.
         names: names of the resources.
     """
@@ -75,7 +75,7 @@ class Trial:
         )
 
     def add(self, pod: PodInfo) -> None:
-        """Put a pod on the node."""
+        """Add a pod to the node."""
         free = self._free
         for resource, amount in pod.template.shape.requests:
             free[resource] -= amount
@@ -84,7 +84,7 @@ class Trial:
             self._change(pod, 1)
 
     def remove(self, pod: PodInfo) -> None:
-        """Take a pod away from the node."""
+        """Remove a pod from the node."""
         free = self._free
         for resource, amount in pod.template.shape.requests:
             free[resource] += amount
@@ -105,7 +105,7 @@ class Trial:
             self._affinity.change(self._moves, template, self._node, sign)
 
     def _change_devices(self, devices: list[int], pod: PodInfo, ask: Ask, sign: int) -> None:
-        """A pod takes its devices, or leaves them; one that is not on the node takes those that fit it."""
+        """Let a pod take or release its devices; a pod from elsewhere takes devices that fit it."""
         held = pod.devices or self._tried.get(pod, ())
         if not held:
             held = self._tried[pod] = tightest(devices, ask)
@@ -126,7 +126,7 @@ class Trial:
         return not self._shape.missing and (self._room_alone or self._rest() is None)
 
     def filter(self) -> Status | None:
-        """The first filter's rejection, None when all pass."""
+        """Returns the first filter's rejection; None if all filters pass."""
         shape = self._shape
         if self._ports is not None and self._port_taken():
             return PORT_TAKEN
@@ -139,7 +139,7 @@ class Trial:
         return self._rest()
 
     def _rest(self) -> Status | None:
-        """The filters that concern only few pods."""
+        """Returns the rejection by filters that concern only few pods, or None."""
         if self._ports is not None and self._port_taken():
             return PORT_TAKEN
         if self._spread is not None and self._moved is not None:

@@ -1,1 +1,1 @@
-"""Default preemption: the pods that a pod without a fitting node may preempt, and on which node."""
+"""Default preemption: the pods that a pod without a feasible node may preempt, and their node."""

@@ -18,10 +18,10 @@ from harness.models.kube.preemption.victims import Candidate, select_victims_on_
 
 @final
 class Enough:
-    """Collects candidates until there are as many as wanted, and one of them breaks no budget.
+    """Collects candidates until it has the wanted number, and at least one of them breaks no budget.
 
-    Of those that break budgets, and of the others, no more than wanted are kept. The search continues beyond
-    that number while all candidates break budgets. If none is wanted, it covers all nodes.
+    Of candidates that break budgets, and of the others, it keeps at most the wanted number each. The search
+    continues beyond this number while all candidates break budgets. If the number is 0, it covers all nodes.
     """
 
     def __init__(self, wanted: int) -> None:
@@ -30,7 +30,7 @@ class Enough:
         self._harmful = 0
 
     def add(self, candidate: Candidate) -> bool:
-        """Adds a candidate; returns whether there are enough."""
+        """Adds a candidate; returns whether the candidates are enough."""
         harmful = candidate.violations > 0
         alike = self._harmful if harmful else len(self.found) - self._harmful
         if alike < self._wanted:
@@ -41,7 +41,7 @@ class Enough:
 
 @final
 class DryRuns:
-    """The dry runs of one shape and priority, for pods for which only the node and nominations to it count.
+    """The dry runs of one shape and priority, for pods that depend only on the node and its nominations.
 
     A result is valid until its node changes. A result that depends on a budget is valid until allowances
     change.
@@ -54,14 +54,14 @@ class DryRuns:
         self._generations = [-1] * len(cache.nodes)
         self._allowances = [-1] * len(cache.nodes)
         self._barren = -1  # the version of the cache at which no node was a candidate
-        self._seen = self._allowed = -1  # those of the cache and the budgets when all nodes were looked at
-        self._potential: frozenset[int] = frozenset()  # of these; it is the same for all pods of the shape
+        self._seen = self._allowed = -1  # versions of the cache and the budgets when all nodes were looked at
+        self._potential: frozenset[int] = frozenset()  # at these versions; the same for all pods of the shape
         self.failed = False
 
     def candidates(
         self, pod: PodInfo, diagnosis: Diagnosis, potential: Sequence[int], wanted: int
     ) -> Sequence[Candidate]:
-        """The candidates among the potential nodes; `failed` says whether a dry run ended in an error."""
+        """Returns the candidates among the potential nodes; sets `failed` if a dry run ended in an error."""
         cache = self._cache
         if self._barren >= 0 and self._still_barren(pod, diagnosis):
             self._barren = cache.version
@@ -71,7 +71,7 @@ class DryRuns:
         return found
 
     def _first(self, pod: PodInfo, potential: Sequence[int], wanted: int) -> list[Candidate]:
-        """The first candidates, until they are enough."""
+        """Returns the first candidates, until they are enough."""
         nodes, enough = self._cache.nodes, Enough(wanted)
         self.failed = False
         for position in potential:
@@ -84,7 +84,7 @@ class DryRuns:
         return enough.found
 
     def _all(self, pod: PodInfo, potential: Sequence[int]) -> list[Candidate]:
-        """All candidates; only nodes that have changed since, or have nominated pods, are looked at."""
+        """Returns all candidates; looks only at nodes that have changed since, or have nominated pods."""
         cache, nodes, answers = self._cache, self._cache.nodes, self._answers
         if self._seen < 0 or self._allowed != self._budgets.version:
             self._potential = frozenset(potential)
@@ -121,7 +121,7 @@ class DryRuns:
         )
 
     def _answer(self, pod: PodInfo, node: NodeInfo) -> Candidate | Status:
-        if node.nominated and nominated_before(pod, node):  # that depends on which pod it is
+        if node.nominated and nominated_before(pod, node):  # the result depends on the pod
             return select_victims_on_node(pod, node, NOTHING, self._budgets, self._cache.names)
         position = node.position
         answer = self._answers[position]

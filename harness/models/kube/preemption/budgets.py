@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets in a preemption: the victims that would break one."""
+"""PodDisruptionBudgets in a preemption: the victims that would break a budget."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Budgets:
 
     Args:
         budgets: the manifests.
-        live: whether allowances follow from the existing pods; else they are those of the manifests.
+        live: whether allowances are computed from the existing pods; else the manifests give them.
 
     Attributes:
         allowed: how many disruptions each budget allows.
@@ -33,19 +33,19 @@ class Budgets:
         self.stale: dict[int, None] = {}
 
     def covering(self, namespace: str, labels: Mapping[str, str]) -> tuple[int, ...]:
-        """Numbers of the budgets that count a pod."""
+        """Returns the numbers of the budgets that count a pod."""
         return tuple(
             number for number, budget in enumerate(self._budgets) if budget.matches(namespace, labels)
         )
 
     def exists(self, template: Template, change: int) -> None:
-        """A pod is created (1) or gone (-1)."""
+        """Notes that a pod was created (1) or is gone (-1)."""
         for number in template.budgets:
             self._expected[number] += change
             self.stale[number] = None
 
     def runs(self, template: Template, change: int) -> None:
-        """A pod is bound (1), or is terminating or gone (-1)."""
+        """Notes that a pod was bound (1), or is terminating or gone (-1)."""
         for number in template.budgets:
             self._healthy[number] += change
             self.stale[number] = None
@@ -62,15 +62,15 @@ class Budgets:
         self.stale.clear()
 
     def charged(self, pod: PodInfo) -> Iterable[int]:
-        """Numbers of the budgets that lose a disruption when a pod is evicted."""
+        """Returns the numbers of the budgets that lose a disruption when a pod is evicted."""
         return (
             number for number in pod.template.budgets if pod.name not in self._budgets[number].disrupted_pods
         )
 
     def filter_pods_with_pdb_violation(self, pods: Iterable[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
-        """Potential victims that would break a budget, and the others, both in the order given.
+        """Returns potential victims that would break a budget, and other victims, both in the given order.
 
-        Every pod uses up one disruption of each budget that covers it, whether it becomes a victim or not.
+        Every pod uses one disruption of each budget that covers it, even if it does not become a victim.
         """
         violating: list[PodInfo] = []
         others: list[PodInfo] = []

@@ -31,7 +31,7 @@ CRITERIA = (
     "latest start of the most important victims",
     "lowest node name",
 )
-"""The criteria between candidate nodes, in this order; the last is ours, where kube-scheduler takes any."""
+"""The criteria between candidate nodes, in this order; kube-scheduler has no last criterion and takes any."""
 
 _MOST_DRY_RUNS = 256
 
@@ -39,7 +39,7 @@ _key = attrgetter("key")
 
 
 class Found(NamedTuple):
-    """The candidate nodes of a preemption, in the order of nodes, and why other nodes are none."""
+    """The candidate nodes of a preemption, in the order of nodes, and why other nodes are not candidates."""
 
     candidates: Sequence[Candidate]
     rejected: dict[int, Status]
@@ -58,14 +58,14 @@ class Preemption:
         self._dry_runs: dict[tuple[Shape, int], DryRuns] = {}
 
     def renew(self) -> None:
-        """Nodes or their order have changed: drops all results that depend on them."""
+        """Drops all results that depend on nodes, because nodes or their order have changed."""
         self._dry_runs.clear()
 
     def pod_eligible_to_preempt_others(self, pod: PodInfo, diagnosis: Diagnosis) -> str | None:
-        """Why a pod may not preempt now; None when it may.
+        """Returns why a pod may not preempt now; None if it may.
 
-        A pod with a nominated node waits for the victims that are still leaving it, unless the node can never
-        run the pod.
+        A pod with a nominated node waits for the victims that are still leaving that node, unless the node
+        can never run the pod.
         """
         if not pod.preempts:
             return NEVER_PREEMPTS
@@ -78,12 +78,12 @@ class Preemption:
         return VICTIMS_LEAVING if leaving else None
 
     def find_candidates(self, pod: PodInfo, diagnosis: Diagnosis, *, explain: bool = False) -> Found:
-        """Makes dry runs on the nodes where a preemption may help, until there are enough candidates.
+        """Makes dry runs on the nodes where a preemption may help, until it has enough candidates.
 
         Args:
             pod: the preemptor.
-            diagnosis: why it fits nowhere.
-            explain: whether to return also why nodes are no candidates.
+            diagnosis: why it fits no node.
+            explain: whether to also return why nodes are not candidates.
         """
         potential = diagnosis.potential
         wanted = min(len(potential), max(self._absolute, len(potential) * self._percentage // 100))
@@ -118,37 +118,37 @@ class Preemption:
             if len(self._dry_runs) >= _MOST_DRY_RUNS:
                 del self._dry_runs[next(iter(self._dry_runs))]
             runs = DryRuns(self._cache, self._budgets)
-        self._dry_runs[key] = runs  # last in the order of use
+        self._dry_runs[key] = runs  # the most recently used runs are last
         return runs
 
     def nominations_to_clear(self, pod: PodInfo, candidate: Candidate) -> list[PodInfo]:
-        """Less important pods that were nominated to the room that the preemptor now takes."""
+        """Returns less important pods that were nominated to the resources that the preemptor now takes."""
         if all(victim.terminating for victim in candidate.victims):
             return []
         return [other for other in candidate.node.nominated if other.priority < pod.priority]
 
 
 def pick_one_node_for_preemption(candidates: Sequence[Candidate]) -> Candidate:
-    """The best candidate by `CRITERIA`."""
+    """Returns the best candidate by `CRITERIA`."""
     return min(candidates, key=_key)
 
 
 def acceptable(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The best candidates, which differ only in their names."""
+    """Returns the best candidates, which differ only in their names."""
     best = pick_one_node_for_preemption(candidates).key[:-1]
     return [candidate for candidate in candidates if candidate.key[:-1] == best]
 
 
 def deciding_criterion(candidates: Sequence[Candidate]) -> str:
-    """The criterion that left one candidate, or "only candidate".
+    """Returns the criterion that left one candidate, or "only candidate".
 
-    Of all candidates, the second best agrees with the best on the most criteria. So it is the first criterion
-    in which those two differ.
+    Of all candidates, the second best agrees with the best in the most criteria. So the result is the first
+    criterion in which these two differ.
     """
     if len(candidates) == 1:
         return "only candidate"
     keys = [candidate.key for candidate in candidates]
     best = min(keys)
-    keys.remove(best)  # two looks at all of them take a third of the time of sorting them
+    keys.remove(best)  # two passes over all keys take a third of the time of sorting them
     second = min(keys)
     return next(name for name, one, other in zip(CRITERIA, best, second, strict=True) if one != other)

@@ -1,4 +1,4 @@
-"""The dry run of a preemption on one node: the pods that would have to leave."""
+"""The dry run of a preemption on one node: the pods that it would evict."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.budgets import Budgets
 
 _EACH_VICTIM = 2**31
-"""Added to each victim's priority before they are summed up, so that no summand is negative."""
+"""Added to each victim's priority before priorities are summed, so that no summand is negative."""
 
 Key = tuple[int, int, int, int, int, int]
 
@@ -25,10 +25,10 @@ class Candidate:
     Attributes:
         node: the node.
         victims: most important first, unless a scheduler keeps the order of its dry run.
-        violations: how many of them break a PodDisruptionBudget.
-        budgeted: whether a budget covers any pod that was considered.
-        key: the key that compares nodes, the least first, see `preemption.CRITERIA`. Its last part, the rank
-            of the name, decides where kube-scheduler takes any.
+        violations: how many victims break a PodDisruptionBudget.
+        budgeted: whether a budget covers any considered pod.
+        key: the key that compares nodes, lowest first, see `CRITERIA`. Its last part is the rank of the name;
+            kube-scheduler has no such last criterion, and takes any node.
     """
 
     __slots__ = ("budgeted", "key", "node", "victims", "violations")
@@ -52,28 +52,28 @@ class Candidate:
 
 
 class Bound(Protocol):
-    """A further bound on a preemptor besides the node, such as its quota, as pods are tried out."""
+    """A further limit of a preemptor in addition to the node, such as its quota, in a dry run."""
 
     def without(self, pods: Sequence[PodInfo]) -> Status | None:
-        """All potential victims are removed; returns why that is not enough."""
+        """Removes all potential victims; returns why their removal is not enough, or None."""
 
     def with_again(self, pod: PodInfo) -> bool:
-        """Returns True if a victim, for which the node has room, may stay; then it counts as back."""
+        """Returns True if a victim that fits the node may stay; the victim then counts again."""
 
     def is_short(self, pod: PodInfo, node: NodeInfo) -> Status | None:
-        """The node has no room for one of the pods; returns why that makes the node no candidate."""
+        """Returns why a node that does not fit one of the pods is not a candidate, or None."""
 
 
 def select_victims_on_node(
     pod: PodInfo, node: NodeInfo, state: PreFilter, budgets: Budgets, names: Sequence[str]
 ) -> Candidate | Status:
-    """Removes all pods of lower priority, then puts back as many as possible, important ones first.
+    """Removes all pods of lower priority, then puts back as many as possible, important pods first.
 
     Pods whose removal would break a budget are put back before all others.
 
     Args:
         pod: the preemptor.
-        node: a node that rejected it and might not, without some pods.
+        node: a node that rejected the preemptor, but may accept it without some pods.
         state: the counts of the attempt.
         budgets: the PodDisruptionBudgets.
         names: names of the resources.
@@ -94,16 +94,16 @@ def dry_run(
     *,
     sorts: bool = True,
 ) -> Candidate | Status:
-    """Removes all potential victims, then puts back as many as possible, important ones first.
+    """Removes all potential victims, then puts back as many as possible, important victims first.
 
     Args:
         pod: the preemptor.
-        trial: the node, as pods are tried out on it.
+        trial: the copy of the node for trying out pods.
         node: the node.
         potential: the potential victims, most important first.
         budgets: the PodDisruptionBudgets.
-        bound: a further bound that must have room; None for none.
-        sorts: whether victims are sorted with the most important first; else those that break a budget come
+        bound: a further limit that must be respected, or None.
+        sorts: whether victims are sorted with the most important first; else victims that break a budget come
             first.
     """
     for other in potential:
@@ -142,7 +142,7 @@ def dry_run(
 
 
 def fits(trial: Trial, nominated: Sequence[PodInfo]) -> bool:
-    """Returns True if the preemptor fits, both with the nominated pods in place and without them."""
+    """Returns True if the preemptor fits, both with the nominated pods counted as bound and without them."""
     if nominated:
         for other in nominated:
             trial.add(other)
@@ -155,7 +155,7 @@ def fits(trial: Trial, nominated: Sequence[PodInfo]) -> bool:
 
 
 def rejection(trial: Trial, nominated: Sequence[PodInfo]) -> Status:
-    """Why the preemptor does not fit even without any pod of lower priority."""
+    """Returns why the preemptor does not fit even without any pod of lower priority."""
     for other in nominated:
         trial.add(other)
     status = trial.filter()
