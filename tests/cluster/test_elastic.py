@@ -104,16 +104,16 @@ def test_tree_faults_are_found_all_at_once() -> None:
     place = "document 1, ElasticQuotaTree kube-system/tree: spec.root"
     assert found == [
         f"{place}.children[1]: namespaces: belong to leaves; this quota has children".replace(": n", ".n"),
-        f"{place}.children[1].children[0].name: 'b' is the name of spec.root.children[1] already",
+        f"{place}.children[1].children[0].name: 'b' is already the name of spec.root.children[1]",
         f"{place}.children[2].name: is missing",
         f"{place}.children[2].min.cpu: 'x' is not a quantity (examples: 4, 500m, 1.5, 64Gi, 12e6)",
         f"{place}.children[0].min.cpu: 6 is above max, which is 5",
         f"{place}.children[0].min.memory: 6Gi is above max, which is 5Gi",
-        f"{place}.children[1].namespaces: 'one' belongs to a already",
+        f"{place}.children[1].namespaces: 'one' already belongs to a",
         f"{place}.min.cpu: 10 is below the sum of its children's, 12",
-        f"{place}.children[1].max.cpu: 11 is above that of root, which is 10",
+        f"{place}.children[1].max.cpu: 11 exceeds the max of root, which is 10",
         f"{place}.min.memory: 10Gi is below the sum of its children's, 12Gi",
-        f"{place}.children[1].max.memory: 11Gi is above that of root, which is 10Gi",
+        f"{place}.children[1].max.memory: 11Gi exceeds the max of root, which is 10Gi",
     ]
 
 
@@ -264,9 +264,9 @@ def test_what_has_no_effect_is_warned_of() -> None:
         "ElasticQuota one: is left out: the ElasticQuotaTree counts",
         (
             "elastic quota a: max does not name memory: pods that request it are not admitted, "
-            "but for semantics=koordinator"
+            "except with semantics=koordinator"
         ),
-        "elastic quota root: min of cpu is 10 in all, and the nodes have 8",
+        "elastic quota root: min of cpu is 10 in all, but the nodes have 8",
     )
 
 
@@ -361,11 +361,11 @@ def test_namespaces_of_a_list_are_names_and_given_once() -> None:
 def test_namespace_of_two_leaves_is_a_fault_at_the_second() -> None:
     """In a tree, and of Koordinator's, for which the name counts as a namespace too."""
     assert told(tree(node("a", 1, 2, "one"), node("b", 1, 2, "one"))) == [
-        "spec.root.children[1].namespaces: 'one' belongs to a already"
+        "spec.root.children[1].namespaces: 'one' already belongs to a"
     ]
     assert told(
         koordinator("a", {"is-parent": "false"}), koordinator("b", notes={"namespaces": '["a"]'})
-    ) == [f"metadata.annotations.{PREFIX}namespaces: 'a' belongs to a already"]
+    ) == [f"metadata.annotations.{PREFIX}namespaces: 'a' already belongs to a"]
 
 
 def test_a_koordinator_quota_has_the_namespace_of_its_name_only_if_it_is_in_it() -> None:
@@ -403,8 +403,8 @@ def test_koordinator_bounds_are_faults_of_the_spec() -> None:
         koordinator("c", {"is-parent": "false"}, min={"memory": 1}, max={"cpu": 1}),
         koordinator("d", {"is-parent": "false"}, min={"cpu": 1}),
     ) == [
-        "spec.min.gpu: max does not name it, as Koordinator demands: add it there",
-        "spec.min.cpu: max does not name it, as Koordinator demands: add it there",
+        "spec.min.gpu: Koordinator requires that max also names it: add it to max",
+        "spec.min.cpu: Koordinator requires that max also names it: add it to max",
         "spec.min.cpu: 3 is above max, which is 2",
         "spec.min.memory: 1 is above max, which is 0 because it does not name memory",
         "spec.min.cpu: 4 is below the sum of its children's, 6",
@@ -416,7 +416,7 @@ def test_koordinator_trees() -> None:
     """A child is in the tree of its parent, and cannot be in another; trees share all nodes."""
     up = koordinator("up", {"is-parent": "true", "tree-id": "t"})
     assert told(up, koordinator("a", {"parent": "up", "tree-id": "other"})) == [
-        f"metadata.labels.{PREFIX}tree-id: 'other' is another tree than that of its parent up, 't'"
+        f"metadata.labels.{PREFIX}tree-id: 'other' differs from the tree of its parent up, 't'"
     ]
     where = read(up, koordinator("a", {"parent": "up"}), koordinator("b", {"is-parent": "false"}))
     assert where.elastic_quotas["a"].tree == "t"

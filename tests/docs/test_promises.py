@@ -193,7 +193,7 @@ PARENT = {"is-parent": "true"}
         (
             "a name that is missing or given twice",
             [tree("root: {name: r, children: [{name: x}, {name: x}, {min: {cpu: 1}}]}")],
-            "children[1].name: 'x' is the name of spec.root.children[0] already",
+            "children[1].name: 'x' is already the name of spec.root.children[0]",
         ),
         ("a name that is missing", [tree("root: {name: r, children: [{}]}")], "children[0].name: is missing"),
         ("a `min` above the `max`", [elastic("q", "{min: {cpu: 2}, max: {cpu: 1}}")], "2 is above max"),
@@ -205,12 +205,12 @@ PARENT = {"is-parent": "true"}
         (
             "in a tree, whose `max` is larger",
             [tree("root: {name: r, max: {cpu: 1}, children: [{name: x, max: {cpu: 2}}]}")],
-            "2 is above that of r, which is 1",
+            "2 exceeds the max of r, which is 1",
         ),
         (
             "a namespace of two quotas",
             [tree("root: {name: r, children: [{name: x, namespaces: [one]}, {name: y, namespaces: [one]}]}")],
-            "'one' belongs to x already",
+            "'one' already belongs to x",
         ),
         (
             "a namespace that is listed twice",
@@ -244,7 +244,7 @@ PARENT = {"is-parent": "true"}
                 elastic("p", labels={"tree-id": "t", **PARENT}),
                 elastic("q", labels={"parent": "p", "tree-id": "u"}),
             ],
-            "'u' is another tree than that of its parent p, 't'",
+            "'u' differs from the tree of its parent p, 't'",
         ),
         (
             "a `min` for a resource that `max` does not name",

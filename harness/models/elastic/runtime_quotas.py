@@ -26,9 +26,9 @@ class RuntimeQuotas:
         quotas: by name.
         capacity: resource -> the capacity of all nodes.
         scales: whether guarantees that exceed the capacity are scaled down (`enableMinQuotaScale`).
-        quirks: whether to follow two properties of Koordinator's code that seem unintended. A guarantee is
-            scaled only when its own quota, or a quota below it, is queried. A quota without child quotas that
-            does not lend counts as requesting nothing until it has had a pod.
+        quirks: whether to follow two properties of Koordinator's code that only the code explains. A
+            guarantee is scaled only when its own quota, or a quota below it, is queried. A quota without
+            child quotas that does not lend counts as requesting nothing until it has had a pod.
         trees: whether quotas of other trees share only the capacity of their root (`MultiQuotaTree`); else
             all quotas are in one tree.
 

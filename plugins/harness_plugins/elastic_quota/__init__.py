@@ -20,7 +20,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
     register(
         "elasticquota",
         _make,
-        help="quotas with a guarantee and a bound; a guarantee is reclaimed from quotas that borrow it",
+        help="quotas with a guarantee and a limit; quotas reclaim their guarantee from borrowing quotas",
         options=OPTIONS,
         running=running_jobs,
         ignored_fields=ignored_fields,
@@ -68,7 +68,7 @@ def harness_register_conformance(register: RegisterConformance) -> None:
     register(
         "koordinator/runtime",
         _conformance("runtime"),
-        help="what each quota of a tree asks for, uses and may use",
+        help="request, usage and runtime of each quota of a tree",
         fields=("given.refresh", "config.enableMinQuotaScale"),
     )
     register(
@@ -81,7 +81,7 @@ def harness_register_conformance(register: RegisterConformance) -> None:
     )
 
 
-# The scheduler and the readers of manifests are not needed to list plugins.
+# Listing plugins does not need the scheduler and the readers of manifests, so they are imported late.
 
 
 def _make(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
@@ -100,7 +100,7 @@ def _conformance(function: str) -> Callable[[Mapping[str, Any]], Any]:
 
 
 def _by_elastic_quotas(cluster: Cluster) -> bool:
-    """Always true: nothing but elastic quotas decides here."""
+    """Returns True, because `elasticquota` uses only elastic quotas."""
     return True
 
 

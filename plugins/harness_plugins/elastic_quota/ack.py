@@ -1,8 +1,8 @@
 """ACK's documented rules of preemption between quotas, the default.
 
-A pod, or a gang, whose quota keeps to its `min` may preempt pods of quotas that use more than theirs.
-Otherwise it may only preempt less important pods of its own quota. A pod without a quota may preempt no pod.
-No pod is a victim twice, or against a PodDisruptionBudget. Protected pods are never victims.
+If a quota stays within its `min`, its pods and gangs may preempt pods of quotas that use more than their
+`min`. Otherwise they may only preempt less important pods of their own quota. A pod without a quota may not
+preempt. No pod is a victim twice, or against a PodDisruptionBudget. Protected pods are never victims.
 https://www.alibabacloud.com/help/en/ack/ack-managed-and-ack-dedicated/user-guide/enable-preemptive-scheduling
 """
 
@@ -39,15 +39,15 @@ class AckRules:
         usage: the quota tree.
         budgets: the PodDisruptionBudgets, a hard rule here.
         protection: which pods are never victims.
-        by_usage: True if a quota claims its guarantee while its usage is within its `min`, whatever it
-            requests. Otherwise its usage with the request must be.
+        by_usage: True if a quota claims its guarantee while its usage is within its `min`. False if its usage
+            plus the request must be within its `min`.
         examines_all: see `Rules`.
     """
 
     names_nodes = False
     counts_twice = False
     sorts_victims = True
-    least_first = True  # so that no quota is below its `min` when it loses a pod to another
+    least_first = True  # so that no quota falls below its `min` when it loses a pod to another quota
     keeps_room = True
     looks_ahead = True
     keeps_dry_runs = True
@@ -71,8 +71,8 @@ class AckRules:
     def reclaims(self, quota: Quota | None, amounts: Amounts, own: Amounts) -> bool:
         """Returns True if the quota is within its `min` in every resource, with the request or without it.
 
-        Room that was made for other pods of the quota counts as used, so that one guarantee is not claimed
-        several times while victims leave.
+        Resources that a preemption frees for other pods of the quota count as used. So a guarantee is not
+        claimed several times while victims leave.
         """
         if quota is None:
             return False
@@ -81,7 +81,7 @@ class AckRules:
         return self._usage.tree.within_min(quota, amounts)
 
     def why_never(self, request: QuotaRequest, *, reclaims: bool) -> str | None:
-        """The reason: the pod has no quota, no quota borrows, or no pod of its quota is less important."""
+        """Returns why: the pod has no quota, no quota borrows, or no pod of its quota is less important."""
         usage, quota = self._usage, request.quota
         if quota is None:
             return NO_QUOTA
@@ -96,10 +96,10 @@ class AckRules:
     def why_not_eligible(
         self, request: QuotaRequest, expected: NodeInfo | None, *, reclaims: bool
     ) -> str | None:
-        """The reason: the pod never preempts, or it waits for leaving pods of its node or its quota.
+        """Returns why: the pod never preempts, or waits for leaving pods of its node or its quota.
 
-        The node is one on which room was made for it. The dry run that made the room counted these pods as
-        gone.
+        The node is the one to which a preemption nominated the pod. The dry run of that preemption counted
+        the leaving pods as gone.
         """
         if not request.pod.preempts:
             return NEVER_PREEMPTS
@@ -115,7 +115,7 @@ class AckRules:
         return None
 
     def exceeded(self, request: QuotaRequest) -> Exceeded:
-        """All bounds, with nominated pods."""
+        """Returns all exceeded limits, with nominated pods."""
         excesses = request.excesses(self._usage.tree)
         return Exceeded(excesses, excesses)
 
@@ -125,7 +125,7 @@ class AckRules:
         return AckClaim(self, self._usage, self._budgets, request.pod, request.quota, reclaims=reclaims)
 
     def may_go(self, node: NodeInfo) -> Sequence[PodInfo]:
-        """The pods on a node that may be victims of others, least important first, regardless of budgets."""
+        """Returns the pods of a node that may be victims, least important first, regardless of budgets."""
         known = self._may_go.get(node)
         if known is not None and known[0] == node.generation:
             return known[1]
@@ -138,15 +138,15 @@ class AckRules:
 
 @final
 class AckClaim:
-    """The victims that a pod may have: of quotas that borrow if it reclaims, else of its own; see `Claim`.
+    """The potential victims: pods of borrowing quotas if the pod reclaims, else of its own; see `Claim`.
 
     Args:
-        rules: say which pods may be victims at all.
+        rules: determine which pods may ever be victims.
         usage: the quotas.
         budgets: the PodDisruptionBudgets.
         pod: the pod.
         quota: its quota.
-        reclaims: whether it reclaims its quota's guarantee from others.
+        reclaims: whether the pod reclaims its quota's guarantee from other quotas.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class AckClaim:
         self._may_have_mates = pod.gang is not None or (job is not None and job.pods > 1)
 
     def where(self) -> Collection[int]:
-        """Nodes with pods of quotas that borrow, else with pods of its own."""
+        """Returns the nodes with pods of borrowing quotas if the pod reclaims, else of its own quota."""
         usage, quota, lent = self._usage, self._quota, self._lent
         if lent is None:
             return usage.nodes_of(quota)
@@ -177,9 +177,9 @@ class AckClaim:
         return set().union(*(usage.nodes_of(leaf) for leaf in losing))
 
     def potential_victims(self, node: NodeInfo) -> list[PodInfo]:
-        """Borrowing pods of other quotas for a pod that reclaims, else less important pods of its own quota.
+        """Returns pods of borrowing quotas if the pod reclaims, else less important pods of its own quota.
 
-        Pods of its own gang or job are never among them. The least important ones come first: they use up the
+        The result has no pods of its own gang or job. The least important pods come first: they use up the
         disruptions that budgets allow, and a quota loses pods until it no longer borrows.
         """
         pod, quota, lent, quota_of = self._pod, self._quota, self._lent, self._usage.of
@@ -189,7 +189,7 @@ class AckClaim:
             lent.restore()
         for each in self._rules.may_go(node):
             if lent is None and each.priority >= pod.priority:
-                break  # as are all that are left
+                break  # no further pod is less important
             theirs, amounts, _ = quota_of(each)
             if lent is None:
                 if theirs is not quota:
@@ -207,7 +207,7 @@ class AckClaim:
         return found
 
     def _disrupts(self, victim: PodInfo, left: dict[int, int]) -> bool:
-        """Returns True if all budgets also allow this victim, which then uses up one disruption of each."""
+        """Returns True if all budgets also allow this victim; it then uses one disruption of each."""
         budgets = self._budgets
         charged = list(budgets.charged(victim))
         if any(left.setdefault(number, budgets.allowed[number]) < 1 for number in charged):

@@ -1,6 +1,6 @@
-"""One attempt at a pod, or at a whole gang: the nodes and victims, or the reason of failure.
+"""One attempt to place a pod or a whole gang: the nodes and victims, or the reason of failure.
 
-An attempt changes nothing: cache, quotas and budgets are as before when it is over.
+An attempt has no lasting effect: afterwards, cache, quotas and budgets are as before.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ TOO_FEW = "its group has fewer pods than must be placed together"
 
 
 class Whole(NamedTuple):
-    """The total request of pods of one quota; `first` is the request of the first of them."""
+    """The total request of pods of one quota; `first` is the request of the first pod."""
 
     first: QuotaRequest
     own: dict[str, int]
@@ -55,7 +55,7 @@ class Placed:
 @final
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Room that is made for one pod: the node, the ordered victims, the reason, and the detail."""
+    """The preemption for one pod: the node, the ordered victims, the reason, and the detail."""
 
     pod: PodInfo
     chosen: Candidate
@@ -71,8 +71,8 @@ class Planned:
 
     Attributes:
         nodes: the node of each pod.
-        steps: the preemptions for those that need room.
-        search: how it was found.
+        steps: the preemptions for the pods that do not fit.
+        search: the search that found the preemptions.
         rejecting: the plugins that rejected pods.
     """
 
@@ -95,8 +95,8 @@ class Attempts:
         usage: the quotas.
         nominated: the pods nominated to nodes.
         rules: the rules of preemption between quotas.
-        default: preempts for pods that belong to no quota; None leaves that to the rules.
-        preempts: whether there is any preemption.
+        default: preempts for pods without a quota; None leaves these pods to the rules.
+        preempts: whether any pod may preempt.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Attempts:
         return KeptDryRuns(self._usage, self._cache) if self._rules.keeps_dry_runs else None
 
     def renew(self) -> None:
-        """Nodes or their order have changed: drops all results that depend on them."""
+        """Drops all results that depend on nodes, because nodes or their order have changed."""
         self._kept = self._new_answers()
         if self._default is not None:
             self._default.renew()
@@ -141,14 +141,14 @@ class Attempts:
         return refusal or self._make_room([pod], search, {}, {pod: found})
 
     def try_gang(self, pods: Sequence[PodInfo], least: int) -> Outcome:
-        """Tries pods one after the other, each with those before it in place; if one fails, all do.
+        """Tries pods one after the other, with earlier pods counted as placed; if one fails, all fail.
 
-        If fewer than all must be placed together, those that fit are placed, provided there are enough. The
-        others then form a list of their own. Room is made for all pods of a list or for none.
+        If only some pods must be placed together, the pods that fit are placed, provided they are enough. The
+        other pods then form a separate list. The attempt preempts for all pods of a list or for none.
 
-        A gang that no preemption can help fails at its first pod without a node. If its quota has no room for
-        all of it, it fails before anything is placed. The next search then begins at the same node as before.
-        The same holds after an equal gang that is not tried.
+        A gang that no preemption can help fails at its first pod without a node. If its quota cannot admit
+        the whole gang, it fails before any pod is placed. The next search then begins at the same node as
+        before. The same holds after an equal gang whose attempt is skipped.
         """
         start = self._scheduling.start
         outcome = self._try_together(pods, least)
@@ -203,7 +203,7 @@ class Attempts:
         )
 
     def _find_node(self, request: QuotaRequest) -> NodeInfo | Failure:
-        """The node that a pod gets, if its quota admits it."""
+        """Returns the node for a pod if its quota admits it, else why not."""
         if request.excess is not None:
             return self._failure(request, request.excess)
         found = self._scheduling.schedule(request.pod)
@@ -215,7 +215,7 @@ class Attempts:
         return Failure(request, self._scheduling.pre_filter(request.pod), self._cache, None, excess)
 
     def _fitting(self, pods: Sequence[PodInfo], others: Others | None) -> Mapping[PodInfo, NodeInfo]:
-        """The pods that get a node without preemption, each with those before it in place."""
+        """Returns the pods that get a node without preemption, with earlier pods counted as placed."""
         tentative = TentativePlacement(self._cache, self._usage, self._budgets)
         try:
             for pod in pods:
@@ -229,7 +229,7 @@ class Attempts:
     # --- gangs --------------------------------------------------------------------------------------------
 
     def _wholes(self, pods: Sequence[PodInfo], others: Others | None) -> dict[Quota | None, Whole]:
-        """The total request of a gang's pods to each of their quotas."""
+        """Returns the total request of a gang's pods to each of their quotas."""
         wholes: dict[Quota | None, Whole] = {}
         for pod in pods:
             quota = self._usage.quota_of(pod)
@@ -243,14 +243,14 @@ class Attempts:
         return wholes
 
     def lets_in(self, pods: Sequence[PodInfo]) -> bool:
-        """Returns True if the quotas of pods have room for all of them now, besides nominated pods."""
+        """Returns True if quotas admit all these pods now, in addition to nominated pods."""
         wholes = self._wholes(pods, self._nominated.besides(pods))
         return all(
             whole.first.excess is None and self._over(quota, whole) is None for quota, whole in wholes.items()
         )
 
     def _over(self, quota: Quota | None, whole: Whole) -> Excess | None:
-        """Why a quota has no room for all pods; None when it has."""
+        """Returns why a quota does not admit all pods; None if it does."""
         if quota is None:
             return None
         return self._usage.tree.refusing(quota, whole.in_quota, whole.first.shared, whole.in_all)
@@ -258,7 +258,7 @@ class Attempts:
     # --- preemption ---------------------------------------------------------------------------------------
 
     def _search(self, reclaims: Mapping[Quota | None, bool]) -> Search | None:
-        """The search for victims in an attempt of pods of these quotas; None when there is none."""
+        """Returns the search for victims in an attempt of pods of these quotas; None without preemption."""
         if not self._preempts:
             return None
         if self._default is not None and None in reclaims:
@@ -266,7 +266,7 @@ class Attempts:
         return QuotaSearch(self._scheduling, self._budgets, self._usage, self._rules, reclaims, self._kept)
 
     def _refused(self, search: Search | None, failure: Failure) -> QuotaRefusal | None:
-        """Why no preemption is tried for a pod; None when one is."""
+        """Returns why no preemption is tried for a pod; None if one is tried."""
         if search is None:
             return _refusal(failure, DISABLED, keeps=True)
         why = search.why_not(failure)
@@ -282,13 +282,13 @@ class Attempts:
         placed: Mapping[PodInfo, NodeInfo],
         failures: Mapping[PodInfo, Failure],
     ) -> Planned | QuotaRefusal:
-        """Makes room for one pod after the other, in simulation; if one cannot be helped, all fail.
+        """Plans a preemption for one pod after the other; if one cannot be helped, all fail.
 
         Args:
             pods: all pods of the attempt.
             search: the search for victims.
             placed: the pods that get a node without preemption.
-            failures: the others.
+            failures: why the other pods get no node.
         """
         assert search is not None, "room is made without a preemption"
         rejecting = frozenset(plugin for failure in failures.values() for plugin in failure.rejecting)
@@ -301,7 +301,7 @@ class Attempts:
             for pod, first in failures.items():
                 failure = first
                 if tentative.placed:
-                    # Room that was made for others may do, and what it costs is to be seen anew.
+                    # Resources freed for earlier pods may suffice, and victims must be searched again.
                     again = self._find_node(quota_request(pod, self._usage, others))
                     if isinstance(again, NodeInfo):
                         tentative.place(pod, again)
@@ -327,7 +327,7 @@ class Attempts:
 
 
 def _as_seen(refusal: QuotaRefusal, tentative: TentativePlacement) -> QuotaRefusal:
-    """A refusal with its figures if pods have been placed on trial: they are gone when it is recorded."""
+    """Returns a refusal, with its figures if trial placements exist: they end before it is recorded."""
     return refusal.with_figures() if tentative.placed else refusal
 
 

@@ -1,7 +1,7 @@
 """Capacity scheduling: the rules of scheduler-plugins for preemption between quotas.
 
 Quotas are flat, one per namespace. A pod that would borrow preempts in its own namespace, by priority. A pod
-that requests its guarantee preempts in namespaces that borrow, whatever their priority.
+that requests its guarantee preempts pods of any priority in namespaces that borrow.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class CapacityRules:
         self._usage = usage
 
     def reclaims(self, quota: Quota | None, amounts: Amounts, own: Amounts) -> bool:
-        """Returns True if the quota stays within its `min`, in the core resources and the requested ones."""
+        """Returns True if the quota stays within its `min` in the core and the requested resources."""
         return quota is not None and quota.over_min(amounts) is None
 
     def why_never(self, request: QuotaRequest, *, reclaims: bool) -> str | None:
-        """The reason: no quota borrows, or no pod of the quota (or outside of quotas) is less important."""
+        """Returns why: no quota borrows, or no pod of the quota (or outside of quotas) is less important."""
         usage, quota = self._usage, request.quota
         if not reclaims:
             return None if usage.has_lower(quota, request.pod.priority) else "no pod of lower priority"
@@ -55,13 +55,13 @@ class CapacityRules:
     def why_not_eligible(
         self, request: QuotaRequest, expected: NodeInfo | None, *, reclaims: bool
     ) -> str | None:
-        """The reason: it never preempts, or it waits for pods that are leaving its node for any reason."""
+        """Returns why: the pod never preempts, or it waits for pods that leave its node for any reason."""
         return waits_for_victims(request, expected, self._usage, reclaims=reclaims)
 
     def exceeded(self, request: QuotaRequest) -> Exceeded:
-        """All bounds. While all potential victims are removed, nominated pods do not count.
+        """Returns all exceeded limits. While all potential victims are removed, nominated pods do not count.
 
-        They do count in the attempt that follows.
+        Nominated pods count in the following attempt.
         """
         tree = self._usage.tree
         return Exceeded(request.excesses(tree), request.own_excesses(tree))
@@ -73,7 +73,7 @@ class CapacityRules:
 
 @final
 class CapacityClaim:
-    """The victims that a pod may have: of quotas that borrow if it reclaims, else of its own; see `Claim`.
+    """The potential victims: pods of borrowing quotas if the pod reclaims, else of its own; see `Claim`.
 
     Args:
         usage: the quotas.
@@ -88,7 +88,7 @@ class CapacityClaim:
         self._reclaims = reclaims
 
     def where(self) -> Collection[int]:
-        """Nodes with pods of quotas that borrow, else with pods of its own, or of none."""
+        """Returns the nodes with pods of borrowing quotas if the pod reclaims, else of its quota, if any."""
         usage, quota = self._usage, self._quota
         if not self._reclaims:
             return usage.nodes_of(quota)
@@ -97,7 +97,7 @@ class CapacityClaim:
         return {position for leaf in losing for position in usage.nodes_of(leaf)}
 
     def potential_victims(self, node: NodeInfo) -> list[PodInfo]:
-        """Borrowers of other quotas for a pod that reclaims, else less important pods of its own quota."""
+        """Returns pods of borrowing quotas if the pod reclaims, else less important pods of its own quota."""
         pod, quota, usage = self._pod, self._quota, self._usage
         least_first = (each for each in reversed(node.by_importance()) if not are_mates(each, pod))
         if self._reclaims:
@@ -106,11 +106,11 @@ class CapacityClaim:
             found = [
                 each for each in least_first if each.priority < pod.priority and usage.quota_of(each) is quota
             ]
-        # Where priority and start are equal the sort leaves the order in which pods were visited.
+        # For equal priority and start, the sort keeps the order in which pods were visited.
         return sorted(found, key=lambda each: (-each.priority, each.start))
 
     def _borrowers(self, claimant: Quota | None, least_first: Iterable[PodInfo]) -> list[PodInfo]:
-        """Pods of quotas that borrow, the least important ones until their quota no longer does."""
+        """Returns the least important pods of each borrowing quota until the quota no longer borrows."""
         usage, found = self._usage, []
         for each in least_first:
             theirs = usage.quota_of(each)

@@ -81,7 +81,7 @@ def _with_runtimes(case: Mapping[str, Any], cluster: Cluster) -> tuple[QuotaTree
 
 
 def _usage(cluster: Cluster, tree: QuotaTree, pods: Iterable[PodInfo]) -> QuotaUsage:
-    """The quotas of a cluster, with what its pods request and hold."""
+    """Returns the quotas of a cluster, charged with the requests and holdings of its pods."""
     usage = QuotaUsage(cluster, tree)
     for pod in pods:
         usage.ask(pod)
@@ -91,7 +91,7 @@ def _usage(cluster: Cluster, tree: QuotaTree, pods: Iterable[PodInfo]) -> QuotaU
 
 
 def explain(case: Mapping[str, Any]) -> str:
-    """The answer to a case in words, node by node."""
+    """Returns the answer to a case in words, node by node."""
     found = attempt(case) if case["component"] == "koordinator/preempt" else answer(case)
     lines = [f"{found['outcome']}; quota: {found.get('preFilterReason', 'lets it in')}"]
     lines += [f"{key}: {found[key]}" for key in ("limit", "reason", "node", "victims") if key in found]
@@ -105,7 +105,7 @@ def explain(case: Mapping[str, Any]) -> str:
 
 
 def _pre_filter(request: QuotaRequest) -> dict[str, str]:
-    """The result of the quota's check of a pod."""
+    """Returns the result of the quota's check of a pod."""
     if request.excess is None:
         return {"preFilter": "Success"}
     return {"preFilter": Code.UNSCHEDULABLE.value, "preFilterReason": _REASONS[request.excess.bound]}
@@ -141,7 +141,7 @@ def _outcome(request: QuotaRequest, asked: Question, usage: QuotaUsage, rules: R
 
 
 def _used(usage: QuotaUsage) -> dict[str, dict[str, str]]:
-    """Quota -> its usage, as the corpora write it."""
+    """Returns quota -> its usage in the format of the recorded cases."""
     quotas = usage.tree.quotas.values()
     return _as_recorded({quota.name: {k: v for k, v in quota.used.items() if v} for quota in quotas})
 

@@ -1,6 +1,6 @@
 """The quotas' part in the dry run of a preemption on one node.
 
-The semantics decide which pods may be victims at all, and which bounds count when. The dry run itself is
+The semantics determine which pods may be victims, and when each limit counts. The dry run itself is
 kube-scheduler's.
 """
 
@@ -17,7 +17,7 @@ from harness.models.kube.pod import PodInfo
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 OVER_QUOTA = Status(Code.UNSCHEDULABLE, "", ("global quota max exceeded",))
-"""The preemptor's quota does not admit it even when all potential victims are gone."""
+"""The preemptor's quota does not admit it even without all potential victims."""
 
 
 NO_VICTIMS = Status(Code.UNRESOLVABLE, "", ("no pod on it may be a victim",))
@@ -25,17 +25,17 @@ NO_VICTIMS = Status(Code.UNRESOLVABLE, "", ("no pod on it may be a victim",))
 
 
 def no_victims(pod: PodInfo, node: NodeInfo) -> Status:
-    """No pod on a node may be a victim, in scheduler-plugins' words."""
+    """Returns the status that no pod on a node may be a victim, in scheduler-plugins' words."""
     said = f"No victims found on node {node.name} for preemptor pod {pod.name}"
     return Status(Code.UNRESOLVABLE, "", (said,))
 
 
 class Exceeded(NamedTuple):
-    """The exceeded bounds that count in a dry run.
+    """The exceeded limits that count in a dry run.
 
     Attributes:
-        back: those that count when a potential victim is put back.
-        gone: those that count when all of them are gone.
+        back: the limits that count when a potential victim is put back.
+        gone: the limits that count when all potential victims are removed.
     """
 
     back: Excesses
@@ -46,10 +46,10 @@ class Exceeded(NamedTuple):
 class Shortfall:
     """The amounts that must be freed so that a quota admits a pod.
 
-    Pods are removed and put back, so that no bounds other than those exceeded now can become exceeded.
+    A dry run only puts back pods that it has removed, so no further limits can become exceeded.
 
     Args:
-        excesses: the bounds that are exceeded.
+        excesses: the exceeded limits.
     """
 
     __slots__ = ("_excesses", "_left")
@@ -59,7 +59,7 @@ class Shortfall:
         self._left = [excess for _, _, excess in excesses]
 
     def change(self, leaf: Quota | None, amounts: Amounts, sign: int) -> None:
-        """A pod of a leaf is taken away (-1), or put back (1)."""
+        """Removes a pod of a leaf (-1), or puts it back (1)."""
         if leaf is not None:
             for place, (quota, resource, _) in enumerate(self._excesses):
                 if quota is None or quota in leaf.line:
@@ -67,7 +67,7 @@ class Shortfall:
 
     def is_covered(self) -> bool:
         """Returns True if enough has been freed."""
-        for left in self._left:  # noqa: SIM110 `all` of a generator takes twice as long, for one bound or two
+        for left in self._left:  # noqa: SIM110 `all` of a generator takes twice as long for one or two limits
             if left > 0:
                 return False
         return True
@@ -75,13 +75,13 @@ class Shortfall:
 
 @final
 class QuotaBound:
-    """The bounds that a preemptor exceeds; see `harness.models.kube.preemption.victims.Bound`.
+    """The limits that a preemptor exceeds; see `harness.models.kube.preemption.victims.Bound`.
 
     Args:
-        exceeded: these.
+        exceeded: the limits.
         usage: the quotas.
-        twice: whether a pod that finds no room on the node is also checked against the quota. If the quota
-            refuses too, the whole node fails, as in scheduler-plugins and Koordinator.
+        twice: whether a victim that no longer fits the node is also checked against the quota. If the quota
+            refuses it too, the whole node fails, as in scheduler-plugins and Koordinator.
     """
 
     __slots__ = ("_back", "_gone", "_twice", "_usage")

@@ -1,4 +1,4 @@
-"""Groups of equal pods and of equal gangs, so that if one fails, all do."""
+"""Groups of equal pods and of equal gangs: if one of a group fails, all fail."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class Equals:
         self._peers: dict[object, Peers] = {}
 
     def renew(self) -> None:
-        """Quotas have changed, and formerly equal pods may differ: all get new peers."""
+        """Gives all pods new peers, because equal pods may differ after a change of quotas."""
         self._peers.clear()
 
     def of_pod(self, pod: PodInfo) -> Peers:
-        """The pods of the same template, quota and priority."""
+        """Returns the pods with the same template, quota and priority."""
         quota, apart = self._usage.quota_of(pod), self._apart(job_of(pod))
         return self._peers.setdefault((pod.template, quota, pod.priority, pod.preempts, apart), Peers())
 
     def of_gang(self, gang: Gang) -> Peers:
-        """Gangs without a bound pod that are equal; other gangs, and pod groups, change as pods join."""
+        """Returns equal gangs without bound pods; other gangs, and pod groups, change as pods join."""
         pods = gang.in_order()
         if not gang.is_whole:
             return Peers(loose=True)
@@ -42,9 +42,9 @@ class Equals:
         return self._peers.setdefault(key, Peers(loose=gang.least is not None))
 
     def _apart(self, job: Job) -> int | None:
-        """The job's index, if its pods may be victims of its equals but not of itself; else None.
+        """Returns the job's index if its pods may be victims of equal jobs but not of itself; else None.
 
-        This is so if its pods are of several quotas: pods of one job and quota are equally important.
+        This holds if its pods belong to several quotas: pods of one job and quota are equally important.
         """
         if len(job.pod_sets) == 1:
             return None
@@ -54,6 +54,6 @@ class Equals:
 
 
 def job_of(pod: PodInfo) -> Job:
-    """The job of a pod of a replay."""
+    """Returns the job of a pod of a replay."""
     assert pod.job is not None, "a pod of a replay belongs to a job"
     return pod.job

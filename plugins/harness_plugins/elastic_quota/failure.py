@@ -1,4 +1,4 @@
-"""Why a pod got no node: its quota does not admit it, or no node has room."""
+"""Why a pod got no node: its quota does not admit it, or it fits no node."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness_plugins.elastic_quota.quota_detail import states
 from harness_plugins.elastic_quota.quota_request import QuotaRequest
 
 PLUGIN = "ElasticQuota"
-"""The name of the plugin that rejects a pod because of its quota, among kube-scheduler's plugins."""
+"""The name of the plugin that rejects pods because of their quota, beside kube-scheduler's plugins."""
 
 _NAMED = 3
 
@@ -29,8 +29,8 @@ class Failure(NamedTuple):
         request: its request.
         state: the counts of the attempt.
         cache: the nodes.
-        diagnosis: why each node rejected it; None if its quota did, and no node was looked at.
-        excess: why its quota rejected it, or that of its gang.
+        diagnosis: why each node rejected it; None if its quota did, before any node was checked.
+        excess: why its quota, or its gang's quota, rejected it.
     """
 
     request: QuotaRequest
@@ -41,14 +41,14 @@ class Failure(NamedTuple):
 
     @property
     def potential(self) -> Sequence[int]:
-        """Positions of the nodes on which a preemption may help; all of them when the quota refused."""
+        """Returns the positions of nodes on which a preemption may help; all nodes if the quota refused."""
         return range(len(self.cache.nodes)) if self.diagnosis is None else self.diagnosis.potential
 
     @property
     def rejecting(self) -> frozenset[str]:
         """The plugins that rejected the pod.
 
-        If its quota did, every deletion may help, as if resources of nodes were short.
+        If its quota rejected it, every deletion may help, as if resources of nodes were short.
         """
         if self.diagnosis is None:
             return frozenset((PLUGIN, NODE_RESOURCES_FIT))
@@ -56,7 +56,7 @@ class Failure(NamedTuple):
 
     @property
     def expected(self) -> NodeInfo | None:
-        """The node on which a preemption made room, unless it can never run the pod."""
+        """The node to which a preemption nominated the pod, unless that node can never run it."""
         node = self.cache.by_name.get(self.request.pod.nominated)
         if node is not None and self.diagnosis is not None:
             return None if self.diagnosis.status(node).code is Code.UNRESOLVABLE else node
@@ -68,14 +68,14 @@ class QuotaRefusal(NamedTuple):
 
     Attributes:
         pod: the pod that could not be placed.
-        rule: the rule behind it, in words.
-        failure: why it got no node.
-        nodes: why each node is no candidate, by position; empty if nodes did not matter.
-        keeps: whether nominations stay: it waits for victims to leave, or a dry run ended in an error.
+        rule: the rule behind the refusal, in words.
+        failure: why the pod got no node.
+        nodes: why each node is not a candidate, by position; empty if nodes did not matter.
+        keeps: whether nominations stay: the pod waits for leaving victims, or a dry run ended in an error.
         rejecting: the plugins that rejected pods.
-        place: the pod's place among those of its gang; None for a pod by itself.
+        place: the pod's place among the pods of its gang; None for a single pod.
         figures: the figures of nodes and quotas at the attempt; None until they are requested, which happens
-            before anything changes.
+            before the next change.
     """
 
     pod: str
@@ -94,14 +94,14 @@ class QuotaRefusal(NamedTuple):
         return self.rule, in_words(excess) if excess is not None else ""
 
     def with_figures(self) -> QuotaRefusal:
-        """The refusal with its figures, for the record: by then, pods on trial may have been removed.
+        """Returns the refusal with its figures, which would change when trial placements are undone.
 
         Equal pods then share one record object, which is turned into text once.
         """
         return self if self.figures is not None else self._replace(figures=self._figures())
 
     def detail(self) -> dict[str, Any]:
-        """The figures for the record; equal answers of nodes are counted, and the first nodes named."""
+        """Returns the figures for the record; counts equal answers of nodes, and names the first nodes."""
         said = self._figures() if self.figures is None else self.figures
         request = self.failure.request
         job, labels = request.pod.job, request.pod.template.labels
@@ -142,7 +142,7 @@ class QuotaRefusal(NamedTuple):
 
 
 def in_words(excess: Excess) -> str:
-    """The quota's reason for rejecting a pod, in words."""
+    """Returns the quota's reason for rejecting a pod, in words."""
     if not excess.quota:
         return f"all quotas together would use more {excess.resource} than their min"
     if excess.bound == FIRM:

@@ -1,7 +1,7 @@
-"""Koordinator's elastic quotas: a tree in which each quota's runtime depends on the requests of all.
+"""Koordinator's elastic quotas: a tree in which each quota's runtime depends on all requests.
 
 A pod is admitted within the runtime of its quota, and preempts less important pods of its own quota. Lent
-quota comes back by `revoke.py`, not by preemption.
+quota is taken back by `revoke.py`, not by preemption.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ class KoordinatorRules:
 
     Args:
         usage: the quotas, with runtimes.
-        quirks: whether dry runs follow properties of Koordinator's code that nothing else explains, see
-            `exceeded`.
+        quirks: whether dry runs follow properties of Koordinator that only its code explains, see `exceeded`.
     """
 
     names_nodes = False
@@ -46,18 +45,18 @@ class KoordinatorRules:
 
     @property
     def counts_twice(self) -> bool:
-        """True if Koordinator's code does so: with quirks."""
+        """True with quirks, because Koordinator's code checks twice."""
         return self._quirks
 
     def reclaims(self, quota: Quota | None, amounts: Amounts, own: Amounts) -> bool:
-        """Guarantees are not taken back by preemption."""
+        """Returns False, because quotas do not reclaim guarantees by preemption."""
         return False
 
     def why_never(self, request: QuotaRequest, *, reclaims: bool) -> str | None:
-        """The reason: it has no quota, or no pod of its quota is less important.
+        """Returns why: the pod has no quota, or no pod of its quota is less important.
 
-        Without quirks there is a further reason. A pod that must not be preempted preempts no pod if such
-        pods use all of the `min`, because no preemption changes that.
+        Without quirks there is a further reason. A pod that must not be preempted does not preempt if such
+        pods use the whole `min`, because preemption cannot change this.
         """
         pod, quota = request.pod, request.quota
         if quota is None:
@@ -71,14 +70,14 @@ class KoordinatorRules:
     def why_not_eligible(
         self, request: QuotaRequest, expected: NodeInfo | None, *, reclaims: bool
     ) -> str | None:
-        """The reason: it never preempts, or less important pods of its quota are leaving its node."""
+        """Returns why: the pod never preempts, or less important pods of its quota are leaving its node."""
         return waits_for_victims(request, expected, self._usage, reclaims=False)
 
     def exceeded(self, request: QuotaRequest) -> Exceeded:
-        """Its runtime, in the resources that the pod requests, and only while victims are put back.
+        """Returns an exceeded runtime in the requested resources, which counts while victims are put back.
 
-        So admission may refuse the pod after its victims are gone. Without quirks, all bounds of admission
-        count, also when all potential victims are gone.
+        So admission may refuse the pod after its victims are gone. Without quirks, all limits of admission
+        count, also when all potential victims are removed.
         """
         excesses = request.excesses(self._usage.tree)
         if not self._quirks:
@@ -105,12 +104,12 @@ class KoordinatorClaim:
         self._request = request
 
     def where(self) -> Collection[int]:
-        """Nodes with pods of its own quota; none if it has none (`disableDefaultQuotaPreemption`)."""
+        """Returns the nodes with pods of its quota; () without a quota (`disableDefaultQuotaPreemption`)."""
         quota = self._request.quota
         return () if quota is None else self._usage.nodes_of(quota)
 
     def potential_victims(self, node: NodeInfo) -> list[PodInfo]:
-        """Less important pods of its own quota that may be preempted, except those of its own gang or job."""
+        """Returns less important, preemptible pods of its own quota, without its own gang and job."""
         pod, of = self._request.pod, self._usage.of
         lower = (each for each in node.by_importance() if each.priority < pod.priority)
         own = (each for each in lower if of(each).quota is self._request.quota and not of(each).firm)

@@ -1,4 +1,4 @@
-"""Finds the jobs that exceed their elastic quota even when they are alone in it."""
+"""Finds the jobs that exceed their elastic quota even if no other pods use the quota."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from harness_plugins.elastic_quota.options import places_gangs, semantics_asked
 from harness_plugins.elastic_quota.quota_request import add
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
-_SHAPES = 1 << 16  # of jobs that are kept
+_SHAPES = 1 << 16  # at most this many shapes of jobs are remembered
 
 
 def usage_of(cluster: Cluster, options: Mapping[str, Any]) -> QuotaUsage:
-    """The quotas of a cluster under the semantics chosen."""
+    """Returns the quotas of a cluster under the chosen semantics."""
     manifests, runtimes = cluster.elastic_quotas, None
     semantics = semantics_asked(cluster, options)
     if semantics == KOORDINATORS:
@@ -42,7 +42,7 @@ def usage_of(cluster: Cluster, options: Mapping[str, Any]) -> QuotaUsage:
 
 
 def never_by_quota(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Returns why a job exceeds its quota even when alone in it, whatever quotas change while it waits."""
+    """Returns why a job exceeds its quota even alone, under all changes of quotas while it waits."""
 
     def judge(state: Cluster) -> Callable[[Job], Never | None]:
         return QuotaLimits(usage_of(state, options), state, options).never
@@ -58,11 +58,11 @@ def never_by_quota(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
 
 @final
 class QuotaLimits:
-    """The most that jobs may ask of their quotas.
+    """The most that jobs may request from their quotas.
 
     Args:
         usage: the quotas.
-        cluster: its pod groups count.
+        cluster: has the pod groups.
         options: whether gangs are placed together.
     """
 
@@ -73,7 +73,7 @@ class QuotaLimits:
         self._known: Memo[tuple[tuple[PodSet, ...], str, str, bool], tuple[Never | None]] = Memo(_SHAPES)
 
     def never(self, job: Job) -> Never | None:
-        """Why a job's pods, or the gang, exceed their quota even when they are alone; None if they do not."""
+        """Returns why a job's pods, or the gang, exceed their quota even alone; None if they do not."""
         together = self._together and job.gang and not self._in_group(job)
         key = (job.pod_sets, job.namespace, job.queue, together)
         known = self._known.get(key)
@@ -82,7 +82,7 @@ class QuotaLimits:
         return known[0]
 
     def _in_group(self, job: Job) -> bool:
-        """Returns True if pods of a job belong to a pod group, which may need fewer of them, or others."""
+        """Returns True if pods of a job belong to a pod group, which may need only some, or further pods."""
         return any(membership_of(job.namespace, each.labels, self._groups) for each in job.pod_sets)
 
     def _too_large(self, job: Job, *, together: bool) -> Never | None:

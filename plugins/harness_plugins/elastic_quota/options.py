@@ -16,7 +16,7 @@ from harness_plugins.kube.policy import OPTIONS as KUBE_OPTIONS
 from harness_plugins.kube.policy import pods_alone as kube_pods_alone
 
 ELASTIC_QUOTA = "ElasticQuota"
-"""The kind of changes of elastic quotas."""
+"""The kind of the objects whose changes are changes of elastic quotas."""
 
 WITH_REQUEST = "with-request"
 BY_USAGE = "usage"
@@ -31,23 +31,23 @@ _MANIFESTS = {
     KOORDINATORS: "ElasticQuotas with Koordinator's labels",
 }
 _LEFT_OUT = {
-    ACK: "their labels about lending, weights and trees do not count",
-    CAPACITY: "quotas above a leaf do not count, nor what the leaf lends",
+    ACK: "their labels about lending, weights and trees are ignored",
+    CAPACITY: "only leaf quotas count, and what they lend is ignored",
 }
 
 
 def quotas_ever(cluster: Cluster) -> Mapping[str, ElasticQuota]:
-    """All elastic quotas that exist at some time."""
+    """Returns all elastic quotas that exist at some time."""
     return ever(cluster).elastic_quotas
 
 
 def semantics_asked(cluster: Cluster, options: Mapping[str, Any]) -> str:
-    """The semantics of the option, else of the manifests of all quotas that exist at some time."""
+    """Returns the semantics of the option, else of the manifests of all quotas that ever exist."""
     return semantics_of(quotas_ever(cluster), options["semantics"])
 
 
 def without_elastic_quotas(cluster: Cluster) -> Cluster:
-    """The same cluster without elastic quotas at any time."""
+    """Returns the same cluster without elastic quotas at any time."""
     changes = (
         Instant(at, tuple(edit for edit in edits if edit.kind != ELASTIC_QUOTA))
         for at, edits in cluster.changes
@@ -56,19 +56,19 @@ def without_elastic_quotas(cluster: Cluster) -> Cluster:
 
 
 def places_gangs(cluster: Cluster, options: Mapping[str, Any]) -> bool:
-    """Returns True if a gang's pods are placed together: as the option says, else as the semantics do."""
+    """Returns True if a gang's pods are placed together, by the option or else by the semantics."""
     gang: str | None = options[GANG.name]
     semantics = semantics_asked(cluster, options)
     return semantics == ACK if gang is None else gang == TOGETHER
 
 
 def ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """Notes on the chosen semantics, on ignored manifests, and on options and pod groups without effect."""
+    """Yields notes on the chosen semantics, ignored manifests, and options and pod groups without effect."""
     asked: str | None = options["semantics"]
     quotas = quotas_ever(cluster)
     native = semantics_of(quotas)
     if quotas and asked is None and native != ACK:
-        yield f"semantics={native}, which {_MANIFESTS[native]} stand for; give semantics for others"
+        yield f"semantics={native}, because the cluster has {_MANIFESTS[native]}; set semantics to change it"
     elif quotas and asked not in (None, native):
         stand = "stands" if native == ACK else "stand"
         what = f"semantics={asked} is asked for, and {_MANIFESTS[native]} {stand} for semantics={native}"
@@ -99,7 +99,7 @@ _OF_ACK = (
     Option(
         "claims",
         WITH_REQUEST,
-        "with ack, what must be within min so that a quota claims it: its usage, or also the request",
+        "with ack, what must be within min so that a quota claims its min: usage, or usage plus request",
         choices=(BY_USAGE, WITH_REQUEST),
     ),
     Option(
@@ -114,7 +114,7 @@ _OF_ACK = (
     Option(
         "cordonedNodes",
         LEFT_OUT,
-        "with ack, whether one pod alone makes room on cordoned nodes that it tolerates",
+        "with ack, whether a single pod preempts on cordoned nodes that it tolerates",
         choices=(LEFT_OUT, TRIED),
     ),
 )
@@ -129,8 +129,8 @@ _OF_KOORDINATOR = (
     ),
     Option("quirks", True, f"{_KOORDINATORS}also do what only its code explains", type=boolean),
     Option("enableMinQuotaScale", True, f"{_KOORDINATORS}scale mins down if nodes have less", type=boolean),
-    Option("enableCheckParentQuota", False, f"{_KOORDINATORS}also ask the quotas above", type=boolean),
-    Option("multiQuotaTree", False, f"{_KOORDINATORS}trees share what their roots say", type=boolean),
+    Option("enableCheckParentQuota", False, f"{_KOORDINATORS}also check parent quotas", type=boolean),
+    Option("multiQuotaTree", False, f"{_KOORDINATORS}each tree shares its root's capacity", type=boolean),
 )
 
 _OF = {ACK: _OF_ACK, KOORDINATORS: _OF_KOORDINATOR}
@@ -139,13 +139,13 @@ OPTIONS = (
     Option(
         "semantics",
         None,
-        "who may use and preempt what: ACK's rules, scheduler-plugins' or Koordinator's; as manifests are",
+        "rules of admission and preemption: ACK's, scheduler-plugins' or Koordinator's; default by manifests",
         choices=(ACK, CAPACITY, KOORDINATORS),
     ),
     Option(
         GANG.name,
         None,
-        "place the pods of a gang all together or each by itself; together with ack, each with the others",
+        "place the pods of a gang together or each alone; by default together with ack, alone with others",
         choices=(TOGETHER, ALONE),
     ),
     *_OF_ACK,

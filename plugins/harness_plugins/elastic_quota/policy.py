@@ -1,4 +1,4 @@
-"""The policies `elasticquota` and `auto`: jobs become pods, as for kube-scheduler, and quotas count."""
+"""The policies `elasticquota` and `auto`: they schedule jobs as pods, like kube-scheduler, within quotas."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from harness_plugins.kube.policy import configuration_of, fits_no_node
 
 
 def elastic_quota(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
-    """Preemption by quotas; pods without a quota preempt no pod.
+    """Returns a policy that preempts by quotas; pods without a quota do not preempt.
 
     Raises:
         InputError: the cluster has no nodes, or no quotas.
@@ -55,9 +55,9 @@ def _require_quotas(cluster: Cluster) -> None:
 
 
 def auto(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
-    """Follows `preemptionAlgorithm`; by default preempts by quotas if there are any, else by priority.
+    """Returns the policy that `preemptionAlgorithm` asks for; by default by quotas if any, else by priority.
 
-    Pods without a quota preempt by priority too, unless the option `autoBy` has the whole cluster decide.
+    Pods without a quota also preempt by priority, unless the option `autoBy` makes one choice for all pods.
 
     Raises:
         InputError: the cluster has no nodes, or no quotas although its configuration demands them.
@@ -74,12 +74,12 @@ def auto(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
 
 
 def without_quotas(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
-    """Default preemption, whatever quotas the cluster has; gangs as the options say.
+    """Returns a policy with default preemption that ignores quotas; gangs follow the options.
 
     Args:
         cluster: must have nodes.
         view: not used.
-        options: of this plugin or of `default-preemption`; the others have their defaults.
+        options: options of this plugin or of `default-preemption`; other options have their defaults.
 
     Raises:
         InputError: the cluster has no nodes.
@@ -89,7 +89,7 @@ def without_quotas(cluster: Cluster, view: View, options: Mapping[str, Any]) -> 
 
 
 def impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Finds jobs that `elasticquota` rejects: beyond their quota even alone, or too large for any node.
+    """Finds jobs that `elasticquota` rejects: they exceed their quota even alone, or fit no node.
 
     Raises:
         InputError: the cluster has no nodes, or no quotas.
@@ -104,7 +104,7 @@ def impossible_for_auto(cluster: Cluster, options: Mapping[str, Any]) -> Possibl
 
 
 def by_quotas(cluster: Cluster) -> bool:
-    """Returns True if `auto` uses elastic quotas: some exist, and the configuration allows it."""
+    """Returns True if `auto` uses elastic quotas: some exist, and the configuration allows them."""
     plugin = cluster.scheduler.plugin if cluster.scheduler is not None else "auto"
     return plugin in ("auto", "elasticquota") and bool(quotas_ever(cluster))
 
@@ -118,7 +118,7 @@ def _impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
 def _quota_policy(
     cluster: Cluster, options: Mapping[str, Any], *, falls_back: bool, by_quotas: bool = True
 ) -> PodPolicy:
-    """Replays jobs through the scheduler with quotas and gangs.
+    """Returns a policy that replays jobs through the scheduler with quotas and gangs.
 
     Args:
         cluster: must have nodes.

@@ -1,4 +1,4 @@
-"""Pods that ACK's rules never evict: of system classes, of DaemonSets, and those that a label protects."""
+"""Pods that ACK's rules never evict: pods of system classes, of DaemonSets, or with a protecting label."""
 
 from __future__ import annotations
 

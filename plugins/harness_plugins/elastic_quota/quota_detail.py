@@ -1,4 +1,4 @@
-"""The figures behind a preemption: the usage, guarantees and bounds of the quotas of both sides."""
+"""The figures behind a preemption: usage, guarantees and limits of the preemptor's and victims' quotas."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 
 def quota_detail(pod: PodInfo, victims: Iterable[PodInfo], usage: QuotaUsage) -> dict[str, Any]:
-    """The usage, guarantees and bounds of the preemptor's and the victims' quotas, before any eviction.
+    """Returns usage, guarantees and limits of the preemptor's and victims' quotas, before any eviction.
 
     `queue` is the preemptor's quota, `request` the pod's request, `taken` what each quota loses.
 
@@ -40,9 +40,9 @@ def quota_detail(pod: PodInfo, victims: Iterable[PodInfo], usage: QuotaUsage) ->
 
 
 def states(quotas: Iterable[Quota]) -> dict[str, dict[str, Amounts]]:
-    """The usage, guarantee (`quota`) and bound (`max`) of quotas; resources without a bound are left out.
+    """Returns usage, guarantee (`quota`) and limit (`max`) of quotas, without unlimited resources.
 
-    For Koordinator's quotas also the runtime, as last computed (`runtime`).
+    Koordinator's quotas also have their runtime, as last computed (`runtime`).
     """
     said: dict[str, dict[str, Amounts]] = {"usage": {}, "quota": {}, "max": {}}
     for quota in quotas:

@@ -22,13 +22,13 @@ class QuotaRequest(NamedTuple):
 
     Attributes:
         pod: the pod.
-        quota: its leaf quota; None if it has none, and then it requests nothing.
+        quota: its leaf quota; None without a quota, and then it requests nothing.
         own: its own amounts.
-        in_quota: these, plus the amounts of nominated pods of its quota that are at least as important.
-        in_all: these, plus the amounts of nominated pods of other quotas that do not borrow.
-        shared: the amounts of those pods of other quotas, for each quota above both.
+        in_quota: `own`, plus the amounts of nominated pods of its quota that are at least as important.
+        in_all: `in_quota`, plus the amounts of nominated pods of other quotas that do not borrow.
+        shared: the amounts of these pods of other quotas, for each common ancestor of both quotas.
         excess: why its quota does not admit it; None if it does.
-        together: the amounts of all pods of its gang in its quota, if they are requested as one.
+        together: the amounts of all pods of its gang in its quota, if they are requested together.
     """
 
     pod: PodInfo
@@ -42,11 +42,11 @@ class QuotaRequest(NamedTuple):
 
     @property
     def asked(self) -> Amounts:
-        """The amounts of the requesting pods themselves."""
+        """The requesting pods' own amounts."""
         return self.own if self.together is None else self.together
 
     def nominated(self, excess: Excess) -> dict[str, int]:
-        """The amounts of nominated pods within a bound."""
+        """Returns the amounts of nominated pods that count against a limit."""
         if excess.bound == FIRM:
             return {}
         counted = self.in_quota
@@ -59,20 +59,20 @@ class QuotaRequest(NamedTuple):
         return {each: amount for each, amount in rest.items() if amount}
 
     def excesses(self, tree: QuotaTree) -> Excesses:
-        """All bounds that keep it out now, with nominated pods; none if its quota admits it."""
+        """Returns all limits that refuse it now, with nominated pods; empty if its quota admits it."""
         if self.quota is None or self.excess is None:
             return ()
         return tree.excesses(self.quota, self.in_quota, self.shared, self.in_all)
 
     def own_excesses(self, tree: QuotaTree) -> Excesses:
-        """All bounds that its own amounts exceed now."""
+        """Returns all limits that its own amounts exceed now."""
         if self.quota is None or self.excess is None:
             return ()
         return tree.excesses(self.quota, self.own, _NOTHING, self.own)
 
 
 class Taken(NamedTuple):
-    """The amounts of nominated pods that count besides a pod's own, see `QuotaRequest`."""
+    """The amounts of nominated pods that count in addition to a pod's own, see `QuotaRequest`."""
 
     in_quota: Amounts
     in_all: Amounts
@@ -84,8 +84,8 @@ class Others:
     """Pods that are nominated to nodes; an attempt does not change them.
 
     Args:
-        pods: the priority of each, its quota, and its amounts.
-        cache: their sums stay the same as long as no node changes, because no quota's usage changes then.
+        pods: pod -> its priority, quota and amounts.
+        cache: the nodes; sums of amounts stay valid while no node changes, because usage then stays the same.
     """
 
     __slots__ = ("_at", "_cache", "_pods", "_taken")
@@ -97,9 +97,9 @@ class Others:
         self._taken: dict[tuple[Quota, int], Taken] = {}
 
     def with_pod(self, pod: PodInfo, quota: Quota, own: Amounts) -> Taken:
-        """The amounts of a pod together with theirs, see `QuotaRequest`.
+        """Returns the amounts of a pod plus those of the nominated pods, see `QuotaRequest`.
 
-        A nominated pod that is one of them counts once.
+        A pod that is itself nominated counts once.
         """
         taken = self.beside(quota, pod.priority)
         if pod not in self._pods:
@@ -108,7 +108,7 @@ class Others:
         return Taken(_named_first(own, in_quota), _named_first(own, in_all), shared)
 
     def beside(self, quota: Quota, priority: int) -> Taken:
-        """Their amounts for a pod of a quota and a priority."""
+        """Returns the amounts that count in addition to a pod of this quota and priority."""
         if self._at != self._cache.version:
             self._at = self._cache.version
             self._taken.clear()
@@ -151,22 +151,22 @@ class Nominated:
         self._at = -1
 
     def renew(self) -> None:
-        """Quotas have changed: the amounts of nominated pods are computed again."""
+        """Drops the amounts of nominated pods, because quotas have changed."""
         self._at = -1
 
     def besides(self, mates: Sequence[PodInfo]) -> Others | None:
-        """The nominated pods with a quota, except those of a gang; None if there are none.
+        """Returns the nominated pods with a quota, except those of a gang; None without such pods.
 
         Args:
-            mates: the pods of the attempt. For a gang their own nominations do not count, because they are
-                charged when they are placed; for a single pod see `Others.with_pod`.
+            mates: the pods of the attempt. The nominations of a gang's own pods do not count, because its
+                pods are charged when they are placed; for a single pod see `Others.with_pod`.
         """
         cache = self._cache
         if not (cache.expecting and self._counts):
             return None
         if len(mates) > 1 and any(mate.nominated for mate in mates):
             return self._but_for(mates)
-        if self._at != cache.version:  # which any change of a nomination changes
+        if self._at != cache.version:  # every change of a nomination changes the version
             self._all, self._at = self._but_for(()), cache.version
         return self._all
 
@@ -183,12 +183,12 @@ class Nominated:
 
 
 def quota_request(pod: PodInfo, usage: QuotaUsage, others: Others | None) -> QuotaRequest:
-    """The request of a pod.
+    """Returns the request of a pod.
 
     Args:
         pod: the pod, not bound.
         usage: the quotas.
-        others: the nominated pods, see `Nominated.besides`; None for none.
+        others: the nominated pods, see `Nominated.besides`, or None.
     """
     quota, own, firm = usage.of(pod)
     if quota is None:
@@ -204,13 +204,13 @@ def quota_request(pod: PodInfo, usage: QuotaUsage, others: Others | None) -> Quo
 
 
 def with_amounts(amounts: Amounts, taken: Taken) -> Taken:
-    """The amounts of nominated pods, plus amounts of the quota."""
+    """Returns the amounts of nominated pods, plus amounts of the quota."""
     in_quota, in_all, shared = taken
     return Taken(sum_of(amounts, in_quota), sum_of(amounts, in_all), shared)
 
 
 def _named_first(names: Amounts, amounts: Amounts) -> Amounts:
-    """Amounts in the order in which they are added to others: bounds are checked in this order."""
+    """Returns amounts with the resources in `names` first: limits are checked in this order."""
     found = {name: amounts[name] for name in names}
     found.update(amounts)
     return found

@@ -15,9 +15,9 @@ from harness.models.kube.pod import PodInfo, Template
 
 
 class PodQuota(NamedTuple):
-    """The leaf quota of a pod, if it has one, and the pod's amounts.
+    """The leaf quota of a pod, if any, and the pod's amounts.
 
-    `firm` says whether it must not be preempted, if that counts, see `QuotaTree.is_firm`.
+    `firm` says whether the pod must not be preempted, if this counts, see `QuotaTree.is_firm`.
     """
 
     quota: Quota | None
@@ -30,7 +30,7 @@ class QuotaUsage:
     """The quota tree of a cluster, charged by pods.
 
     Args:
-        cluster: its elastic quotas and LocalQueues count.
+        cluster: has the elastic quotas and LocalQueues.
         tree: the quotas of this cluster.
     """
 
@@ -43,13 +43,13 @@ class QuotaUsage:
         self._changes: Counter[Quota | None] = Counter()
 
     def become(self, cluster: Cluster, pods: Iterable[PodInfo]) -> None:
-        """Quotas, or the queues that lead to them, have changed: all pods are counted anew.
+        """Counts all pods again, because quotas or the queues that lead to quotas have changed.
 
         Without hierarchy and runtimes, as in scheduler-plugins, a quota counts only pods that were bound
-        while it existed. They are added to it when they are bound, and at no other time.
+        while it existed. Pods are added to the quota only when they are bound.
 
         Args:
-            cluster: its elastic quotas and LocalQueues count.
+            cluster: has the elastic quotas and LocalQueues.
             pods: all existing pods.
         """
         tree = self.tree
@@ -70,11 +70,11 @@ class QuotaUsage:
                     self.bind(pod, pod.node)
 
     def quota_of(self, pod: PodInfo) -> Quota | None:
-        """The leaf quota of a pod; None if it has none."""
+        """Returns the leaf quota of a pod, or None."""
         return self.of(pod).quota
 
     def of(self, pod: PodInfo) -> PodQuota:
-        """The quota of a pod and its amounts; the pod stores it, because it is needed all the time."""
+        """Returns the quota of a pod and its amounts; the pod stores them, because they are used often."""
         known: PodQuota | None = pod.quota
         if known is not None:
             return known
@@ -90,16 +90,16 @@ class QuotaUsage:
         return found
 
     def leaf_of(self, namespace: str, labels: Mapping[str, str], queue: str) -> Quota | None:
-        """The leaf quota of any pod with this namespace, labels and queue; None if it has none."""
+        """Returns the leaf quota of pods with this namespace, labels and queue, or None."""
         name = self._leaves.of(namespace, queue, labels.get(QUOTA_NAME_LABEL, ""))
         return None if name is None else self.tree.leaves[name]
 
     def amounts(self, pod: PodInfo) -> Amounts:
-        """The amounts that a pod takes of its quota."""
+        """Returns the amounts that a pod takes from its quota."""
         return self.of(pod).amounts
 
     def charge(self, pod: PodInfo) -> None:
-        """A pod takes of its quota."""
+        """Charges the amounts of a pod to its quota."""
         quota, amounts, firm = self.of(pod)
         if quota is not None:
             self.tree.charge(quota, amounts)
@@ -119,13 +119,13 @@ class QuotaUsage:
                 self.tree.leave(quota, amounts, -1)
 
     def ask(self, pod: PodInfo, sign: int = 1) -> None:
-        """A pod waits or runs already (1), or it is gone (-1)."""
+        """Adds the request of a waiting or running pod (1), or removes it when the pod is gone (-1)."""
         quota, amounts, _ = self.of(pod)
         if quota is not None:
             self.tree.ask(quota, amounts, sign)
 
     def bind(self, pod: PodInfo, position: int) -> None:
-        """Binds a pod to the node at a position, for good and not on trial."""
+        """Binds a pod to the node at a position permanently, not for a trial."""
         self.charge(pod)
         quota, amounts, _ = self.of(pod)
         if quota is None:
@@ -136,7 +136,7 @@ class QuotaUsage:
             of_quota[key] = of_quota.get(key, 0) + 1
 
     def find_on(self, nodes: Sequence[NodeInfo]) -> None:
-        """Nodes have other positions than before."""
+        """Finds the pods again after the positions of nodes have changed."""
         self._nodes.clear()
         for node in nodes:
             for pod in node.pods:
@@ -144,7 +144,7 @@ class QuotaUsage:
                 of_quota[node.position] = of_quota.get(node.position, 0) + 1
 
     def unbind(self, pod: PodInfo) -> None:
-        """A pod that was bound is gone."""
+        """Removes a bound pod that is gone."""
         self.refund(pod)
         quota, amounts, _ = self.of(pod)
         if quota is None:
@@ -154,7 +154,7 @@ class QuotaUsage:
         _less(self._nodes[quota], pod.node)
 
     def reprioritize(self, pod: PodInfo, priority: int) -> None:
-        """A pod that is bound for good is about to get this priority; it still has another one."""
+        """Prepares a permanently bound pod for a new priority; the pod still has its old priority."""
         quota = self.quota_of(pod)
         self._changes[quota] += 1
         of_quota = self._bound[quota]
@@ -162,19 +162,19 @@ class QuotaUsage:
         _less(of_quota, pod.priority)
 
     def changes(self, quota: Quota | None) -> int:
-        """The number of times that pods of a quota, or of none, were bound, gone or given a new priority."""
+        """Returns how often pods of a quota, or of None, were bound, removed or given a new priority."""
         return self._changes[quota]
 
     def nodes_of(self, quota: Quota | None) -> Collection[int]:
-        """Positions of the nodes on which pods of a quota, or of none, are bound."""
+        """Returns the positions of the nodes on which pods of a quota, or of None, are bound."""
         return self._nodes.get(quota, {}).keys()
 
     def has_lower(self, quota: Quota | None, priority: int) -> bool:
-        """Returns True if a less important pod of a quota, or of none, is bound."""
+        """Returns True if a less important pod of a quota, or of None, is bound."""
         return any(each < priority for each in self._bound.get(quota, ()))
 
     def terminate(self, pod: PodInfo) -> None:
-        """A bound pod, not terminating so far, is about to terminate."""
+        """Notes that a bound pod is about to terminate."""
         quota = self.quota_of(pod)
         if quota is not None:
             self.tree.leave(quota, self.amounts(pod))

@@ -1,6 +1,6 @@
 """Koordinator's over-use revoke: evicts pods of quotas that use more than their runtime for too long.
 
-It follows the description of Koordinator's controller; no recorded case confirms it.
+The module follows the description of Koordinator's controller; no recorded case confirms it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from harness_plugins.elastic_quota.quota_detail import states
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 OVERUSED = "QuotaOveruse"
-"""The reason of an eviction because its quota used more than its runtime for too long."""
+"""The reason of the eviction of a pod whose quota used more than its runtime for too long."""
 
 _REFRESH = 10 * SECOND
 """The time between two queries of all quotas' runtimes."""
@@ -26,15 +26,15 @@ _REFRESH = 10 * SECOND
 class Revocation:
     """Watches quotas that use more than their runtime.
 
-    Koordinator checks once a second, against the runtime that was computed last: when a pod of the quota was
-    tried, or by the refresh of all quotas. Here seconds in which nothing can have changed are skipped.
+    Koordinator checks once a second, against the last computed runtime: it computes the runtime when a pod of
+    the quota is tried, and in the refresh of all quotas. This class skips seconds without possible changes.
 
     Args:
         usage: the charges of quotas.
         after: how long a quota may use more than its runtime, in microseconds.
         quirks: whether only the resources of the last removed pod are checked.
         cache: the pods on nodes.
-        budgets: the PodDisruptionBudgets, which no eviction breaks.
+        budgets: the PodDisruptionBudgets; no eviction breaks them.
     """
 
     def __init__(self, usage: QuotaUsage, after: int, quirks: bool, cache: Cache, budgets: Budgets) -> None:
@@ -44,16 +44,16 @@ class Revocation:
         self._quirks = quirks
         self._cache = cache
         self._budgets = budgets
-        self._after = after // SECOND * SECOND + SECOND  # at the first second after which more has passed
+        self._after = after // SECOND * SECOND + SECOND  # the first second after more has passed
         self._started: int | None = None
         self._refreshed = -1  # the changes of runtimes that the last refresh has seen
-        # Of each quota: since when it uses no more than its runtime, None where it uses more now, and the
-        # last second at which it was seen to use no more.
+        # For each quota: since when it uses no more than its runtime (None if it uses more now), and the last
+        # second at which it used no more.
         self._within: dict[Quota, int | None] = {}
         self._good: dict[Quota, int] = {}
 
     def refresh(self, now: int) -> None:
-        """Queries the runtimes of all quotas, when it is time."""
+        """Queries the runtimes of all quotas if a refresh is due."""
         if self._started is None:
             self._started = now // SECOND * SECOND
             self._within = dict.fromkeys(self._tree.leaves.values(), self._started)
@@ -65,14 +65,14 @@ class Revocation:
                 self._tree.runtime(leaf)
 
     def quotas_change(self, now: int) -> None:
-        """Quotas have changed; the usage of a new one counts from now on."""
+        """Follows a change of quotas; the usage of a new quota counts from now on."""
         if self._started is not None:
             leaves = self._tree.leaves.values()
             self._within = {leaf: self._within.get(leaf, now) for leaf in leaves}
             self._good = {leaf: self._good.get(leaf, now) for leaf in leaves}
 
     def watch(self, now: int) -> int | None:
-        """Checks which quotas use too much at present; returns the time of the next step."""
+        """Checks which quotas use too much now; returns the time of the next step."""
         assert self._started is not None, "quotas are refreshed first"
         due = []
         for leaf, within in self._within.items():
@@ -91,7 +91,7 @@ class Revocation:
         return min((each for each in due if each > now), default=None)
 
     def standing(self, now: int) -> tuple[object, ...]:
-        """The quotas' usage and the time since when, as far as they matter, see `harness.policy.Standing`."""
+        """Returns the relevant usage of quotas and its duration, see `harness.policy.Standing`."""
         assert self._started is not None, "quotas are refreshed first"
         return (
             (now - self._started) % _REFRESH,
@@ -108,12 +108,12 @@ class Revocation:
         )
 
     def skip(self, span: int) -> None:
-        """Moves the time on by this span; all quotas keep their state."""
+        """Moves all stored times by this span; all quotas keep their state."""
         self._within = {leaf: _later(within, span) for leaf, within in self._within.items()}
         self._good = {leaf: good + span for leaf, good in self._good.items()}
 
     def due(self, now: int) -> list[Quota]:
-        """The quotas that have used too much for too long, and still do; their time begins anew."""
+        """Returns the quotas that have used too much for too long, and still do; restarts their time."""
         late = [leaf for leaf, within in self._within.items() if within is None and self._is_late(leaf, now)]
         for leaf in late:
             self._good[leaf] = now
@@ -123,10 +123,10 @@ class Revocation:
         return self._good[leaf] + self._after <= now and self._is_over(leaf, leaf.used)
 
     def victims(self, leaf: Quota) -> list[PodInfo]:
-        """The pods to evict; some of them may be leaving already, or be kept by a budget.
+        """Returns the pods to evict; some may already be leaving, or a budget may keep them.
 
-        Pods are removed from the least important one upwards until usage is within the runtime. If it never
-        is, all of them go. Otherwise those that still fit are put back, the most important ones first.
+        Pods are removed from the least important upwards until usage is within the runtime. If it never is,
+        all pods are evicted. Otherwise the pods that still fit are put back, the most important first.
         """
         positions = sorted(self._usage.nodes_of(leaf))
         on_nodes = [pod for position in positions for pod in self._cache.nodes[position].pods]
@@ -153,23 +153,23 @@ class Revocation:
         return gone[::-1]
 
     def evictable(self, pod: PodInfo) -> bool:
-        """Returns True if a victim is not leaving already, and no budget keeps it now."""
+        """Returns True if a victim is not already leaving, and no budget keeps it now."""
         self._budgets.refresh()
         allowed = self._budgets.allowed
         return not pod.terminating and all(allowed[number] > 0 for number in self._budgets.charged(pod))
 
     def _changed(self, used: Amounts, pod: PodInfo, sign: int) -> Amounts:
-        """The usage without a pod, or with it; with quirks only in the resources that it requests."""
+        """Returns the usage without a pod, or with it; with quirks, only in the requested resources."""
         amounts = self._usage.amounts(pod)
         kept = used if not self._quirks else [each for each in used if each in amounts]
         return {each: used[each] + sign * amounts.get(each, 0) for each in kept}
 
     def _is_over(self, leaf: Quota, used: Amounts) -> bool:
-        """Returns True if this usage is more than the runtime that was computed last."""
+        """Returns True if this usage exceeds the last computed runtime."""
         return any(used.get(resource, 0) > bound for resource, bound in (leaf.runtime or {}).items())
 
     def detail(self, leaf: Quota) -> dict[str, Any]:
-        """The usage and bounds of a quota, before any eviction."""
+        """Returns the usage and limits of a quota, before any eviction."""
         return {
             "queue": leaf.name,
             "message": f"quota {leaf.name} has used more than its runtime for too long",
@@ -178,10 +178,10 @@ class Revocation:
 
 
 def _ago(since: int | None, now: int) -> int | None:
-    """The distance of an instant from now; all instants a second or longer ago are the same."""
+    """Returns how long ago an instant was; all instants a second or longer ago are equal."""
     return None if since is None else max(since - now, -SECOND)
 
 
 def _later(since: int | None, span: int) -> int | None:
-    """The instant, moved by this span."""
+    """Returns the instant, moved by this span."""
     return None if since is None else since + span

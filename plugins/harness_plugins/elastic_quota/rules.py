@@ -15,17 +15,17 @@ from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 
 class Claim(Protocol):
-    """The potential victims of a pod at present; made for one search, in which nothing else changes."""
+    """The potential victims of a pod now; used in one search, during which nothing else changes."""
 
     def where(self) -> Collection[int]:
-        """Positions of the nodes that may hold a victim; the others certainly hold none."""
+        """Returns the positions of nodes that may have a victim; other nodes certainly have none."""
 
     def potential_victims(self, node: NodeInfo) -> list[PodInfo]:
-        """The potential victims on a node, most important first."""
+        """Returns the potential victims on a node, most important first."""
 
 
 class Rules(Protocol):
-    """The points at which semantics differ; the rest is common to them."""
+    """The rules in which the semantics differ; all other code is common to them."""
 
     @property
     def names_nodes(self) -> bool:
@@ -33,7 +33,7 @@ class Rules(Protocol):
 
     @property
     def counts_twice(self) -> bool:
-        """True if a victim without room on the node is also checked against the quota, see `QuotaBound`."""
+        """True if a victim that does not fit the node is also checked against the quota, see `QuotaBound`."""
 
     @property
     def sorts_victims(self) -> bool:
@@ -45,15 +45,15 @@ class Rules(Protocol):
 
     @property
     def keeps_room(self) -> bool:
-        """True if room that was reclaimed for a guarantee is kept for its owner against all pods."""
+        """True if resources reclaimed for a guarantee are kept for the preemptor against all pods."""
 
     @property
     def looks_ahead(self) -> bool:
-        """True if dry runs count leaving pods as gone; no pod is a victim twice then."""
+        """True if dry runs count leaving pods as gone, so that no pod is a victim twice."""
 
     @property
     def examines_all(self) -> bool:
-        """True if nodes that are marked unschedulable are tried for a single pod too, as for several."""
+        """True if unschedulable nodes are tried for a single pod too, as they are for several pods."""
 
     @property
     def keeps_dry_runs(self) -> bool:
@@ -62,42 +62,42 @@ class Rules(Protocol):
     def reclaims(self, quota: Quota | None, amounts: Amounts, own: Amounts) -> bool:
         """Returns True if a request is claimed from the quota's guarantee, instead of being borrowed.
 
-        If it is not, it is not with more nominated pods either, as long as the quota's usage is the same.
+        If it is not, it is also not with more nominated pods, as long as the quota's usage is the same.
 
         Args:
             quota: the quota.
             amounts: the requested amounts and those of its nominated pods, see `QuotaRequest.in_quota`.
-            own: the part of these that belongs to the pod, or to the pods of its gang.
+            own: the part of `amounts` that belongs to the pod, or to the pods of its gang.
         """
 
     def why_never(self, request: QuotaRequest, *, reclaims: bool) -> str | None:
-        """Why no preemption on any node can help; None when one might."""
+        """Returns why no preemption on any node can help; None if one might."""
 
     def why_not_eligible(
         self, request: QuotaRequest, expected: NodeInfo | None, *, reclaims: bool
     ) -> str | None:
-        """Why a pod may not preempt now; None when it may.
+        """Returns why a pod may not preempt now; None if it may.
 
         Args:
             request: the pod's request.
-            expected: the node on which a preemption made room, unless it can never run the pod.
+            expected: the node to which a preemption nominated the pod, unless it can never run the pod.
             reclaims: whether the pod, with its gang, requests its guarantee.
         """
 
     def exceeded(self, request: QuotaRequest) -> Exceeded:
-        """The bounds that a pod exceeds now, as far as they count in dry runs."""
+        """Returns the limits that a pod exceeds now and that count in dry runs."""
 
     def claim(self, request: QuotaRequest, *, reclaims: bool) -> Claim:
-        """The potential victims of a pod."""
+        """Returns the potential victims of a pod."""
 
 
 def waits_for_victims(
     request: QuotaRequest, expected: NodeInfo | None, usage: QuotaUsage, *, reclaims: bool
 ) -> str | None:
-    """Why a pod may not preempt now, by scheduler-plugins and Koordinator; None when it may.
+    """Returns why a pod may not preempt now, by scheduler-plugins and Koordinator; None if it may.
 
-    The reason is that pods are leaving its node. They are less important and of its quota, or, for a pod that
-    reclaims, of a quota that borrows. The arguments are those of `Rules.why_not_eligible`.
+    The reason is that pods are leaving its node: less important pods of its quota, or, for a pod that
+    reclaims, pods of a borrowing quota. The arguments are the same as for `Rules.why_not_eligible`.
     """
     pod, quota = request.pod, request.quota
     if not pod.preempts:

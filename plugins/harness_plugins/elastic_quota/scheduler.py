@@ -1,7 +1,7 @@
-"""The scheduler with quotas and gangs: tries pods, or whole gangs, and makes room for them by preemption.
+"""The scheduler with quotas and gangs: tries pods, or whole gangs, and preempts for them.
 
-It works on the books of kube-scheduler's model and yields its decisions. Three things differ: quotas are
-checked first, the pods of a gang are placed together, and other pods may be preempted.
+It uses the records of kube-scheduler's model and yields its decisions. It differs from kube-scheduler in
+three ways: quotas are checked first, the pods of a gang are placed together, and other pods may be victims.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ class QuotaScheduler:
 
     Args:
         cluster: nodes, namespaces, budgets, quotas and priority classes.
-        configuration: the fields of a KubeSchedulerConfiguration that count.
+        configuration: the used fields of a KubeSchedulerConfiguration.
         usage: the quotas.
-        rules: makes the semantics' rules, given kube-scheduler's books.
-        falls_back: whether pods that belong to no quota preempt by default preemption.
+        rules: makes the semantics' rules from quotas and budgets.
+        falls_back: whether pods without a quota preempt by default preemption.
         gangs: whether gangs are placed together.
         revocation: makes the over-use revoke, given the nodes; None for semantics without it.
 
@@ -100,7 +100,7 @@ class QuotaScheduler:
 
     @property
     def _state(self) -> int:
-        """The version, which also grows when a query of a quota changes bounds."""
+        """The version of the state; it also grows when a query of a quota changes limits."""
         return self._version + self.usage.tree.rescaled
 
     # --- what the scheduler is told -----------------------------------------------------------------------
@@ -112,7 +112,7 @@ class QuotaScheduler:
 
     @property
     def nodes(self) -> QuotaScheduler:
-        """Follows nodes that are added, removed or changed."""
+        """This object, which follows added, removed and changed nodes."""
         return self
 
     @property
@@ -139,9 +139,9 @@ class QuotaScheduler:
         self._kube.advance(now)
 
     def add(self, pod: PodInfo) -> None:
-        """A pod arrives."""
+        """Adds a pod that arrives."""
         if pod.template.budgets:
-            self._version += 1  # how many disruptions a budget allows depends on how many pods there are
+            self._version += 1  # the number of pods determines the disruptions that a budget allows
         self._ask(pod)
         gang = pod.gang = self._gangs.of(pod)
         if gang is None:
@@ -157,11 +157,11 @@ class QuotaScheduler:
         if leads:
             self._kube.queue.add(pod)
         elif (gang.waits and (too_few or not gang.missing)) or raised:
-            self._kube.queue.activate(gang.leader)  # it waited for just this pod, or a pod is new to the rest
+            self._kube.queue.activate(gang.leader)  # it waited for this pod, or gets one more pod
         gang.waits = False
 
     def add_running(self, pod: PodInfo, node: str, start: int | None) -> None:
-        """Adds a pod that runs already, see `kube.scheduler`."""
+        """Adds a pod that already runs, see `kube.scheduler`."""
         gang = pod.gang = self._gangs.of(pod)
         if gang is not None:
             gang.join_bound(pod, self._gangs.own_priority(pod))
@@ -172,7 +172,7 @@ class QuotaScheduler:
             self._reprioritize(gang)
 
     def delete(self, pod: PodInfo) -> None:
-        """A pod is gone: it ended, was evicted, or is no longer wanted."""
+        """Removes a pod: it ended, was evicted, or is no longer wanted."""
         self._version += 1
         self.usage.ask(pod, -1)
         ended = pod.node >= 0 and not pod.terminating
@@ -191,7 +191,7 @@ class QuotaScheduler:
                 gang.leader.peers = self._equals.of_gang(gang)
             if not gang.alive:
                 self.said.pop(gang, None)
-                if not pod.terminating:  # else its successor comes back, and those that have ended count
+                if not pod.terminating:  # else its successor returns, and ended pods count
                     self._gangs.forget(gang)
 
     def put(self, node: Node) -> None:
@@ -200,7 +200,7 @@ class QuotaScheduler:
         self._renew()
 
     def drop(self, name: str) -> None:
-        """See `NodesHeard`; its pods have not ended, and come back."""
+        """See `NodesHeard`; the node's pods have not ended, and return."""
         for pod in self.cache.by_name[name].pods:
             if not pod.terminating:
                 self.evict(pod, None, LOST_WITH_NODE, {})
@@ -208,9 +208,9 @@ class QuotaScheduler:
         self._renew()
 
     def changed(self, change: Change, pods: Collection[PodInfo]) -> None:
-        """A part of the cluster that quotas depend on has changed.
+        """Follows a change of the cluster that affects quotas.
 
-        Pods that their quota refused are tried again when a quota changes. The total capacity of nodes
+        Pods that a quota refused are tried again when a quota changes. A change of the nodes' total capacity
         matters if quotas share it.
 
         Args:
@@ -226,7 +226,7 @@ class QuotaScheduler:
             self._kube.queue.changed(_refused_by_quota)
 
     def _recount(self, cluster: Cluster, pods: Collection[PodInfo]) -> None:
-        """Counts all pods against the quotas of a cluster, and groups equal pods anew."""
+        """Counts all pods against the quotas of a cluster, and groups equal pods again."""
         self._kube.queue.part()
         self.usage.become(cluster, pods)
         self._nominated.renew()
@@ -242,10 +242,10 @@ class QuotaScheduler:
         self._renew()
 
     def _renew(self) -> None:
-        """Nodes, their order, or quotas have changed: drops all results that depend on them."""
+        """Drops all results that depend on nodes, their order or quotas, because these have changed."""
         self._version += 1
         self._attempts.renew()
-        self._places.valid = False  # refusals that are kept hold it
+        self._places.valid = False  # remembered refusals refer to it
         self._places = Places(self.scheduling, self.usage)
 
     def evict(self, victim: PodInfo, by: Job | None, reason: str, detail: Mapping[str, Any]) -> Preempt:
@@ -255,16 +255,16 @@ class QuotaScheduler:
         return self._kube.evict(victim, by, reason, detail)
 
     def _reprioritize(self, gang: Gang) -> bool:
-        """Gives all pods of a gang the priority of its most important one; returns whether any changes."""
+        """Gives all pods of a gang its highest priority; returns whether any priority changes."""
         before, now = gang.priority, gang.highest
         if now == before:
             return False
         gang.priority = now
         if gang.bound:
-            self._version += 1  # who may be a victim of whom has changed
+            self._version += 1  # the potential victims of pods have changed
         for mate in gang.pending.values():
             mate.priority = now
-            if mate.keeps == before:  # else from everyone
+            if mate.keeps == before:  # else it keeps its resources against all pods
                 mate.keeps = now
                 self.cache.keeps_otherwise(mate)
         for mate in gang.bound.values():
@@ -275,12 +275,12 @@ class QuotaScheduler:
     def _ask(self, pod: PodInfo) -> None:
         self.usage.ask(pod)
         if self._revocation is not None:
-            self._version += 1  # what quotas may use depends on what is asked for
+            self._version += 1  # what quotas may use depends on the requests
 
     # --- what it decides ----------------------------------------------------------------------------------
 
     def run(self) -> Iterator[Decision]:
-        """Tries pods and gangs until all that are left wait for an event."""
+        """Tries pods and gangs until all remaining pods wait for an event."""
         yield from self._kube.bind_running()
         if self._revocation is not None:
             self._revocation.refresh(self._kube.queue.now)
@@ -308,7 +308,7 @@ class QuotaScheduler:
                 yield Wake(due, idle=True)
 
     def doze(self, at: int, before: int) -> tuple[int, int]:
-        """See `PodScheduler`; plays no instants if quotas' over-use may be revoked at each."""
+        """See `PodScheduler`; plays no instants if over-use of quotas may be revoked at each instant."""
         return (0, at) if self._revocation is not None else self._kube.doze(at, before, self._state)
 
     def standing(self, now: int) -> Standing | None:
@@ -335,11 +335,11 @@ class QuotaScheduler:
                 yield self.evict(victim, None, OVERUSED, detail)
 
     def _why_alike(self, pod: PodInfo) -> Refusal | None:
-        """Why a pod, or its gang, waits that failed because an equal one did; None if that was recorded."""
+        """Returns why a pod or gang waits that failed because an equal one did; None if already recorded."""
         peers, gang = pod.peers, pod.gang
         if isinstance(peers.lasting, LastingQuotaRefusal) and peers.lasting.spared is not None:
             peers.refusal = self._refusal_now(peers.lasting.spared)
-            peers.lasting.spared = None  # until it is spared an attempt again
+            peers.lasting.spared = None  # until an attempt is skipped again
         why = peers.refusal
         if not isinstance(why, QuotaRefusal):
             return why
@@ -352,7 +352,7 @@ class QuotaScheduler:
         return why if self._note_refusal(gang, why) else None
 
     def _refusal_now(self, pod: PodInfo) -> QuotaRefusal:
-        """The refusal that a skipped attempt of a pod or gang would have given."""
+        """Returns the refusal that a skipped attempt of a pod or gang would have given."""
         gang = pod.gang
         if gang is None:
             outcome = self._attempts.try_pod(pod)
@@ -368,11 +368,11 @@ class QuotaScheduler:
         else:
             rejecting = outcome.rejecting
             if isinstance(outcome, QuotaRefusal) and outcome.said[1]:
-                rejecting |= {outcome.said[1]}  # another bound is another reason
+                rejecting |= {outcome.said[1]}  # another limit is another reason
             yield from self._post_filter(pod, [pod], outcome, rejecting)
 
     def _try_gang(self, gang: Gang) -> Iterator[Decision]:
-        """Places all pods that wait, or for a group at least as many as it needs; else none."""
+        """Places all waiting pods of a gang, or at least the required number for a group; else none."""
         leader, pods = gang.leader, gang.in_order()
         assert leader is not None, "a gang was tried without a waiting pod"
         outcome = self._attempts.try_gang(pods, gang.missing)
@@ -380,7 +380,7 @@ class QuotaScheduler:
             gang.waits = True
             rejecting = outcome.rejecting | {NODE_RESOURCES_FIT}  # any deletion may help a gang
             if isinstance(outcome, QuotaRefusal):
-                rejecting |= set(outcome.said)  # an equal gang of which that was not said fails anew
+                rejecting |= set(outcome.said)  # an equal gang without this record fails again
             yield from self._post_filter(leader, pods, outcome, rejecting)
             return
         rest = gang.place(outcome.nodes)
@@ -414,12 +414,12 @@ class QuotaScheduler:
         outcome: Planned | QuotaRefusal,
         rejecting: frozenset[str],
     ) -> Iterator[Decision]:
-        """An attempt has failed: carries out the plan, or lets the pods wait.
+        """Carries out the planned preemptions of a failed attempt, or lets the pods wait.
 
         Args:
-            leader: the pod, or the one that represents its gang in the queue.
+            leader: the pod, or the pod that represents its gang in the queue.
             pods: all pods of the attempt.
-            outcome: the preemptions, or why there are none.
+            outcome: the preemptions, or why there is no preemption.
             rejecting: the plugins that rejected pods.
         """
         if isinstance(outcome, Planned):
@@ -457,7 +457,7 @@ class QuotaScheduler:
         return lasting if lasting.asks_all else None
 
     def _note_refusal(self, gang: Gang, refusal: QuotaRefusal) -> bool:
-        """Notes why a gang is refused; returns whether that must be recorded, as `PodInfo.note_rejection`."""
+        """Notes why a gang is refused; returns whether to record it, as `PodInfo.note_rejection` does."""
         before = self.said.get(gang, NOTHING_TOLD)
         if before.last == refusal.said:
             return False
@@ -465,7 +465,7 @@ class QuotaScheduler:
         return before.tells(self.said[gang])
 
     def _preempt(self, leader: PodInfo, planned: Planned, rejecting: frozenset[str]) -> Iterator[Decision]:
-        """Evict the victims and nominate all pods of the attempt to their nodes; they are tried again."""
+        """Evict the victims and nominate all pods of the attempt to their nodes, to be tried again."""
         self._version += 1
         leader.told = NOTHING_TOLD
         if leader.gang is not None:

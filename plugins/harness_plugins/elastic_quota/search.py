@@ -33,37 +33,37 @@ WITHIN_QUOTA = "QuotaPriority"
 """The reason of a preemption of a less important pod of the same quota."""
 
 FROM_EVERYONE = 1 << 62
-"""Above every priority: the room that a pod expects is kept against all pods."""
+"""Above every priority: the resources that victims free for a pod are kept against all pods."""
 
 
 class Search(Protocol):
-    """The search of a failed attempt for room."""
+    """The search of a failed attempt for victims."""
 
     def why_not(self, failure: Failure) -> str | None:
-        """Why a pod may not preempt now; None when it may."""
+        """Returns why a pod may not preempt now; None if it may."""
 
     def why_never(self, failure: Failure) -> str | None:
-        """Why no preemption can help a pod, if that is known without any dry run."""
+        """Returns why no preemption can help a pod, if this is known without a dry run, or None."""
 
     def candidates(self, failure: Failure, failures: Collection[Failure]) -> Found:
-        """Dry runs for one pod, given the present state of the plan.
+        """Makes dry runs for one pod in the current state of the plan; returns the candidates.
 
         Args:
-            failure: the pod's.
-            failures: those of all pods of the attempt that need room, this one included.
+            failure: the pod's failure.
+            failures: the failures of all pods of the attempt without a node, including this pod.
         """
 
     def reason(self, pod: PodInfo) -> str:
-        """The name of the rule by which a pod preempts."""
+        """Returns the name of the rule by which a pod preempts."""
 
     def keeps(self, pod: PodInfo) -> int:
-        """The highest priority of pods against which the room made for a pod is kept."""
+        """Returns the highest priority of pods against which the freed resources are kept for a pod."""
 
     def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
-        """Victims in the order in which they are evicted; they are given most important first."""
+        """Returns victims, given most important first, in the order of their eviction."""
 
     def detail(self, pod: PodInfo, chosen: Candidate, found: Found) -> dict[str, Any]:
-        """The detail of a choice, before any eviction."""
+        """Returns the detail of a choice, before any eviction."""
 
 
 class Tries(NamedTuple):
@@ -72,8 +72,8 @@ class Tries(NamedTuple):
     Attributes:
         failure: why the pod got no node.
         claim: its potential victims.
-        exceeded: the bounds that it exceeds and that count.
-        nodes: what its shape finds on the nodes.
+        exceeded: the exceeded limits that count.
+        nodes: the results of its shape on the nodes.
         by_amounts: whether only the pod's amounts count.
     """
 
@@ -89,12 +89,12 @@ class QuotaSearch:
     """A search by quotas.
 
     Args:
-        scheduling: has the nodes and what pods find on them.
+        scheduling: has the nodes and the results of pods on them.
         budgets: the PodDisruptionBudgets.
         usage: the quotas.
         rules: the rules of preemption.
         reclaims: for each quota of the attempt's pods, whether all of them together request its guarantee.
-        kept: the results of earlier dry runs; None if the rules do not allow to keep them.
+        kept: the results of earlier dry runs; None if the rules do not allow keeping them.
     """
 
     def __init__(
@@ -125,14 +125,14 @@ class QuotaSearch:
         return self._rules.why_never(request, reclaims=self._reclaims[request.quota])
 
     def candidates(self, failure: Failure, failures: Collection[Failure], *, explain: bool = False) -> Found:
-        """Dry runs on those nodes of the pool that may hold a victim.
+        """Makes dry runs on the potential nodes that may have a victim; returns the candidates.
 
-        A node that may help one pod of a gang is tried for the others too.
+        A node that may help one pod of a gang is tried for the gang's other pods too.
 
         Args:
-            failure: the pod's.
+            failure: the pod's failure.
             failures: see `Search`.
-            explain: whether to explain also why nodes are no candidates if there are some.
+            explain: whether to also explain why other nodes are not candidates if some nodes are.
         """
         alone = len(failures) == 1
         pool: Iterable[int] = failure.potential
@@ -159,7 +159,7 @@ class QuotaSearch:
         return no_victims(failure.request.pod, node) if self._rules.names_nodes else NO_VICTIMS
 
     def _tries(self, failure: Failure) -> Tries:
-        """The common input of a pod's dry runs, at present."""
+        """Returns the current common input of a pod's dry runs."""
         request = failure.request
         return Tries(
             failure,
@@ -170,7 +170,7 @@ class QuotaSearch:
         )
 
     def _answers(self, tries: Tries, positions: Sequence[int]) -> dict[int, Candidate | Status]:
-        """Dry runs on some nodes, except where the result is known."""
+        """Returns the results of dry runs on some nodes, using known results."""
         nodes, kept, failure = self._cache.nodes, self._kept, tries.failure
         request = failure.request
         reclaims = self._reclaims[request.quota]
@@ -233,7 +233,7 @@ class QuotaSearch:
         return RECLAIM if self._reclaims[quota] else WITHIN_QUOTA
 
     def keeps(self, pod: PodInfo) -> int:
-        """Reclaimed room is kept, because it would otherwise go to the very pods that it was taken from."""
+        """See `Search`; reclaimed resources are kept, because the victims would otherwise get them back."""
         reclaims = self._reclaims[self._usage.quota_of(pod)]
         return FROM_EVERYONE if self._rules.keeps_room and reclaims else pod.priority
 
@@ -242,17 +242,17 @@ class QuotaSearch:
         return victims[::-1] if self._rules.least_first else victims
 
     def detail(self, pod: PodInfo, chosen: Candidate, found: Found) -> dict[str, Any]:
-        """The choice, and the usage and bounds of the quotas of both sides."""
+        """Returns the choice, and the usage and limits of the preemptor's and victims' quotas."""
         said = detail_of(chosen, deciding_criterion(found.candidates), len(found.candidates))
         return said | quota_detail(pod, chosen.victims, self._usage)
 
 
 @final
 class DefaultSearch:
-    """A search by default preemption; the pods of a gang one after the other.
+    """A search by default preemption, for the pods of a gang one after the other.
 
     Args:
-        preemption: kube-scheduler's.
+        preemption: kube-scheduler's preemption.
     """
 
     def __init__(self, preemption: Preemption) -> None:
@@ -265,19 +265,19 @@ class DefaultSearch:
         return self._preemption.pod_eligible_to_preempt_others(failure.request.pod, failure.diagnosis)
 
     def why_never(self, failure: Failure) -> str | None:
-        """A quota's word is not to be changed by priority."""
+        """See `Search`; priority cannot change the decision of a quota."""
         return None if failure.diagnosis is not None else "its quota does not admit it"
 
     def candidates(self, failure: Failure, failures: Collection[Failure]) -> Found:
-        """See `Search`; a node on which pods of its own gang or job would have to leave is no candidate.
+        """See `Search`; a node with victims of the pod's own gang or job is not a candidate.
 
-        There is no candidate at all if the pod's quota has no room: priority does not change that.
+        No node is a candidate if the pod's quota does not admit it, because priority cannot change this.
         """
         pod = failure.request.pod
         if failure.diagnosis is None:
             return Found((), {}, failed=False)
         found = self._preemption.find_candidates(pod, failure.diagnosis)
-        if pod.gang is None:  # only as part of a gang it counts as more important than others of its job
+        if pod.gang is None:  # only pods of a gang can count as more important than other pods of their job
             return found
         apart = [each for each in found.candidates if not any(are_mates(it, pod) for it in each.victims)]
         return found._replace(candidates=apart)

@@ -1,8 +1,8 @@
 """Trial placements and evictions, made in the cache and the quotas and then undone.
 
-The filters of kube-scheduler look at the whole cluster (spread, affinity, nominations), so placements of
-several pods are tried out in the cache itself. `undo` leaves cache, quotas and budgets as they were, down to
-the order of pods on their nodes.
+kube-scheduler's filters depend on the whole cluster (spread, affinity, nominations), so placements of several
+pods are tried in the cache itself. `undo` restores cache, quotas and budgets, including the order of pods on
+their nodes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class TentativePlacement:
         self._expecting = list(cache.expecting)
 
     def place(self, pod: PodInfo, node: NodeInfo) -> None:
-        """A waiting pod is bound to a node, and loses its nomination."""
+        """Binds a waiting pod to a node, and removes its nomination."""
         self._remember(node)
         expected = self._cache.by_name.get(pod.nominated)
         if expected is not None:
@@ -54,7 +54,7 @@ class TentativePlacement:
         self.placed[pod] = node
 
     def evict(self, victim: PodInfo) -> None:
-        """A bound pod is gone."""
+        """Removes a bound pod."""
         node = self._cache.nodes[victim.node]
         self._remember(node)
         self._usage.refund(victim)
@@ -89,7 +89,7 @@ class TentativePlacement:
         self._pods.setdefault(node, list(node.pods))
 
     def _disrupt(self, victim: PodInfo, change: int) -> None:
-        """An eviction uses up one disruption of each budget; a pod that was leaving has done so already."""
+        """Changes the disruptions of each budget by an eviction, unless the pod was already leaving."""
         if not victim.terminating:
             for number in self._budgets.charged(victim):
                 self._budgets.allowed[number] += change

@@ -48,7 +48,7 @@ def test_pods_that_must_not_be_preempted_are_warned_of_where_there_are_any() -> 
 def test_guarantees_that_are_scaled_are_warned_of() -> None:
     """Beyond what nodes have; also that one is not lent, and one without weight below another quota."""
     (scaled, idle) = warned(flat("a", 6, 10), flat("b", 6, 10, allow_lent_resource="false"))
-    assert scaled.endswith("with enableMinQuotaScale=true each is scaled down when its quota is asked for")
+    assert scaled.endswith("with enableMinQuotaScale=true each is scaled down when its quota is queried")
     assert idle.startswith("elastic quota b: does not lend its min: with quirks=on")
     group, below = flat("group", 4, 10, is_parent="true"), flat("a", 2, 10, parent="group")
     assert warned(group, below) == []

@@ -83,7 +83,7 @@ def test_what_a_max_does_not_name_is_not_said_to_be_refused_where_it_is_not() ->
     """Koordinator's quotas do not bound what their max does not name."""
     assert cluster_from([KOORDINATORS], "test").warnings == ()
     (warning,) = cluster_from([SCHEDULER_PLUGINS], "test").warnings
-    assert "pods that request it are not admitted, but for semantics=koordinator" in warning
+    assert "pods that request it are not admitted, except with semantics=koordinator" in warning
 
 
 def test_quotas_of_other_semantics_are_another_cluster() -> None:

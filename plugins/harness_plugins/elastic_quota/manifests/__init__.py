@@ -1,1 +1,1 @@
-"""The manifests of elastic quotas: how they are read, notes on their fields, and rules between them."""
+"""The manifests of elastic quotas: their reading, notes on their fields, and rules between quotas."""

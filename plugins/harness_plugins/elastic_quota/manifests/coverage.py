@@ -1,7 +1,7 @@
-"""ElasticQuotaTree, and ElasticQuota of scheduler-plugins and of Koordinator.
+"""Used and ignored fields of ElasticQuotaTree, and of both kinds of ElasticQuota.
 
 Fields of the tree: https://www.alibabacloud.com/help/en/ack/ack-managed-and-ack-dedicated/user-guide/
-work-with-capacity-scheduling; Koordinator's labels: apis/extension/elastic_quota.go there.
+work-with-capacity-scheduling; Koordinator's labels: apis/extension/elastic_quota.go in Koordinator.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Warnings about behaviour of Koordinator that only its code explains, if the cluster allows it."""
+"""Warnings about Koordinator's behaviour that only its code explains, if it can occur in the cluster."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from harness.models.cluster import KOORDINATOR, KOORDINATORS, ElasticQuota, leav
 from harness.models.manifests import Draft
 
 _EVICTS = (
-    "may evict pods for one that it still refuses. With quirks=on dry runs do not ask it about the pod "
-    "without all victims; a node that refuses a victim too is no candidate"
+    "may evict pods for one that it still refuses. With quirks=on, dry runs do not check the quota "
+    "without all victims; a node that also refuses a victim is not a candidate"
 )
 _SPARES = (
-    "names several resources in its max: with quirks=on a pod that does not request the "
-    "overused resource is refused, and preempts nobody for it"
+    "names several resources in its max: with quirks=on, a pod that does not request the overused "
+    "resource is refused, and does not preempt"
 )
 _FIRM = (
-    "has a min below its max: with quirks=on a pod that must not be preempted may evict others although "
-    "min refuses it"
+    "has a min below its max: with quirks=on, a pod that must not be preempted may evict other pods "
+    "although min still refuses it"
 )
 _IDLE = (
-    "does not lend its min: with quirks=on it has no more than its part of what the nodes have until it "
-    "has had a pod"
+    "does not lend its min: with quirks=on, it has no more than its share of the nodes' capacity until "
+    "its first pod"
 )
 
 
@@ -42,7 +42,7 @@ def warn_of_quirks(quotas: Mapping[str, ElasticQuota], draft: Draft) -> None:
 def _of_scaling(
     quota: ElasticQuota, own: Mapping[str, ElasticQuota], there: Mapping[str, int]
 ) -> Iterator[str]:
-    """Effects of guarantees that are scaled down."""
+    """Yields effects of guarantees that are scaled down."""
     tops = [each for each in own.values() if not each.parent]
     scaled = [each for each in there if sum(top.min_of(each) for top in tops) > there[each]]
     if not quota.lends and any(quota.min_of(each) for each in scaled):
@@ -52,15 +52,15 @@ def _of_scaling(
     if quota.parent and unweighted:
         listed = ", ".join(unweighted)
         yield (
-            f"has weight 0 in {listed}: with enableMinQuotaScale=true it has less than its min while the "
-            f"quotas below {quota.parent} ask for less than theirs together"
+            f"has weight 0 in {listed}: with enableMinQuotaScale=true, it has less than its min while the "
+            f"quotas below {quota.parent} request less than the sum of their min"
         )
 
 
 def _of_preemption(
     quota: ElasticQuota, own: Mapping[str, ElasticQuota], there: Mapping[str, int], draft: Draft
 ) -> Iterator[str]:
-    """Effects of dry runs, if pods differ in priority at all."""
+    """Yields effects of dry runs, if pods may differ in priority."""
     most = quota.max or {}
     if not draft.priority_classes:
         return

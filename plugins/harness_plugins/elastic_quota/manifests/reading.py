@@ -13,9 +13,9 @@ from harness.models.manifests import Draft, Fields, read_metadata, shown
 
 _ROOT_QUOTA = "koordinator-root-quota"
 _OWN_QUOTAS = {
-    _ROOT_QUOTA: "Koordinator's own, stands for all quotas together",
-    "koordinator-default-quota": "Koordinator's own, for pods without a quota, which have no bound",
-    "koordinator-system-quota": "Koordinator's own, for pods of the system, which have no bound",
+    _ROOT_QUOTA: "it is Koordinator's own quota for all quotas together",
+    "koordinator-default-quota": "it is Koordinator's own quota for pods without a quota; they have no limit",
+    "koordinator-system-quota": "it is Koordinator's own quota for system pods; they have no limit",
 }
 
 
@@ -26,7 +26,7 @@ def read_elastic_quota_tree(fields: Fields, draft: Draft) -> None:
     """Reads an ElasticQuotaTree; a cluster has one."""
     name = read_metadata(fields).name
     if "" in draft.quota_trees:
-        fields.fault("", f"is a second tree; the first is in {draft.quota_trees.fields('').where}")
+        fields.fault("", f"is a second tree; the first tree is in {draft.quota_trees.fields('').where}")
         return
     draft.quota_trees.add("", name, fields)
     spec = fields.child("spec")
@@ -45,7 +45,7 @@ def read_elastic_quota_tree(fields: Fields, draft: Draft) -> None:
 
 
 def _read_tree(node: Fields, parent: str, draft: Draft) -> None:
-    """Reads a node of the tree and all below it."""
+    """Reads a node of the tree and all its descendants."""
     name = node.string("name", required=True)
     children = node.items("children")
     namespaces = _namespaces(node, "namespaces", node.texts("namespaces"))
@@ -55,7 +55,7 @@ def _read_tree(node: Fields, parent: str, draft: Draft) -> None:
     if children and namespaces:
         node.fault("namespaces", "belong to leaves; this quota has children")
     if name in draft.quota_nodes:
-        node.fault("name", f"{name!r} is the name of {draft.quota_nodes.fields(name).path} already")
+        node.fault("name", f"{name!r} is already the name of {draft.quota_nodes.fields(name).path}")
     elif name:
         draft.quota_nodes.add(name, quota, node)
     for child in children:
@@ -68,9 +68,9 @@ def _read_tree(node: Fields, parent: str, draft: Draft) -> None:
 def read_elastic_quota(fields: Fields, draft: Draft) -> None:
     """Reads an ElasticQuota of scheduler-plugins, or of Koordinator if it has one of Koordinator's labels.
 
-    A flat quota counts the pods of its own namespace. Koordinator's counts the pods that name it, and those
-    of the namespaces that an annotation lists. If its own namespace has the same name as the quota, it counts
-    that one's pods too.
+    A flat quota counts the pods of its own namespace. A quota of Koordinator counts the pods that name it,
+    and the pods of the namespaces in its annotation. If its own namespace has the same name as the quota, the
+    quota also counts the pods of that namespace.
     """
     metadata = read_metadata(fields)
     if metadata.name in _OWN_QUOTAS:
@@ -89,12 +89,12 @@ def read_elastic_quota(fields: Fields, draft: Draft) -> None:
         own = (metadata.name,) if metadata.namespace == metadata.name else ()
         quota = _koordinator_quota(metadata.name, least, most, own, labels, notes)
         for resource in least or ():
-            # Where max is given, what it says of core resources is checked for all kinds of quotas.
+            # If max is given, its core resources are checked for all kinds of quotas.
             if most is None or resource not in (*most, *CORE_RESOURCES):
-                spec.refuse(f"min.{resource}", "max does not name it, as Koordinator demands: add it there")
+                spec.refuse(f"min.{resource}", "Koordinator requires that max also names it: add it to max")
     elif metadata.namespace in draft.elastic_quotas:
         first = draft.elastic_quotas.fields(metadata.namespace).where
-        hint = f'if they are Koordinator\'s, give them the label {KOORDINATOR}is-parent: "false"'
+        hint = f'if the quotas are Koordinator\'s, give them the label {KOORDINATOR}is-parent: "false"'
         fields.fault("", f"is a second quota of the namespace {metadata.namespace}, after {first}; {hint}")
         return
     else:
@@ -112,7 +112,7 @@ def _koordinator_quota(
     labels: Mapping[str, str],
     notes: _Annotations,
 ) -> ElasticQuota:
-    """A quota of Koordinator; pods count against those that are no parents."""
+    """Returns a quota of Koordinator; pods count against quotas that are not parents."""
     parent, listed = labels.get("parent", ""), notes.namespaces()
     is_parent = labels.get("is-parent") == "true"
     if is_parent and listed:
@@ -134,7 +134,7 @@ def _koordinator_quota(
 
 
 def _warn_of_labels(name: str, labels: Mapping[str, str], notes: _Annotations, draft: Draft) -> None:
-    """Warns of labels and annotations without effect, or with another one than they seem to have."""
+    """Warns of labels and annotations without effect, or with an unexpected effect."""
     for label, otherwise in (("is-parent", "false"), ("allow-lent-resource", "true")):
         if labels.get(label, "") not in ("", "true", "false"):
             what = f'label {KOORDINATOR}{label} is {labels[label]!r}, which counts as "{otherwise}"'
@@ -156,11 +156,11 @@ class _Annotations:
         return bool(self._texts)
 
     def refuse(self, name: str, what: str) -> None:
-        """Adds a fault that only an admission webhook would find."""
+        """Adds a fault that in a cluster only an admission webhook would find."""
         self._fields.refuse(f"annotations.{KOORDINATOR}{name}", what)
 
     def namespaces(self) -> list[str]:
-        """Namespaces whose pods the quota counts."""
+        """Returns the namespaces with pods that the quota counts."""
         value = self._json("namespaces", [])
         if isinstance(value, list) and all(isinstance(item, str) for item in value):
             return list(_namespaces(self._fields, f"annotations.{KOORDINATOR}namespaces", value))
@@ -168,15 +168,15 @@ class _Annotations:
         return []
 
     def weight(self) -> Mapping[str, int] | None:
-        """The quota's weights for its part of the rest: resource -> weight; None stands for `max`.
+        """Returns the weights for sharing what guarantees leave: resource -> weight; None stands for `max`.
 
-        Weights that are all 0 count as none, as in Koordinator.
+        If all weights are 0, they do not count, as in Koordinator.
         """
         weight = self.amounts("shared-weight")
         return weight if weight is not None and any(weight.values()) else None
 
     def amounts(self, name: str) -> Mapping[str, int] | None:
-        """Resource -> amount; None when it is not given."""
+        """Returns resource -> amount; None without the annotation."""
         value = self._json(name, None)
         if value is None:
             return None
@@ -209,7 +209,7 @@ class _Annotations:
 
 
 def _namespaces(fields: Fields, name: str, listed: Sequence[str]) -> tuple[str, ...]:
-    """A list of namespaces, each of them once."""
+    """Returns a list of namespaces without duplicates."""
     if "" in listed:
         fields.fault(name, "the name of a namespace must not be empty")
     for namespace in dict.fromkeys(listed):
@@ -219,7 +219,7 @@ def _namespaces(fields: Fields, name: str, listed: Sequence[str]) -> tuple[str, 
 
 
 def _bounds(fields: Fields, name: str) -> Mapping[str, int] | None:
-    """A `min` or `max`; None if it is absent; an amount that does not fit 64 bits is unlimited."""
+    """Returns a `min` or `max`, or None if it is absent; an amount beyond 64 bits is unlimited."""
     if name not in fields:
         return None
     table = fields.child(name)

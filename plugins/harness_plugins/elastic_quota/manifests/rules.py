@@ -20,10 +20,10 @@ from harness_plugins.elastic_quota.manifests.coverage import QUEUE_RESOURCES
 from harness_plugins.elastic_quota.manifests.quirks import warn_of_quirks
 
 _DEEPEST = 40
-"""The most quotas on a path to the root, since computations go from one to the next."""
+"""The most quotas on a path to the root, because computations visit all quotas of a path."""
 
 _ROOT = "root"
-"""The older name of the root in Koordinator's labels, before it had a longer one."""
+"""The older, shorter name of the root in Koordinator's labels."""
 
 
 def check_elastic(draft: Draft) -> None:
@@ -61,7 +61,7 @@ def _check_bounds(quotas: Objects[str, ElasticQuota], draft: Draft, *, in_tree: 
                 them = "it" if len(missing) == 1 else "any of it"
                 what = (
                     f"max does not name {' and '.join(missing)}: pods that request {them} are not admitted, "
-                    f"but for semantics={KOORDINATORS}"
+                    f"except with semantics={KOORDINATORS}"
                 )
                 draft.warnings.add("elastic quota", name, what)
 
@@ -77,13 +77,13 @@ def _check_namespaces(quotas: Objects[str, ElasticQuota], *, in_tree: bool) -> N
                 place = "namespaces" if in_tree else "metadata.namespace"
                 if not in_tree and is_koordinators(fields.raw("metadata")):
                     place = f"metadata.annotations.{KOORDINATOR}namespaces"
-                fields.refuse(place, f"{namespace!r} belongs to {owner} already")
+                fields.refuse(place, f"{namespace!r} already belongs to {owner}")
 
 
 def _complete(quotas: Objects[str, ElasticQuota]) -> None:
-    """Fills in what Koordinator's webhook does: a quota is in the tree of the quota above it.
+    """Puts each quota into the tree of its parent, as Koordinator's webhook does.
 
-    The parent `root` stands for all quotas together, unless there is a quota of that name.
+    The parent `root` stands for all quotas together, unless a quota has this name.
     """
     for name, quota in quotas.items():
         if quota.parent == _ROOT and _ROOT not in quotas:
@@ -95,7 +95,7 @@ def _complete(quotas: Objects[str, ElasticQuota]) -> None:
 
 
 def _above(quotas: Objects[str, ElasticQuota], quota: ElasticQuota) -> Iterator[ElasticQuota]:
-    """The quotas above one, from below; each once, even if they form a cycle."""
+    """Yields the ancestors of a quota, nearest first, each once even in a cycle."""
     seen: set[str] = set()
     above = quotas.get(quota.parent)
     while above is not None and above.name not in seen:
@@ -105,7 +105,7 @@ def _above(quotas: Objects[str, ElasticQuota], quota: ElasticQuota) -> Iterator[
 
 
 def _check_parents(quotas: Objects[str, ElasticQuota]) -> None:
-    """Checks that a parent exists, is marked as one, and is not below its child."""
+    """Checks that a parent exists, is marked as a parent, and is not below its child."""
     place = f"metadata.labels.{KOORDINATOR}parent"
     for name, quota in quotas.items():
         above, fields = quotas.get(quota.parent), quotas.fields(name)
@@ -121,7 +121,7 @@ def _check_parents(quotas: Objects[str, ElasticQuota]) -> None:
             fields.fault(place, f"{name} is above itself")
         elif len(higher) > _DEEPEST:
             fields.fault(
-                place, f"{name} is below more than {_DEEPEST} others, which is the most that is read"
+                place, f"{name} is below more than {_DEEPEST} other quotas, which is the limit of harness"
             )
             return
 
@@ -132,7 +132,7 @@ def _check_trees(quotas: Objects[str, ElasticQuota], draft: Draft) -> None:
     for name, quota in quotas.items():
         above = quotas.get(quota.parent)
         if above is not None and quota.tree != above.tree:
-            what = f"{quota.tree!r} is another tree than that of its parent {above.name}, {above.tree!r}"
+            what = f"{quota.tree!r} differs from the tree of its parent {above.name}, {above.tree!r}"
             quotas.fields(name).refuse(place, what)
     if len({quota.tree for quota in quotas.values()}) > 1:
         for name, quota in quotas.items():
@@ -142,20 +142,20 @@ def _check_trees(quotas: Objects[str, ElasticQuota], draft: Draft) -> None:
 
 
 def _warn_of_unlabelled(quotas: Objects[str, ElasticQuota], draft: Draft) -> None:
-    """Warns of quotas without Koordinator's labels beside others with them."""
+    """Warns of quotas without Koordinator's labels if other quotas have them."""
     flat = [name for name in quotas if not is_koordinators(quotas.fields(name).raw("metadata"))]
     for name in flat if len(flat) < len(quotas) else ():
-        what = "has none of Koordinator's labels, unlike others, so it counts the pods of its namespace"
+        what = "has none of Koordinator's labels, unlike other quotas, so it counts the pods of its namespace"
         draft.warnings.add("elastic quota", name, what)
 
 
 def _place(in_tree: bool) -> str:
-    """The prefix of a quota's bounds among its fields."""
+    """Returns the prefix of a quota's `min` and `max` in its manifest."""
     return "" if in_tree else "spec."
 
 
 def _check_children(quotas: Objects[str, ElasticQuota], *, in_tree: bool) -> None:
-    """Checks that a quota's `min` covers those below it, and that no `max` below it is larger."""
+    """Checks that a quota's `min` covers its children's, and that no child's `max` is larger than its own."""
     below: dict[str, list[ElasticQuota]] = {}
     for quota in quotas.values():
         below.setdefault(quota.parent, []).append(quota)
@@ -171,12 +171,12 @@ def _check_children(quotas: Objects[str, ElasticQuota], *, in_tree: bool) -> Non
                 bound, most = quota.max_of(resource), child.max_of(resource)
                 if child.max is not None and resource in child.max and most > bound:
                     of_child, own = _amounts(resource, most, bound)
-                    what = f"{of_child} is above that of {name}, which is {own}"
+                    what = f"{of_child} exceeds the max of {name}, which is {own}"
                     quotas.fields(child.name).refuse(f"max.{resource}", what)
 
 
 def _check_capacity(quotas: Objects[str, ElasticQuota], draft: Draft) -> None:
-    """Warns of guarantees that the nodes cannot meet; trees share them, see `_check_trees`."""
+    """Warns of guarantees that the nodes cannot meet; trees share the nodes, see `_check_trees`."""
     roots = [quota for quota in quotas.values() if not quota.parent]
     if not draft.nodes or not roots:
         return
@@ -187,9 +187,9 @@ def _check_capacity(quotas: Objects[str, ElasticQuota], draft: Draft) -> None:
         there = sum(node.allocatable.get(resource, 0) for node in draft.nodes.values())
         if total > there:
             promised, has = _amounts(resource, total, there)
-            what = f"min of {resource} is {promised} in all, and the nodes have {has}"
+            what = f"min of {resource} is {promised} in all, but the nodes have {has}"
             if any(quota.semantics == KOORDINATORS for quota in quotas.values()):
-                what += "; with enableMinQuotaScale=true each is scaled down when its quota is asked for"
+                what += "; with enableMinQuotaScale=true each is scaled down when its quota is queried"
             draft.warnings.add("elastic quota", roots[0].name, what)
 
 

@@ -1,1 +1,1 @@
-"""Shortcuts: work that need not be repeated. Every decision is the same without them, only slower."""
+"""Shortcuts that avoid repeated work. Without them, all decisions are the same, but slower."""

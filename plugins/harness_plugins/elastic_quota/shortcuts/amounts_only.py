@@ -1,7 +1,7 @@
-"""Dry runs in which only amounts count: the same result by adding and subtracting.
+"""Dry runs in which only amounts count: the same result, computed by adding and subtracting.
 
-They are nearly all of them. It is a shortcut for pods without devices, host ports or rules about other pods,
-on nodes to which nobody is nominated and with no victim that a budget covers.
+Nearly all dry runs are like this. The shortcut serves pods without devices, host ports or rules about other
+pods, on nodes without nominated pods and without victims that a budget covers.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ def by_amounts(
     *,
     looks_ahead: bool,
 ) -> Candidate | Status | None:
-    """The result of a dry run; None if more than amounts counts, or if the record needs the shortage.
+    """Returns the result of a dry run; None if more than amounts counts, or the record needs the shortage.
 
     Args:
         pod: the preemptor; only its amounts count.
         node: the node.
         potential: the potential victims, most important first.
-        bound: the bound of its quota.
+        bound: the limits of its quota.
         looks_ahead: whether pods that are leaving the node count as gone.
     """
     if node.nominated:

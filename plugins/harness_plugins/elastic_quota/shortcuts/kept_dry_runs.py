@@ -1,12 +1,12 @@
 """Dry runs that are kept: on an unchanged node, an equal pod gets the same result again.
 
 By ACK's rules a result depends on the node and its nominated pods, and on the pod's template, quota and
-priority. It depends on whether the quota admits the pod, and on the exceeded bounds with their excess. For a
-pod that reclaims it also depends on the borrowing of other quotas with pods on the node. No quota can lose
-more than these pods hold there, so borrowing beyond that does not count.
+priority. It depends on whether the quota admits the pod, and on the exceeded limits with their excess. For a
+pod that reclaims, it also depends on the borrowing of other quotas with pods on the node. No quota can lose
+more than its pods hold on the node, so borrowing beyond this amount does not count.
 
-Nothing is kept if more may count: other pods by affinity, budgets, a pod's own nomination, and pods of its
-own job, which are no victims.
+No result is kept if more may count: other pods by affinity, budgets, a pod's own nomination, or pods of its
+own job, which cannot be victims.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from harness_plugins.elastic_quota.quota_request import add
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 _MOST = 200_000
-"""This many results are kept, on all nodes together."""
+"""At most this many results are kept, for all nodes together."""
 
 Moment: TypeAlias = tuple[int, ...]
-"""What a result depends on beyond what equal pods share: at equal moments they have the same result."""
+"""The input of a result that equal pods do not share: for equal moments, equal pods have the same result."""
 
 Borrowed: TypeAlias = Mapping[Quota, Sequence[tuple[str, int]]]
 """Quota -> usage of each resource beyond its guarantee, at least 0."""
@@ -44,10 +44,10 @@ class Answers:
     """The last results of equal pods, by position of the node.
 
     Attributes:
-        of_any: those of pods that are alone, which are the same for all of them.
+        of_any: the results of pods without other pods in their job or gang; all such pods share them.
         seen: the version of the nodes up to which results of changed nodes were dropped.
         borrowed: the borrowing when results that depend on it were last dropped.
-        of_several: those of pods with others in their job or gang, with their moments.
+        of_several: the results of pods with other pods in their job or gang, with their moments.
     """
 
     __slots__ = ("borrowed", "of_any", "of_several", "seen")
@@ -63,9 +63,9 @@ class _Pods(NamedTuple):
     """The relevant facts about the pods on a node.
 
     Attributes:
-        generation: the node's at that time.
-        holders: their quotas, and those above them, with the amounts that the pods hold.
-        covered: whether a budget covers any of them.
+        generation: the node's generation when the facts were collected.
+        holders: their quotas and the ancestors of these, with the amounts that the pods hold.
+        covered: whether a budget covers any of the pods.
     """
 
     generation: int
@@ -87,18 +87,18 @@ class KeptDryRuns:
         self._cache = cache
         self._answers: Memo[object, Answers] = Memo(max(1, _MOST // max(1, len(cache.nodes))))
         self._pods: dict[int, _Pods] = {}  # by the position of the node
-        self._most: dict[str, int] = {}  # resource -> the most that pods of a quota held on a node so far
+        self._most: dict[str, int] = {}  # resource -> the most that a quota's pods held on a node so far
 
     def of_equals(self, failure: Failure, excesses: Excesses, *, reclaims: bool) -> Answers | None:
-        """The results of pods that are equal to this one, also in what their quotas lack.
+        """Returns the results of pods that are equal to this pod, including the shortage of their quotas.
 
         Args:
-            failure: the pod's.
-            excesses: the bounds that keep it out: the only input of dry runs from quotas.
-            reclaims: whether it reclaims its quota's guarantee from others.
+            failure: the pod's failure.
+            excesses: the limits that refuse the pod: the only input of dry runs from quotas.
+            reclaims: whether the pod reclaims its quota's guarantee from other quotas.
 
         Returns:
-            The results, to which further ones may be added; None if more counts than equal pods share.
+            The results, which callers may extend; None if a result depends on more than equal pods share.
         """
         request = failure.request
         pod, quota = request.pod, request.quota
@@ -113,15 +113,15 @@ class KeptDryRuns:
     def of_any(
         self, answers: Answers, pod: PodInfo, borrowed: Borrowed
     ) -> dict[int, Candidate | Status] | None:
-        """The results that are still valid; `keep` may add others.
+        """Returns the results that are still valid; `keep` may add further results.
 
         Args:
-            answers: those of equal pods.
+            answers: the results of equal pods.
             pod: the pod.
             borrowed: see `moment`.
 
         Returns:
-            None for a pod with others in its job or its gang, see `moment`.
+            None for a pod with other pods in its job or gang, see `moment`.
         """
         if pod.gang is not None or (pod.job is not None and pod.job.pods > 1):
             return None
@@ -142,24 +142,24 @@ class KeptDryRuns:
         return known
 
     def _with_pods_of(self, quotas: Collection[Quota]) -> Collection[int]:
-        """Positions of the nodes on which pods of some quotas, or of those below them, are bound."""
+        """Returns the positions of nodes with pods of some quotas, or of quotas below them."""
         leaves = self._usage.tree.leaves.values() if quotas else ()
         below = [leaf for leaf in leaves if any(quota in leaf.line for quota in quotas)]
         return {position for leaf in below for position in self._usage.nodes_of(leaf)}
 
     def borrowed_from(self, claimant: Quota) -> Borrowed:
-        """The present borrowing of the quotas from which a quota may reclaim its guarantee."""
+        """Returns the current borrowing of the quotas from which a quota may reclaim its guarantee."""
         return {
             quota: [
                 (resource, max(0, used - quota.min.get(resource, 0)))
-                for resource, used in quota.used.items()  # without what is leaving, see `Rules.looks_ahead`
+                for resource, used in quota.used.items()  # without leaving amounts, see `Rules.looks_ahead`
             ]
             for quota in self._usage.tree.quotas.values()
             if quota not in claimant.line
         }
 
     def moment(self, pod: PodInfo, node: NodeInfo, borrowed: Borrowed) -> Moment | None:
-        """The further input of a pod's result on a node.
+        """Returns the further input of a pod's result on a node.
 
         Args:
             pod: the pod.
@@ -168,7 +168,7 @@ class KeptDryRuns:
                 empty if it only preempts in its own quota.
 
         Returns:
-            None if more counts, so that the result must not be kept.
+            None if the result depends on more, so that it must not be kept.
         """
         job = pod.job
         if job is not None and job.pods > 1 and any(other.job is job for other in node.pods):
@@ -181,16 +181,16 @@ class KeptDryRuns:
         return tuple(found)
 
     def keep(self, known: dict[int, Candidate | Status], node: NodeInfo, answer: Candidate | Status) -> None:
-        """Keeps a result, if that is allowed."""
+        """Keeps a result if `keeps` allows it."""
         if not self._on(node).covered:
             known[node.position] = answer
 
     def keeps(self, node: NodeInfo) -> bool:
-        """Returns True if results of a node may be kept: a budget's allowance changes for other reasons."""
+        """Returns True if no budget covers pods of a node: allowances change independently of the node."""
         return not self._on(node).covered
 
     def _on(self, node: NodeInfo) -> _Pods:
-        """The pods on a node."""
+        """Returns the facts about the pods on a node."""
         known = self._pods.get(node.position)
         if known is not None and known.generation == node.generation:
             return known
@@ -210,7 +210,7 @@ class KeptDryRuns:
 
 
 def _alike(quota: Quota, before: Borrowed, now: Borrowed, held: Amounts) -> bool:
-    """Returns True if the change in a quota's borrowing makes no difference, given its pods' amounts."""
+    """Returns True if the change of a quota's borrowing has no effect, given its pods' amounts."""
     was, borrows = before.get(quota, ()), now.get(quota, ())
     if was == borrows:
         return True

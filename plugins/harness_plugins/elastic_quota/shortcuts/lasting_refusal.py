@@ -1,8 +1,8 @@
 """Refusals that last: a pod or gang fails again as long as the input of its last attempt is the same.
 
-If no pod can be preempted, that input is small: the bound that refused it, and whether nodes have room. If
-pods of its own quota can be preempted, it is as small while there is no room for all of it even without all
-of them.
+If no pod can be preempted, this input is small: the limit that refused the pod, and whether nodes fit it. If
+pods of its own quota can be preempted, the input is as small while the pod or gang would not fit even without
+all of them.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from harness_plugins.elastic_quota.shortcuts.places import Places
 class LastingQuotaRefusal:
     """A failure of a pod, or gang, that may preempt no pod, or not enough pods of its own quota.
 
-    A quota that may not claim its guarantee, and has no less important pods, stays so until its own pods
-    change. Nominated pods only add to its requests. A pod without a quota, which preempts by priority, has no
-    victims while no less important pod is bound anywhere. Room that is kept for nominated pods only makes
-    fewer nodes fit, and for the same reason, unless bound pods have affinities.
+    If a quota may not claim its guarantee and has no less important pods, this holds until its own pods
+    change. Nominated pods only add to its requests. A pod without a quota preempts by priority and has no
+    victims while no less important pod is bound. Nominated pods only reduce the number of feasible nodes, for
+    the same reason, unless bound pods have affinities.
 
     Args:
         refusal: the recorded refusal.
         pods: the pod, or all pods of the gang.
-        rules: say whether a quota may claim its guarantee.
+        rules: determine whether a quota may claim its guarantee.
         usage: the quotas.
         nominated: the nominated pods.
-        scheduling: what pods find on nodes.
-        places: how many of them nodes have room for.
+        scheduling: the results of pods on nodes.
+        places: how many pods of each shape fit the nodes.
         said: the recorded reason of each gang.
 
     Attributes:
-        spared: the last pod whose attempt was skipped because it would have failed like this; None if the
-            refusal of that attempt is known.
+        spared: the last pod whose attempt was skipped because it would have failed in the same way; None if
+            the refusal of that attempt is known.
     """
 
     most_room: MostRoom | None = None
@@ -81,41 +81,41 @@ class LastingQuotaRefusal:
         self._usage = usage
         self._nominated = nominated
         self._bound = bound_of(refusal.failure.excess)
-        self._first_exceeded: FirstExceeded | None = None  # until it is asked for
+        self._first_exceeded: FirstExceeded | None = None  # None until it is needed
         self._words = refusal.said
         self._scheduling = scheduling
         self._of_nodes = places
         shape = template.shape
-        self._within = self._quota if refusal.nodes else None  # within which it tried to preempt
+        self._within = self._quota if refusal.nodes else None  # the quota within which it tried to preempt
         self._places = (
             places.of(shape)
             if self._within is None
             else places.with_victims(shape, self._within, pods[0].priority)
         )
         self._said = said
-        self._changes = -1  # of its quota, when all that is asked here was so last
+        self._changes = -1  # the changes of its quota when all checks last succeeded
         self._by_its_own = bool(self._quota and self._bound and self._bound[1] == self._quota.name)
 
     @property
     def asks_all(self) -> bool:
         """Returns True if the checks here cover everything that the attempt depended on.
 
-        This is so if all pods are equal, of one quota and may be preempted. Also their quota did not admit
-        them, without any dry run, or nodes do not have room for all of them.
+        This requires that all pods are equal, have one quota and may be preempted. Also, their quota must
+        have refused them without a dry run, or the nodes must not fit all of them.
         """
         failure = self._refusal.failure
         diagnosis = failure.diagnosis
         if self._refusal.nodes and (self._within is None or failure.excess is not None):
             return False
         gang = self._first.gang
-        if gang is not None and gang.missing != self._pods:  # they are to be all that wait of it
+        if gang is not None and gang.missing != self._pods:  # the pods must be all waiting pods of the gang
             return False
         if failure.excess is not None:
             if failure.request.pod is not self._first:
                 return False
         elif diagnosis is None or diagnosis.state is not NOTHING or self._places.now() >= self._pods:
             return False
-        # Of a gang that the quota does not let in, the pod that failed may be one that it does.
+        # If the quota refuses a gang, it may still admit the pod that failed.
         if self._within is not None and self._bounds_of(self._within)(False) is not None:
             return False
         if self._first.template.shape.ports:
@@ -124,16 +124,16 @@ class LastingQuotaRefusal:
 
     def holds(self, pod: PodInfo) -> bool:
         """See `harness.models.kube.pod.LastingRefusal`."""
-        if not self._of_nodes.valid:  # what rules a node out lasts as long as the node
+        if not self._of_nodes.valid:  # exclusion rules of a node last as long as the node
             return False
-        if not self._usage.tree.settled:  # a question changes what others are answered
+        if not self._usage.tree.settled:  # a query changes the answers to other queries
             return False
         as_before = self._usage.changes(self._quota) == self._changes  # nearly always
         if not self._is_refused(pod, own_is_kept=as_before) or not (as_before or self._victims_as_before()):
             return False
         gang = pod.gang
         if gang is not None:
-            if gang.missing != self._pods:  # they are to be all that wait of it
+            if gang.missing != self._pods:  # the pods must be all waiting pods of the gang
                 return False
             if self._words != self._said.get(gang, NOTHING_TOLD).last or not gang.waits:
                 return False
@@ -141,15 +141,15 @@ class LastingQuotaRefusal:
         return True
 
     def _is_refused(self, pod: PodInfo, *, own_is_kept: bool) -> bool:
-        """Returns True if the same bound refuses it, or, as before, none does and there is no node.
+        """Returns True if the same limit refuses the pod, or still no limit does and it fits no node.
 
         Args:
-            pod: the pod, or the one that represents its gang.
-            own_is_kept: whether its quota's usage is that of the last check.
+            pod: the pod, or the pod that represents its gang.
+            own_is_kept: whether its quota's usage is the same as at the last check.
         """
         cache, quota, bound = self._scheduling.cache, self._quota, self._bound
         if quota is not None:
-            others = self._nominated.besides(()) if cache.expecting else None  # it is none of them
+            others = self._nominated.besides(()) if cache.expecting else None  # the pod is not nominated
             if others is None:
                 first = self._first_exceeded or self._bounds_of(quota)
                 now = first(own_is_kept and not self._by_its_own)
@@ -164,23 +164,23 @@ class LastingQuotaRefusal:
             return False
         if cache.repelling and self._scheduling.pre_filter(self._first) is not NOTHING:
             return False
-        # Which plugins reject it is as it was: what rules a node out, and its size, are as they were.
+        # The same plugins reject it, because exclusion rules and the nodes' sizes are the same.
         return self._places.now() < self._pods
 
     def _bounds_of(self, quota: Quota) -> FirstExceeded:
-        """Returns a function for the bound that would be exceeded first, without nominated pods."""
+        """Returns a function that finds the first exceeded limit without nominated pods."""
         self._first_exceeded = self._usage.tree.first_exceeded(quota, self._asked)
         return self._first_exceeded
 
     def _exceeded_with(self, others: Others, quota: Quota, priority: int) -> Bound | None:
-        """The bound that would be exceeded first, with the amounts of nominated pods."""
+        """Returns the first exceeded limit with the amounts of nominated pods, or None."""
         tree, taken = self._usage.tree, with_amounts(self._asked, others.beside(quota, priority))
         return bound_of(tree.refusing(quota, taken.in_quota, taken.shared, taken.in_all))
 
     def _victims_as_before(self) -> bool:
-        """Returns True if its quota may claim no guarantee, and has less important pods only if it had some.
+        """Returns True if its quota may not claim its guarantee, and has no new potential victims.
 
-        If no pod is ever preempted, the bound pods do not matter. A pod may also have no quota.
+        If no pod is ever preempted, the bound pods do not matter. The pod may also have no quota.
         """
         if self._refusal.rule == DISABLED:
             return True

@@ -1,4 +1,4 @@
-"""The number of pods of one shape that nodes have room for, updated by looking only at changed nodes."""
+"""The number of pods of one shape that fit the nodes; an update looks only at changed nodes."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from harness.models.kube.pod import PodInfo, Shape
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 _MOST_SHAPES = 2048
-"""This many shapes are kept; more would need too much memory on large clusters."""
+"""At most this many shapes are kept; more would need too much memory on large clusters."""
 
 
 @final
 class Places:
-    """The room for pods of each shape.
+    """How many pods of each shape fit the nodes.
 
     Args:
         scheduling: has the nodes.
         usage: the quotas.
 
     Attributes:
-        valid: whether the nodes are those that it was made for, without changes.
+        valid: whether the nodes are the same as when it was made.
     """
 
     def __init__(self, scheduling: Scheduling, usage: QuotaUsage) -> None:
@@ -35,11 +35,11 @@ class Places:
         self._kept: Memo[tuple[Shape, Quota | None, int], PlacesOfShape] = Memo(_MOST_SHAPES)
 
     def of(self, shape: Shape) -> PlacesOfShape:
-        """The room for pods of a shape."""
+        """Returns the number of places for pods of a shape."""
         return self._of(shape, None, 0)
 
     def with_victims(self, shape: Shape, quota: Quota, priority: int) -> PlacesOfShape:
-        """The most room that there could be for pods of a quota that preempt within it."""
+        """Returns the largest number of places for pods of a quota that preempt within the quota."""
         return self._of(shape, quota, priority)
 
     def _of(self, shape: Shape, quota: Quota | None, priority: int) -> PlacesOfShape:
@@ -52,14 +52,14 @@ class Places:
 
 @final
 class Gone:
-    """The pods that are gone, at most, after a preemption within a quota.
+    """All pods that can be gone after a preemption within a quota.
 
-    These are all its less important pods, whether they may be preempted or not, and all leaving pods.
+    These are all its less important pods, even if they must not be preempted, and all leaving pods.
 
     Args:
         usage: the quotas.
         quota: the quota.
-        priority: that of the pods that preempt.
+        priority: the priority of the preempting pods.
     """
 
     def __init__(self, usage: QuotaUsage, quota: Quota, priority: int) -> None:
@@ -68,7 +68,7 @@ class Gone:
         self._priority = priority
 
     def is_it(self, pod: PodInfo) -> bool:
-        """Returns True if a pod is one of them."""
+        """Returns True if a pod can be gone."""
         if pod.terminating:
             return True
         return pod.priority < self._priority and self._usage.quota_of(pod) is self._quota
@@ -76,15 +76,15 @@ class Gone:
 
 @final
 class PlacesOfShape:
-    """The room for pods of one shape, without regard to host ports and other pods.
+    """How many pods of one shape fit the nodes, without host ports and rules about other pods.
 
-    Equal pods that are placed one after the other get as many places as there are, whatever the order. If
-    room is kept for others, they get fewer.
+    Equal pods that are placed one after the other get all these places in any order. If resources are kept
+    for nominated pods, they get fewer.
 
     Args:
         shape: the shape.
         scheduling: has the nodes.
-        gone: pods that count as gone; None for none.
+        gone: pods that count as gone, or None.
     """
 
     __slots__ = ("_cache", "_gone", "_on", "_ruled_out", "_seen", "_shape", "_total")
@@ -100,7 +100,7 @@ class PlacesOfShape:
         self._seen = cache.version
 
     def now(self) -> int:
-        """The number of them for which there is room."""
+        """Returns the current number of places."""
         cache = self._cache
         if self._seen != cache.version:
             for position in cache.changed_since(self._seen):
