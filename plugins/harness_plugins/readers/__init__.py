@@ -1,6 +1,6 @@
 """Trace readers: canonical Parquet, the Standard Workload Format, and the formats of published traces.
 
-The plugin imports only the code that registers them. The module of a reader is loaded when it first reads.
+The plugin imports only the code that registers the readers. A reader's module is imported at its first use.
 """
 
 from __future__ import annotations

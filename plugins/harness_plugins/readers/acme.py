@@ -1,7 +1,7 @@
 """Reads the job traces of Shanghai AI Lab's Acme, `trace_seren.csv` and `trace_kalos.csv`, of 2023.
 
-In the rows of Kalos, the column `duration` counts from the submission, contrary to its description. So run
-times are taken from the times of start and end.
+In the rows of Kalos, the column `duration` counts from the submission, contrary to its description. So the
+reader computes run times from the times of start and end.
 """
 
 from __future__ import annotations

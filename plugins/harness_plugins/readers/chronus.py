@@ -27,14 +27,14 @@ METADATA = {
     "Training Jobs, SoCC 2021",
 }
 BANDS = {"strict": Band("strict", 2000), "soft": Band("soft", 1000), "best": Band("best-effort", 0)}
-"""The priority band of each job type: a strict deadline, a soft one, none."""
+"""The priority band of each job type: with a strict deadline, with a soft deadline, without a deadline."""
 
 _MOST_GPUS = 1_000_000
 _KEPT = ("job_type", "model_name", "expect_time_list", "expect_value_list")
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Reads a mix; one unit of its times is taken to be a minute, as Chronus' code implies.
+    """Reads a mix; by default, one unit of its times is a minute, as Chronus' code implies.
 
     Raises:
         TraceError: malformed lines; the message names them all.
@@ -66,7 +66,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     without = int((jobs["num_gpu"] == 0).sum())
     notes = (
         f"times are in units of {format_duration(unit)}; the files do not say so, Chronus' code does",
-        "the queue is the virtual cluster; the authors made all of them about equally large",
+        "the queue is the virtual cluster; the authors made all virtual clusters about equally large",
         *gpu_notes(per_node, frame["gang"]),
         *((f"{agreeing(without, 'job', 'have')} no GPU and no request",) if without else ()),
         priority_note("job_type", BANDS, options["priority"]),

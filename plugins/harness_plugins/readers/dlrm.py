@@ -1,6 +1,7 @@
 """Reads Alibaba's disaggregated DLRM inference trace of 2025: instances of long-running services.
 
-An instance that existed before the trace has no creation time. One that outlived it has no deletion time.
+An instance that existed before the trace has no creation time. An instance that outlived the trace has no
+deletion time.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _RESOURCES = {
     "disk": ("ephemeral-storage", _GIB),
     "rdma": ("alibabacloud.com/rdma-percent", 1),
 }
-"""Resource in the trace -> its name here, and the number of the schema's units in one of the trace's."""
+"""Resource in the trace -> its name in the schema, and the number of schema units in one trace unit."""
 _TIMES = ("creation_time", "scheduled_time", "deletion_time")
 _MODELLED = ("cpu", "memory", "gpu")
 
@@ -41,7 +42,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 
     Raises:
         TraceError: malformed lines; the message names them all.
-        OptionError: a priority that no job can have.
+        OptionError: the priority is not a whole number of 32 bits.
     """
     priority = options["priority"]
     if not -(2**31) <= priority < 2**31:
@@ -87,7 +88,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
         f"{counted(before, 'instance')} existed before the trace: they arrive at 0",
         *((f"{counted(after, 'instance')} outlived the trace: they end with it",) if after else ()),
         "an instance runs from scheduled_time to deletion_time",
-        "the cap max_instance_per_node is kept, and not modelled",
+        "the cap max_instance_per_node is kept, but not modelled",
         "disk and RDMA are requested as ephemeral-storage and alibabacloud.com/rdma-percent"
         if options["disk_and_rdma"] == "request"
         else "disk and RDMA are not modelled",

@@ -22,11 +22,11 @@ class Format:
         help: one line that describes it.
         sniff: returns True if a file, judged by its path and its first bytes, has this format.
         options: the options of its reader.
-        suffixes: file endings that decide by themselves, unless another format has them too.
+        suffixes: file endings that identify the format, unless another format has them too.
         folder: returns True if a folder has this format; None if the format is for files only.
-        advise: the module whose function `advise` says what to do about input that no reader takes; "" for
-            none.
-        draft: the module whose function `suggest` writes a mapping to start from; "" for none.
+        advise: the module whose function `advise` says what to do about input that no reader accepts; "" for
+            no module.
+        draft: the module whose function `suggest` drafts a mapping; "" for no module.
     """
 
     name: str
@@ -51,7 +51,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "swf",
         "swf",
-        "Standard Workload Format (Parallel Workloads Archive), and MetaCentrum's extension of it",
+        "Standard Workload Format (Parallel Workloads Archive), also with MetaCentrum's extension",
         sniff.is_swf,
         options=options.SWF_OPTIONS,
         suffixes=(".swf", ".swf.gz"),
@@ -140,7 +140,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "philly-log",
         "philly_log",
-        "the whole log of Microsoft's Philly: cluster_job_log, JSON with every attempt",
+        "the full log of Microsoft's Philly: cluster_job_log, JSON with every attempt",
         sniff.is_philly_log,
         options=options.PHILLY_LOG_OPTIONS,
     ),

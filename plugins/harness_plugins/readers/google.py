@@ -1,6 +1,6 @@
-"""Reads Google's ClusterData 2019 (Borg) as it is downloaded: JSON lines of collection and instance events.
+"""Reads Google's ClusterData 2019 (Borg) as downloaded: JSON lines of collection and instance events.
 
-Amounts are fractions of the largest machine. The size of that machine is not published, so options set it.
+Amounts are fractions of the largest machine. The size of this machine is not published, so options set it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ALLOC_SET = 1
 _MOST_CORES = 10**6
 _MOST_MEMORY = 2**50
 _TIERS = ((99, "free"), (115, "best-effort-batch"), (119, "mid"), (359, "production"))
-"""The highest priority of each tier, from the authors' paper; anything above is monitoring."""
+"""The highest priority of each tier, from the authors' paper; higher priorities are monitoring."""
 
 
 @dataclass
@@ -38,8 +38,7 @@ class _Collection:
     """The facts known about one collection.
 
     Times are microseconds since the trace's start, or None if unknown. `latest` is the time of the last
-    event. `requests` has, for each instance, the time of its request and the fractions of cpu and memory that
-    it requested.
+    event. `requests` has the time of each instance's request, and the requested fractions of cpu and memory.
     """
 
     identity: int
@@ -58,11 +57,11 @@ class _Collection:
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Reads collection events, and the instance events beside them; the instances of a job are its pods.
+    """Reads collection and instance events; the instances of a job are its pods.
 
     Raises:
         TraceError: lines that are not events; the message names them all.
-        OptionError: no file of instance events is named, or the machine has no size.
+        OptionError: no file of instance events is named, or the size of the machine is out of range.
     """
     for name, most in (("cores", _MOST_CORES), ("memory", _MOST_MEMORY)):
         if not 0 < options[name] <= most:
@@ -128,7 +127,7 @@ def _events(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         if asked is not None:
             event["resource_request"] = _request(asked)
             if event["resource_request"] is None:
-                what = f"{shown(asked)} is not cpus and memory from 0 to {_LARGEST:,.0f}"
+                what = f"{shown(asked)} does not have cpus and memory from 0 to {_LARGEST:,.0f}"
                 faults.append(Fault(f"line {number:,}", f"resource_request: {what}"))
         if not faults:
             yield event["collection_id"], event
@@ -190,7 +189,7 @@ def _instance(found: _Collection, event: Mapping[str, Any]) -> None:
 def _without(found: _Collection) -> str:
     """Returns the reason why a collection cannot be replayed as a job; empty if it can."""
     if found.kind == _ALLOC_SET:
-        return "alloc sets, which are reservations and no jobs"
+        return "alloc sets, which are reservations, not jobs"
     if not found.submit:
         return "submitted before the trace, or submission not recorded"
     if found.start is None:
@@ -265,13 +264,13 @@ def _notes(jobs: list[_Collection], options: Mapping[str, Any], strangers: int) 
     evicted = sum(found.evictions > 0 for found in jobs)
     notes = [
         "a job is a collection; it runs from its first SCHEDULE to its last FINISH, FAIL, KILL or LOST",
-        "its instances are pods that need not run together; each requests what it requested last",
+        "its instances are pods that need not run together; each has its last request",
         f"the largest machine is taken to have {options['cores']:g} cores and {options['memory']:,} bytes",
         f"the queue is the {options['tenant']}; priorities are Borg's",
         f"{counted(evicted, 'job')} had instances evicted, in the column evictions",
     ]
     if inside:
-        notes.append(f"{counted(inside, 'job')} ran inside alloc sets: they ask for resources themselves")
+        notes.append(f"{counted(inside, 'job')} ran inside alloc sets: they request their own resources")
     if strangers:
         notes.append(
             f"{agreeing(strangers, 'instance event', 'belong')} to collections that are not in the file"

@@ -16,7 +16,7 @@ METADATA = {
 read = reader_of(
     partial(moment, form="%Y-%m-%d %H:%M:%S"),
     kept=("vc",),
-    note="memory is not in the log, nor is the time zone",
+    note="the log gives neither memory nor the time zone",
     metadata=METADATA,
 )
 """Reads a log; the queue is the virtual cluster or the user."""

@@ -1,8 +1,8 @@
 """Reads the output of `kubectl get ...` in YAML or JSON: Kueue's Workloads, Jobs, and Pods.
 
-A list has only the objects that the live cluster has not yet deleted. A watch also has those deleted while it
-lasted. The run time of a job is known only once it has ended. Jobs that still run or wait are left out, and
-counted.
+A list has only the objects that the live cluster has not yet deleted. A watch also has the objects that were
+deleted while it lasted. The run time of a job is known only after the job has ended. The reader leaves out
+and counts jobs that still run or wait.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from harness_plugins.readers.pod_runs import BEST_FIRST, Listed, PodRuns
 METADATA = {"harness.source": "objects of a Kubernetes cluster, printed by kubectl get"}
 _SAME_WORK = "that were made anew for the same owner, and count as one with the next"
 _NO_JOB = ("DaemonSet", "Node")
-"""Kinds of owners whose pods a scheduler does not place as work."""
+"""Kinds of owners: a scheduler does not place their pods as jobs."""
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Reads a list of objects; a Workload stands for the Job it was made for, and a Job for its Pods.
+    """Reads a list of objects; a Workload stands for its Job, and a Job for its Pods.
 
     Raises:
-        TraceError: the file is not a cluster's answer, or has malformed objects; the message names them all.
+        TraceError: the file is not kubectl output, or has malformed objects; the message names them all.
     """
     versions, told = _versions(path)
     faults: list[Fault] = []
@@ -84,7 +84,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 def _recorded(life: Life, faults: list[Fault]) -> Recorded:
     """Returns a job as the last version of its object describes it.
 
-    Its submission is from the first version.
+    The first version gives the submission.
     """
     told = READERS[life.last.kind](life.last.manifest, life.last.where, faults)
     if life.first is life.last:
@@ -94,9 +94,9 @@ def _recorded(life: Life, faults: list[Fault]) -> Recorded:
 
 
 def _with_runs(life: Life, job: Recorded, pods: PodRuns) -> tuple[Recorded, str]:
-    """Returns a job with its last run, its earlier runs beside it, and the source of the last run's begin.
+    """Returns a job with its last run and its earlier runs, and the source of the last run's begin.
 
-    If a job was deleted while it waited to run again, it ended with the run before.
+    If a job was deleted while it waited to run again, it ended with its previous run.
     """
     owners = [uid for _, uid in life.last.owners] if life.last.kind[1] == "Workload" else [life.last.uid]
     if not life.runs:
@@ -121,7 +121,7 @@ def _with_runs(life: Life, job: Recorded, pods: PodRuns) -> tuple[Recorded, str]
 
 
 def _listed(life: Life, faults: list[Fault]) -> Listed:
-    """Returns what a Job or Pod says about when pods ran, whatever it belongs to."""
+    """Returns what any Job or Pod says about when pods ran."""
     item = life.last
     status = item.manifest.get("status")
     failed = isinstance(status, Mapping) and status.get("phase") == "Failed"
@@ -133,10 +133,10 @@ def _listed(life: Life, faults: list[Fault]) -> Listed:
 
 
 def _versions(path: Path) -> tuple[list[Version], tuple[str, ...]]:
-    """Returns the objects of a recording or of a file, and further remarks about it.
+    """Returns the objects of a recording or of a file, and remarks about it.
 
-    A file is YAML or JSON, with one or more documents. Each is an object, a list of objects, or an event of a
-    watch.
+    A file is YAML or JSON, with one or more documents. Each document is an object, a list of objects, or an
+    event of a watch.
     """
     if is_recording(path):
         return _recorded_versions(path)
@@ -163,7 +163,7 @@ def _versions(path: Path) -> tuple[list[Version], tuple[str, ...]]:
 
 
 def _recorded_versions(path: Path) -> tuple[list[Version], tuple[str, ...]]:
-    """Returns the objects of a recording, with a remark on how long nobody watched."""
+    """Returns the objects of a recording, with a remark on gaps in which the recorder did not watch."""
     found: list[Version] = []
     gaps: list[int] = []
     for row in read_rows(path):
@@ -207,7 +207,7 @@ def _objects(path: Path, document: Document, faults: list[Fault], event: str) ->
 
 
 def _no_job(item: Version, stands_for: set[str], jobs_listed: set[str]) -> str:
-    """Returns the reason why an object is not a job of its own; empty if it is one."""
+    """Returns the reason why an object is not a separate job; empty if it is."""
     if item.kind not in READERS:
         return f"of kind {item.kind[1]}, which is no Workload, Job or Pod"
     if item.uid in stands_for:
@@ -221,7 +221,7 @@ def _no_job(item: Version, stands_for: set[str], jobs_listed: set[str]) -> str:
 
 
 def _without_times(life: Life, job: Recorded) -> str:
-    """Returns the reason why a job has no place in a trace; empty if it has one."""
+    """Returns the reason why a job cannot be part of a trace; empty if it can."""
     if not job.pod_sets:
         return "that ask for no pods"
     if job.submit is None:
@@ -251,7 +251,7 @@ def _notes(
     which = "the number that the cluster resolved" if options["priority"] == "number" else "the class's name"
     evicted = sum(bool(job.evictions or job.past) for job in jobs)
     how = "; ".join(f"{word} ({counted(begins[word], 'job')})" for word in BEST_FIRST if begins.get(word))
-    before = "and as long as it ran before that" if options["attempts"] == "total" else "and not before that"
+    before = "plus its earlier runs" if options["attempts"] == "total" else "without its earlier runs"
     watched = any(life.watched for life in lives)
     kept = sum(life.deleted for life in lives)
     if watched:
@@ -265,7 +265,7 @@ def _notes(
     return (
         missing,
         (
-            f"a job runs from when its pods last ran to its end, {before} "
+            f"a job runs from the last start of its pods to its end, {before} "
             f"({counted(evicted, 'job')} had been evicted)"
         ),
         f"its pods are taken to run since {how}",

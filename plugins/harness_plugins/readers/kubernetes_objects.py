@@ -18,17 +18,17 @@ _FILLED_IN = ("nodeName", "priority", "priorityClassName", "schedulerName")
 
 
 Span: TypeAlias = tuple[int | None, int | None]
-"""A start and an end, microseconds since 1970; None if it is not known, or has not come."""
+"""A start and an end, microseconds since 1970; None if unknown or not reached yet."""
 
 
 class Run(NamedTuple):
     """One period in which an object's pods were allowed to run; times are microseconds since 1970.
 
     Attributes:
-        begun: the time when it was admitted, or started.
-        ready: the time when its pods were ready; None if not known.
-        end: its end; None if it has not come or nobody saw it.
-        state: the state in which it ended, in the API's own word.
+        begun: when the object was admitted or started.
+        ready: when its pods were ready; None if unknown.
+        end: the end of the run; None if it is not reached or was not observed.
+        state: the state in which the run ended, in the API's own word.
     """
 
     begun: int
@@ -45,19 +45,19 @@ class Recorded:
         name: the name with its namespace, unique in the cluster.
         uid: the UID that the cluster gave it.
         queue: its LocalQueue; the namespace if it has none.
-        submit, start, end: microseconds since 1970; None if not known, or not yet reached.
-        pod_sets: the pods that it requests; their labels are those of the pods.
+        submit, start, end: microseconds since 1970; None if unknown, or not yet reached.
+        pod_sets: the pods that it requests, with the labels of the pods.
         gang: True if it was admitted as a whole.
         priority: None if the object does not say.
         grace_period: microseconds; None if the object does not say.
-        evictions: the number of times Kueue took back its quota; None if the object does not say.
-        past: microseconds that it ran before it was evicted, all periods together.
-        admitted: the time when Kueue last admitted it; None if not given, or for a Job or Pod.
-        ready: the time when all its pods were ready; None if not known.
-        rounds: True if more pods have to end than run at once.
-        run: its run time, if that is not from start to end; otherwise None.
-        runs: all its runs, including the last one, if versions show them.
-        revoked: True if Kueue took back an admission, so that its time is no longer given.
+        evictions: how often Kueue took back its quota; None if the object does not say.
+        past: microseconds that it ran before evictions, in all runs together.
+        admitted: when Kueue last admitted it; None if not given, or for a Job or Pod.
+        ready: when all its pods were ready; None if unknown.
+        rounds: True if more pods have to end than run simultaneously.
+        run: its run time, if it is not the time from start to end; otherwise None.
+        runs: all its runs, including the last run, if versions show them.
+        revoked: True if Kueue took back an admission, so that the object no longer gives its time.
     """
 
     name: str
@@ -84,9 +84,9 @@ class Recorded:
 
 
 def read_workload(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Recorded:
-    """Reads Kueue's Workload, v1beta1 or v1beta2: from its creation; from its last admission to its end.
+    """Reads Kueue's Workload, v1beta1 or v1beta2: its creation, its last admission, and its end.
 
-    The time when its pods were ready is kept beside these; see `pod_runs`.
+    The result also has the time when its pods were ready; see `pod_runs`.
     """
     pod_sets = _list(_map(manifest, "spec"), "podSets")
     templates = [_map(item, "template") for item in pod_sets]
@@ -133,7 +133,7 @@ def read_workload(manifest: Mapping[str, Any], where: str, faults: list[Fault]) 
 
 
 def _revoked(conditions: Mapping[str, Condition]) -> int | None:
-    """Returns the time since which a Workload is no longer admitted; None if it is admitted, or never was."""
+    """Returns when a Workload lost its admission; None if it is admitted, or never was."""
     admitted = conditions.get("Admitted")
     return admitted.since or None if admitted is not None and not admitted.status else None
 
@@ -143,9 +143,9 @@ def _admitted_before(
 ) -> tuple[int | None, int]:
     """Returns when the revoked admission began, and how long the Workload had been admitted before it.
 
-    The condition has only the time of the revocation. The total of all admissions is known, because Kueue
-    adds the last one when it takes it back. That total is this admission if there was no other. Kueue 0.15
-    also takes the admission back when a Workload has finished.
+    The condition has only the time of the revocation. The total time of all admissions is known, because
+    Kueue adds an admission to it when it revokes the admission. With a single admission, the total is that
+    admission. Kueue 0.15 also revokes the admission when a Workload has finished.
     """
     count = evictions if evictions is not None or "Evicted" in conditions else 0
     only = 0 if conditions["Admitted"].reason == "Finished" else 1
@@ -153,9 +153,9 @@ def _admitted_before(
 
 
 def _evictions(status: Fields) -> tuple[int | None, int]:
-    """Returns how often a Workload was evicted and how long it was admitted before.
+    """Returns how often a Workload was evicted, and how long it was admitted before.
 
-    V1beta1 misspells the field.
+    The name of the field is misspelled in v1beta1.
     """
     stats = status.child("schedulingStats")
     counts = [item.integer("count", least=0) for item in stats.items("evictions")]
@@ -165,7 +165,7 @@ def _evictions(status: Fields) -> tuple[int | None, int]:
 
 
 def read_job(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Recorded:
-    """Reads a Job of batch/v1: as many pods as it lets run at once, if any, from its start to its end."""
+    """Reads a Job of batch/v1: the number of pods that may run simultaneously, its start and its end."""
     spec = Fields(manifest, where, faults).child("spec")
     parallelism = spec.integer("parallelism", 1, least=0)
     completions = spec.integer("completions", parallelism, least=0) if "completions" in spec else parallelism
@@ -197,7 +197,7 @@ def job_span(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Sp
 
 
 def pod_span(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Span:
-    """Returns when a Pod started on its node, and when its last container ended or the Pod was given up."""
+    """Returns when a Pod started on its node, and when its last container ended or the cluster gave it up."""
     status = Fields(manifest, where, faults).child("status")
     start = read_time(status, "startTime")
     ends = [
@@ -212,15 +212,15 @@ def pod_span(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Sp
 
 
 def final_phase(manifest: Mapping[str, Any]) -> str:
-    """Returns the phase of a Pod that has ended, `Succeeded` or `Failed`; empty for all others."""
+    """Returns the phase of a Pod that has ended, `Succeeded` or `Failed`; empty for other Pods."""
     phase = _text(_map(manifest, "status"), "phase")
     return phase if phase in ("Succeeded", "Failed") else ""
 
 
 def _given_up(manifest: Mapping[str, Any], status: Fields, start: int | None) -> int | None:
-    """Returns the time since which a Pod is disrupted or not ready, as after an eviction or a lost node.
+    """Returns since when a Pod is disrupted or not ready, as after an eviction or the loss of its node.
 
-    Returns None if it is neither. A Pod with a readiness probe may run without being ready.
+    Returns None if neither applies. A Pod with a readiness probe may run without being ready.
     """
     spec = _map(manifest, "spec")
     probed = bool(spec.get("readinessGates")) or any(
@@ -258,7 +258,7 @@ def _recorded(
     span: Span,
     rounds: bool = False,
 ) -> Recorded:
-    """Builds the part that Jobs and Pods have in common; `template` is that of the pods."""
+    """Builds the part that Jobs and Pods have in common; `template` is the pods' template."""
     metadata = Fields(_map(manifest, "metadata"), where, faults, "metadata")
     name, namespace = metadata.string("name", required=True), metadata.string("namespace", "default")
     queue = metadata.strings("labels").get(QUEUE_LABEL, "")
@@ -300,7 +300,7 @@ def _text(manifest: Mapping[str, Any], name: str) -> str:
 def _map(manifest: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """Returns a field that is a mapping.
 
-    Empty if it is not one, and later reads of its fields report that.
+    The result is empty if the field is not a mapping; later reads of its fields report this.
     """
     value = manifest.get(name)
     return value if isinstance(value, Mapping) else {}

@@ -57,7 +57,7 @@ def frame_of(jobs: Sequence[Recorded], options: Mapping[str, Any]) -> pl.DataFra
 
 
 def _names(rows: Sequence[tuple[Recorded, PodSet]]) -> list[str]:
-    """Returns namespace and name; if several objects had one name in turn, the later ones get a number."""
+    """Returns namespace and name; if several objects had the same name in turn, later ones get a number."""
     uids: dict[str, list[str]] = {}
     for job, _ in sorted(rows, key=lambda row: row[0].submit or 0):
         known = uids.setdefault(job.name, [job.uid])
@@ -74,7 +74,7 @@ def _first(job: Recorded) -> int | None:
 
 
 def _runs(job: Recorded) -> str | None:
-    """Returns all runs of a job that had several."""
+    """Returns all runs of a job with several runs."""
     if len(job.runs) < 2:
         return None
     return json.dumps(

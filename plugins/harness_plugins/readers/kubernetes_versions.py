@@ -1,7 +1,7 @@
 """The versions of objects from lists and watches, and the runs that they show.
 
-A list has one version of an object, and a watch has all of them. The versions show when a Workload was
-admitted, evicted and admitted again, and its state when it was deleted. Versions may come twice and in any
+A list has one version of an object, and a watch has all versions. The versions show when a Workload was
+admitted, evicted and admitted again, and its state when it was deleted. Versions may be duplicated and in any
 order, for example from two watches.
 """
 
@@ -17,7 +17,7 @@ from harness.models.manifests import Fields, read_time
 from harness_plugins.readers.kubernetes_objects import Run, final_phase, job_span, pod_span
 
 DELETED, GONE = "DELETED", "GONE"
-"""Events: an object was deleted; or it had been there, and was missing when the watcher looked again."""
+"""Events: an object was deleted; or an earlier object was missing when the watcher looked again."""
 
 DELETION = "deleted"
 """The state of a run that ended because its object was deleted."""
@@ -31,8 +31,8 @@ class Version:
         kind: API group and kind.
         where: its place in the file, for messages.
         manifest: the object.
-        event: the event of the watch that gave it; empty in a list.
-        seen: when a recorder received it, in microseconds since 1970; None if nobody wrote that down.
+        event: the type of its event in a watch; empty in a list.
+        seen: when a recorder received it, in microseconds since 1970; None if not recorded.
     """
 
     kind: tuple[str, str]
@@ -43,18 +43,18 @@ class Version:
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """Its metadata; empty if they are malformed."""
+        """Its metadata; empty if malformed."""
         metadata = self.manifest.get("metadata")
         return metadata if isinstance(metadata, Mapping) else {}
 
     @property
     def uid(self) -> str:
-        """The UID of the object, which all its versions share; empty if it has none."""
+        """The UID of the object, which all its versions share; empty without a UID."""
         return str(self.metadata.get("uid") or "")
 
     @property
     def owners(self) -> Iterator[tuple[str, str]]:
-        """Kind and UID of each owner that it was made for."""
+        """Yields kind and UID of each owner."""
         owners = self.metadata.get("ownerReferences")
         for owner in owners if isinstance(owners, list) else []:
             if isinstance(owner, Mapping):
@@ -65,10 +65,10 @@ class Phase(NamedTuple):
     """The facts about runs in one version; a time is None if the version does not give it.
 
     Attributes:
-        begun: the time since which it runs, or ran when it ended.
-        ready: the time since which its pods are ready.
-        stopped: the time since which it is stopped, though it may run again.
-        ended: the time since which it is over.
+        begun: when its current or last run began.
+        ready: when its pods became ready.
+        stopped: when it stopped, although it may run again.
+        ended: when it ended for good.
         state: the reason why it stopped or ended.
     """
 
@@ -87,8 +87,8 @@ class Life:
         first, last: its first and its last version.
         runs: all runs that the versions show; empty for an object of a list, which has only its last run.
         deleted: True if it was deleted.
-        deleted_at: the time of the deletion, in microseconds since 1970; None if nobody saw that.
-        watched: True if some version came from a watch.
+        deleted_at: the time of the deletion, in microseconds since 1970; None if not observed.
+        watched: True if any version came from a watch.
     """
 
     first: Version
@@ -100,7 +100,7 @@ class Life:
 
     @property
     def cut(self) -> bool:
-        """True if it was deleted while it ran, and nobody saw when."""
+        """True if it was deleted at an unknown time while it ran."""
         return self.deleted and bool(self.runs) and self.runs[-1].end is None
 
 
@@ -108,8 +108,8 @@ def lives_of(versions: Iterable[Version], faults: list[Fault]) -> list[Life]:
     """Groups versions by object, in the order of the objects' first versions.
 
     Args:
-        versions: an object without a UID counts as a new one each time.
-        faults: malformed times are added here.
+        versions: the versions; each version without a UID counts as a new object.
+        faults: receives malformed times.
     """
     found: dict[object, list[Version]] = {}
     for number, version in enumerate(versions):
@@ -126,7 +126,7 @@ def _life(versions: list[Version], faults: list[Fault]) -> Life:
         life.runs = _runs(phase_of(version.manifest, version.where, faults) for version in kept)
     if gone:
         life.deleted, life.deleted_at = True, _deletion(life.last, gone[-1], faults)
-        over = life.last.kind[1] == "Pod" and final_phase(life.last.manifest)  # long before, perhaps
+        over = life.last.kind[1] == "Pod" and final_phase(life.last.manifest)  # the end may be long before
         if life.runs and life.runs[-1].end is None and life.deleted_at is not None and not over:
             end = max(life.deleted_at, life.runs[-1].begun)
             life.runs[-1] = life.runs[-1]._replace(end=end, state=DELETION)
@@ -134,10 +134,10 @@ def _life(versions: list[Version], faults: list[Fault]) -> Life:
 
 
 def _in_order(versions: list[Version]) -> list[Version]:
-    """Returns each version once, in the order in which the API server made them.
+    """Returns each version once, in the order in which the API server created them.
 
-    That is the order of resource versions, if they are numbers, as with etcd. The others stay in the order in
-    which they came.
+    This is the order of resource versions, if they are numbers, as with etcd. Other versions stay in the
+    given order.
     """
     once: dict[object, Version] = {}
     for number, version in enumerate(versions):
@@ -155,8 +155,9 @@ def _in_order(versions: list[Version]) -> list[Version]:
 def _deletion(last: Version, gone: Version, faults: list[Fault]) -> int | None:
     """Returns the time when an object was deleted.
 
-    `deletionTimestamp` is the time of the request plus, for a pod, its grace period. If somebody saw the pod
-    go earlier, that time counts. An object found missing at a later look may have been gone for long.
+    `deletionTimestamp` is the time of the request plus, for a pod, its grace period. If the deletion was
+    observed earlier, the earlier time counts. An object found missing later may have been gone for a long
+    time.
     """
     fields = Fields(last.metadata, last.where, faults, "metadata")
     asked = read_time(fields, "deletionTimestamp")
@@ -166,9 +167,9 @@ def _deletion(last: Version, gone: Version, faults: list[Fault]) -> int | None:
 
 
 def _runs(phases: Iterable[Phase]) -> list[Run]:
-    """Returns the runs that phases show, one after the other.
+    """Returns the runs that phases show, in their order.
 
-    The end of a run is None if the next run had begun before anybody saw that end.
+    The end of a run is None if the next run began before the end was observed.
     """
     runs: list[Run] = []
     for phase in phases:
@@ -187,7 +188,7 @@ def _runs(phases: Iterable[Phase]) -> list[Run]:
 
 
 def _of_workload(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Phase:
-    """Reads its conditions: Admitted, PodsReady, Finished; Evicted says why it is no longer admitted."""
+    """Reads a Workload's conditions: Admitted, PodsReady, Finished; Evicted says why it lost admission."""
     found: dict[str, tuple[bool, int | None, str]] = {}
     for condition in _status(manifest, where, faults).items("conditions"):
         since = read_time(condition, "lastTransitionTime")
@@ -208,7 +209,7 @@ def _of_workload(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -
 
 
 def _of_job(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Phase:
-    """Reads its start, which the API removes while it is suspended, and its end."""
+    """Reads a Job's start, which the API removes while the Job is suspended, and its end."""
     start, end = job_span(manifest, where, faults)
     suspended = None
     for condition in _status(manifest, where, faults).items("conditions"):
@@ -218,7 +219,7 @@ def _of_job(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Pha
 
 
 def _of_pod(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Phase:
-    """Reads its start on a node and the end of its last container."""
+    """Reads a Pod's start on a node and the end of its last container."""
     start, end = pod_span(manifest, where, faults)
     return Phase(start, ended=end, state=_status(manifest, where, faults).string("phase"))
 
@@ -235,10 +236,10 @@ _PHASES: Mapping[tuple[str, str], Callable[[Mapping[str, Any], str, list[Fault]]
 
 
 def joined(lives: Iterable[Life]) -> list[Life]:
-    """Joins objects that stand for one piece of work, one after the other.
+    """Joins consecutive objects that stand for the same work.
 
-    Kueue makes a new Workload for a Job if the Job's pods were changed, or its Workload was deleted. A
-    deleted Workload continues in the next one of the same owner.
+    Kueue creates a new Workload for a Job if the Job's pods were changed, or its Workload was deleted. A
+    deleted Workload continues in the next Workload of the same owner.
     """
     every = list(lives)
     of_owners: dict[tuple[str, ...], list[Life]] = {}

@@ -49,7 +49,7 @@ class Machine:
     labels: Mapping[str, str] = field(default_factory=dict)
 
     def manifest(self, nodes: int) -> dict[str, Any]:
-        """Returns a manifest of so many of these nodes: a Node with its own name, or a NodePool."""
+        """Returns a manifest of this many nodes: a Node with its own name, or a NodePool."""
         allocatable = {**self.allocatable, "pods": _PODS_OF_A_NODE}
         if self.nodes > 1:
             return node_pool_manifest(self.name, nodes, allocatable, self.labels)
@@ -72,12 +72,12 @@ def read_machines(path: Path, *, gpu: str = "milli") -> list[Machine]:
     """Reads the machines of a node list, in its order.
 
     Args:
-        path: the list, of any format that is known.
-        gpu: `milli` or `count`, how shares of GPUs are counted in the trace; `devices` is `milli` where a
-            share is one of a single GPU. Only openb's and PAI's have shares.
+        path: the list, in any known format.
+        gpu: `milli` or `count`, how the trace counts shares of GPUs; `devices` is `milli` with shares of a
+            single GPU. Only openb's and PAI's traces have shares.
 
     Raises:
-        TraceError: a list of no known format, or malformed lines; the message names them all.
+        TraceError: a list of an unknown format, or malformed lines; the message names them all.
     """
     if path.name.startswith("pai_machine_spec"):
         return _pai(path, gpu)
@@ -100,7 +100,7 @@ def node_manifests(path: Path, *, gpu: str = "milli", keep: int | None = None) -
     Args:
         path: the list.
         gpu: as for `read_machines`.
-        keep: the number of nodes to keep, evenly spaced over the list so that the mix stays; None keeps all.
+        keep: the number of nodes to keep, evenly spaced over the list to preserve the mix; None keeps all.
 
     Raises:
         TraceError: malformed lines; the message names them all.
@@ -172,7 +172,7 @@ _METACENTRUM = (
 
 
 def _metacentrum(path: Path) -> list[Machine]:
-    """Reads number, name, nodes, processors of a node, speed, KiB of a node; the file has no header line."""
+    """Reads lines of number, name, nodes, processors of a node, speed and KiB of a node, without header."""
     names = [field.name for field in _METACENTRUM]
     rows = typed_rows(path, lines_of(path, contents(path)), names, _METACENTRUM, delimiter="\t", quoted=False)
     return [
@@ -189,7 +189,7 @@ def _metacentrum(path: Path) -> list[Machine]:
     type=click.Choice(["milli", "count", "devices"]),
     default="milli",
     show_default=True,
-    help="As for pods; devices: in thousandths, and a share is one of a single GPU.",
+    help="As for pods; devices: in thousandths, and each share is of a single GPU.",
 )
 @click.option("-o", "--output", type=click.File("w", encoding="utf-8"), default="-", help="Where to write.")
 def main(file: Path, keep: int | None, gpu: str, output: IO[str]) -> None:

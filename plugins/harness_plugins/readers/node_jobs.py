@@ -23,13 +23,13 @@ _NULLS = ("None", "NaN", "nan", "NaT", "NULL", "Unknown")
 def reader_of(
     time: Callable[[str], Field], *, kept: Sequence[str], note: str, metadata: Mapping[str, str]
 ) -> Callable[[Path, Mapping[str, Any]], Reading]:
-    """Returns a reader of tables of jobs with their numbers of GPUs, CPUs and nodes.
+    """Returns a reader of job tables with numbers of GPUs, CPUs and nodes.
 
-    Their columns are job_id, user, gpu_num, cpu_num, node_num, state, three times and a duration.
+    The columns are job_id, user, gpu_num, cpu_num, node_num, state, three times and a duration.
 
-    Its options are `tenant` and `gpus_per_node`. `tenant` names the column that is the queue. `gpus_per_node`
-    splits the jobs whose GPUs do not divide evenly by their nodes. The reader raises a `TraceError` that
-    names all malformed lines, and an `OptionError` for a node without GPUs.
+    The reader's options are `tenant` and `gpus_per_node`. `tenant` names the column that is the queue.
+    `gpus_per_node` splits jobs whose GPUs do not divide evenly by their nodes. The reader raises a
+    `TraceError` that names all malformed lines, and an `OptionError` for a node without GPUs.
 
     Args:
         time: makes the column of a time.
@@ -102,7 +102,7 @@ _SECOND = 1_000_000
 def _pods(jobs: pl.DataFrame, gpus_per_node: int) -> pl.DataFrame:
     """Returns equal pods, one on each of a job's nodes.
 
-    If its GPUs do not divide by them, parts of one node.
+    If the GPUs do not divide by the nodes, each pod is a part of a node.
     """
     gpus, nodes = jobs["gpu_num"].fill_null(0), jobs["node_num"].fill_null(1).clip(lower_bound=1)
     other = pods_of(gpus, gpus_per_node, "gpus_per_node")

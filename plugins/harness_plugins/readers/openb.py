@@ -1,8 +1,8 @@
 """Reads the pod and node lists of Alibaba's openb, a cluster whose pods share GPUs.
 
-A share of a GPU becomes an amount of milli-GPUs. On nodes with devices (`machines.py --gpu devices`) it is a
-share of one GPU. On other nodes only the total of a node is right. A pod of 600 fits a node with 300 left on
-each of two GPUs; in reality it would not.
+A share of a GPU becomes an amount of milli-GPUs. On nodes with devices (`machines.py --gpu devices`), it is a
+share of one GPU. On other nodes, only a node's total is checked: a pod of 600 fits a node with 300 left on
+each of two GPUs, although in reality it would not.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ METADATA = {
     "Weng et al., Beware of Fragmentation, USENIX ATC 2023",
 }
 PRIORITIES = {"BE": 0, "Burstable": 500, "LS": 1000, "Guaranteed": 1000}
-"""The priority of each QoS class of the lists; best effort gives way to all others."""
+"""The priority of each QoS class of the lists; best effort has the lowest priority."""
 
 _MIB = 2**20
 _MOST_GPUS = 1_000
@@ -82,10 +82,10 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 
 
 def _filled(pods: pl.DataFrame, gpus: float, drawn: Callable[[], float]) -> pl.DataFrame:
-    """Pods in a random order that ask for about so many GPUs together, as in the experiments with FGD.
+    """Returns pods in a random order that request about this many GPUs, as in the experiments with FGD.
 
-    Any pods are left out until they ask for no more. If they ask for less, any pods of the list come again,
-    under other names, up to the first that would ask for too much.
+    If the list requests more, random pods are left out until it does not. If it requests less, random pods
+    are repeated under other names, up to the first pod that would exceed the number.
     """
     asked = (pods["num_gpu"] * pods["gpu_milli"]).to_list()
     if not sum(asked):
@@ -118,7 +118,7 @@ def _requests(options: Mapping[str, Any]) -> list[pl.Expr]:
 
 
 def _recorded(options: Mapping[str, Any]) -> list[pl.Expr]:
-    """Returns the columns of a list with times: arrivals, runs, and the rest."""
+    """Returns the columns for pods of a list with times: arrivals, runs, and others."""
     start = pl.col("scheduled_time")
     run = (pl.col("deletion_time") - start).fill_null(options["run"])
     priority = pl.col("qos").replace_strict(PRIORITIES, default=0, return_dtype=pl.Int32)
@@ -148,17 +148,15 @@ def _arrivals(options: Mapping[str, Any]) -> list[pl.Expr]:
 
 def _notes(options: Mapping[str, Any], *, timed: bool) -> tuple[str, ...]:
     shared = (
-        f"GPUs are {GPU}, num_gpu: a share of a GPU takes a whole one"
+        f"GPUs are {GPU}, num_gpu: a share of a GPU takes a whole GPU"
         if options["gpu"] == "count"
-        else f"GPUs are {MILLI_GPU}, num_gpu x gpu_milli: where nodes have devices, a share is of one"
+        else f"GPUs are {MILLI_GPU}, num_gpu x gpu_milli: on nodes with devices, a share is of one GPU"
     )
     notes = ("every pod is a job; there are no gangs", shared)
     run = format_duration(options["run"])
     if options["fill"]:
-        filled = (
-            f"pods in a random order ask for {options['fill']:g} GPUs together, by seed {options['seed']}"
-        )
-        return (*notes, filled, f"times, QoS and priorities are left out: all arrive at 0 and run for {run}")
+        filled = f"pods in a random order (seed {options['seed']}) request {options['fill']:g} GPUs together"
+        return (*notes, filled, f"times, QoS and priorities are ignored: all arrive at 0 and run for {run}")
     if not timed:
         rate = options["rate"]
         arrive = f"arrive evenly, {rate:g} an hour, in the order of the list" if rate else "arrive at 0"
@@ -167,7 +165,7 @@ def _notes(options: Mapping[str, Any], *, timed: bool) -> tuple[str, ...]:
     return (
         *notes,
         "a pod runs from scheduled_time to deletion_time, which for many is only the end of the trace",
-        *((f"a pod that never ran is given a run of {run}",) if options["pending"] == "keep" else ()),
+        *((f"a pod that never ran runs for {run}",) if options["pending"] == "keep" else ()),
         f"gpu_spec is a required node affinity to the label {MODEL}",
         f"priority follows qos: {bands}"
         if options["priority"] == "qos"

@@ -1,4 +1,4 @@
-"""Reads the tasks of OpenDC's Parquet traces, and of the Workflow Trace Format that it also ships."""
+"""Reads the tasks of OpenDC's Parquet traces, and of the Workflow Trace Format that OpenDC also ships."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     """Reads tasks of either format; every task is a job of one pod.
 
     Raises:
-        TraceError: an incomplete Parquet file, columns that are missing or not numbers, or values out of
-            range.
+        TraceError: an incomplete Parquet file, missing columns, columns that are not numbers, or values out
+            of range.
     """
     frame, _, _ = read_frame(path, needed=_NEEDED.__contains__)
     if "ts_submit" in frame.columns:
@@ -55,8 +55,8 @@ def _tasks(path: Path, frame: pl.DataFrame) -> Reading:
         *further,
     )
     notes = (
-        "every task is a job of one pod; the trace has no users, so that all are in queue 'default'",
-        "a task asks for its cpu_count, and for mem_capacity in megabytes of 10^6 bytes",
+        "every task is a job of one pod; the trace has no users, so all jobs are in queue 'default'",
+        "a task requests its cpu_count, and its mem_capacity in megabytes of 10^6 bytes",
         *(["gpu_count is nvidia.com/gpu, whatever kind of GPU it is"] if gpus else []),
         *_dependent(rows, "parents"),
         "deadlines and whether a task could be deferred are kept, and no policy sees them",
@@ -85,7 +85,7 @@ def _workflows(path: Path, frame: pl.DataFrame) -> Reading:
         pl.col("workflow_id").cast(pl.String),
     )
     notes = (
-        "every task is a job of one pod; the queue is the user, or 'default' where it is unknown",
+        "every task is a job of one pod; the queue is the user, or 'default' if the user is unknown",
         *_dependent(rows, "parents"),
     )
     return Reading(jobs, frame.height, left_out, notes, METADATA)
@@ -96,14 +96,14 @@ def _dependent(rows: pl.DataFrame, column: str) -> list[str]:
     if not isinstance(rows.schema.get(column), pl.List):
         return []
     count = int((rows[column].list.len().fill_null(0) > 0).sum())
-    when = "they arrive when they were submitted, whether or not those have ended"
+    when = "they arrive when they were submitted, even if those have not ended"
     return [f"{agreeing(count, 'task', 'depend')} on others ({column}); {when}"] if count else []
 
 
 def _checked(
     path: Path, frame: pl.DataFrame, names: tuple[str, ...], *, optional: tuple[str, ...] = (), least: int = 0
 ) -> pl.DataFrame:
-    """Returns columns of numbers as int64, others unchanged; optional ones may be absent, or null for 0."""
+    """Returns these columns as int64, others unchanged; optional columns may be absent, or null for 0."""
     there = [name for name in optional if name in frame.columns]
     faults = [Fault(f"column {name}", "is missing") for name in names if name not in frame.columns]
     faults += [
@@ -116,7 +116,7 @@ def _checked(
     frame = frame.with_columns(pl.col(there).fill_null(0))
     rules = []
     for name in (*names, *there):
-        # A whole number of 64 bits may be a name; as a float it would not be told from its neighbours.
+        # A whole number of 64 bits may be a name; as a float, it would be equal to neighbouring numbers.
         most = INT64_MAX if name in _NAMES and frame[name].dtype.is_integer() else _MOST
         number = pl.col(name)
         rules.append(Rule(name, number.is_null(), "is missing"))

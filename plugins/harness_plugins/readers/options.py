@@ -13,14 +13,14 @@ def _bytes(text: str) -> int:
 GPUS_PER_NODE = Option(
     "gpus_per_node",
     8,
-    "a job of more GPUs becomes a gang of equal pods, each with at most this many",
+    "a job with more GPUs becomes a gang of equal pods, each with at most this many GPUs",
     type=int,
 )
 
 PRIORITY = Option(
     "priority",
     "number",
-    "the kind of a job as a number, as the name of a priority class, or not at all",
+    "the job's kind as a numeric priority, as the name of a priority class, or not used",
     choices=("number", "class", "none"),
 )
 
@@ -28,20 +28,20 @@ SWF_OPTIONS = (
     Option(
         "processors",
         "requested",
-        "the number of processors of a job; if it is unknown, the other one",
+        "which number of processors a job has; if it is unknown, the other number",
         choices=("requested", "allocated"),
     ),
     Option(
         "processors_per_node",
         0,
-        "a job of more processors becomes a gang of equal pods, each with at most this many; 0: any job "
-        "is one pod",
+        "a job with more processors becomes a gang of equal pods, each with at most this many; 0: every "
+        "job is one pod",
         type=int,
     ),
     Option(
         "cut_at_request",
         False,
-        "end jobs at the run time they requested, as the machine might have done",
+        "end jobs at their requested run time, as the machine might have done",
         type=boolean,
     ),
     Option("tenant", "queue", "which column is the queue", choices=("queue", "user", "group", "partition")),
@@ -53,8 +53,8 @@ SWF_OPTIONS = (
         "jobs without a run time (-1): leave them out, or let them run for 0 seconds",
         choices=("drop", "zero"),
     ),
-    Option("memory", "requested", "whether jobs ask for memory", choices=("requested", "ignore")),
-    Option("machines", "", "of MetaCentrum's extension: the machines file, for node selectors and capacity"),
+    Option("memory", "requested", "whether jobs request memory", choices=("requested", "ignore")),
+    Option("machines", "", "for MetaCentrum's extension: its machines file, for node selectors and capacity"),
 )
 
 OPENB_OPTIONS = (
@@ -69,15 +69,15 @@ OPENB_OPTIONS = (
     Option(
         "pending", "drop", "pods that never ran: leave them out, or let them run", choices=("drop", "keep")
     ),
-    Option("run", HOUR, "how long pods run if the list does not say it", type=parse_duration),
-    Option("rate", 0.0, "of lists without times: pods that arrive an hour; 0: all at once", type=float),
+    Option("run", HOUR, "how long pods run if the list does not say", type=parse_duration),
+    Option("rate", 0.0, "for lists without times: pods that arrive per hour; 0: all at time 0", type=float),
     Option(
         "fill",
         0.0,
-        "shuffle pods, all at 0, and drop or repeat some, so that they ask for so many GPUs; 0: do not",
+        "shuffle pods, and drop or repeat some, so that they request this many GPUs at time 0; 0: do not",
         type=float,
     ),
-    Option("seed", 0, "what `fill` draws by", type=int),
+    Option("seed", 0, "the random seed of `fill`", type=int),
 )
 
 CHRONUS_OPTIONS = (
@@ -91,16 +91,20 @@ DLRM_OPTIONS = (
     Option(
         "outlived",
         "end",
-        "instances that ran past the trace: let them end with it, or leave them out",
+        "instances that ran past the end of the trace: let them end with it, or leave them out",
         choices=("end", "drop"),
     ),
-    Option("disk_and_rdma", "ignore", "whether instances ask for them", choices=("ignore", "request")),
+    Option(
+        "disk_and_rdma", "ignore", "whether instances request disk and RDMA", choices=("ignore", "request")
+    ),
     Option("priority", 0, "the priority of all instances", type=int),
 )
 
 SPOT_OPTIONS = (
     PRIORITY,
-    Option("gpu_model", "affinity", "whether jobs need nodes of their model", choices=("affinity", "ignore")),
+    Option(
+        "gpu_model", "affinity", "whether jobs need nodes of their GPU model", choices=("affinity", "ignore")
+    ),
 )
 
 PHILLY_LOG_OPTIONS = (
@@ -108,13 +112,13 @@ PHILLY_LOG_OPTIONS = (
     Option(
         "attempts",
         "total",
-        "how long a job runs: as long as all its attempts took together, or the last one",
+        "how long a job runs: as long as all its attempts together, or as long as its last attempt",
         choices=("total", "last"),
     ),
 )
 
 PAI_OPTIONS = (
-    Option("tasks", "", "the task table; by default beside the job table, task for job in its name"),
+    Option("tasks", "", "the task table; by default beside the job table, with task for job in its name"),
     Option(
         "gpu",
         "milli",
@@ -122,7 +126,9 @@ PAI_OPTIONS = (
         choices=("milli", "count"),
     ),
     Option("tenant", "user", "which column is the queue", choices=("user", "gpu_type")),
-    Option("gpu_type", "affinity", "whether pods need nodes of their model", choices=("affinity", "ignore")),
+    Option(
+        "gpu_type", "affinity", "whether pods need nodes of their GPU type", choices=("affinity", "ignore")
+    ),
     Option("failed", "keep", "jobs that failed", choices=("keep", "drop")),
 )
 
@@ -140,39 +146,37 @@ GOOGLE_OPTIONS = (
     Option(
         "instances",
         "",
-        "the instance events; by default beside the collection events, instance in their name",
+        "the instance events; by default beside the collection events, with instance in their name",
     ),
     Option("tenant", "user", "the tenant of a job: its user, or its tier", choices=("user", "tier")),
-    Option("cores", 100.0, "how many cores the largest machine is taken to have", type=float),
-    Option(
-        "memory", 100 * 2**30, "how many bytes of memory the largest machine is taken to have", type=_bytes
-    ),
+    Option("cores", 100.0, "the assumed number of cores of the largest machine", type=float),
+    Option("memory", 100 * 2**30, "the assumed memory of the largest machine, in bytes", type=_bytes),
 )
 
 CSV_OPTIONS = (
     Option("map", "", "the schema's columns and their sources: job_id=JobID, duration=Elapsed:hms"),
-    Option("mapping", "", "a YAML file with such a mapping"),
+    Option("mapping", "", "a YAML file with a mapping as in map"),
     Option(
         "delimiter", "comma", "the separator between the cells of a text file: comma, tab, or one character"
     ),
     Option(
         "header",
         "yes",
-        "whether the first line names the columns; else a mapping calls them by their numbers, from 1",
+        "whether the first line names the columns; if not, a mapping numbers them from 1",
         choices=("yes", "no"),
     ),
 )
 
 TABLE_OPTIONS = (
-    Option("mapping", "", "a YAML file that says what the columns are, or the name of a known data set"),
-    Option("also", "", "further files of the same table, one a line"),
+    Option("mapping", "", "a YAML file that describes the columns, or the name of a known data set"),
+    Option("also", "", "further files of the same table, one per line"),
 )
 
 KUBERNETES_OPTIONS = (
     Option(
         "attempts",
         "last",
-        "how long a Workload runs: from its last admission, or all its admissions together",
+        "how long a Workload runs: in its last admission, or in all its admissions together",
         choices=("last", "total"),
     ),
     Option(
@@ -196,51 +200,51 @@ SLURM_OPTIONS = (
     Option(
         "resources",
         "allocated",
-        "the request of a job: the amounts it was granted, or those it asked for",
+        "the request of a job: the granted amounts, or the requested amounts",
         choices=("allocated", "requested"),
     ),
     Option(
         "attempts",
         "last",
-        "how long a job that was requeued runs: as its last run, or all its runs together",
+        "how long a requeued job runs: as long as its last run, or as all its runs together",
         choices=("last", "total"),
     ),
     Option(
         "unfinished",
         "drop",
-        "jobs that had started and not ended: leave them out, or let them run as long as they had, or until "
-        "their time limit",
+        "jobs that had started but not ended: leave them out, or let them run for their time so far, or "
+        "until their time limit",
         choices=("drop", "elapsed", "limit"),
     ),
     Option("timezone", "UTC", "the zone in which sacct ran, for times without a time zone"),
-    Option("qos", "", "a file of what sacctmgr -P show qos printed, for priorities"),
+    Option("qos", "", "a file with the output of sacctmgr -P show qos, for priorities"),
     Option(
         "priority",
         "number",
-        "the QOS as a number (with the option qos), as the name of a priority class, or not at all",
+        "the QOS as a number (with the option qos), as the name of a priority class, or not used",
         choices=("number", "class", "none"),
     ),
     Option(
         "gpu_model",
         "affinity",
-        "whether jobs that asked for a type of GPUs need nodes of it",
+        "whether jobs that requested a type of GPUs need nodes with this type",
         choices=("affinity", "ignore"),
     ),
 )
 
 PROMETHEUS_OPTIONS = (
-    Option("files", "", "further answers beside the file, as a pattern of names: '*.json*'"),
+    Option("files", "", "a pattern of names for further answers beside the file: '*.json*'"),
     Option(
         "arrival",
         "job",
-        "when the first pods of a Job arrive: when the Job was made, or when they were",
+        "when the first pods of a Job arrive: when the Job was created, or when the pods were",
         choices=("job", "pod"),
     ),
     Option(
         "tenant",
         "queue",
-        "the tenant of a pod: the LocalQueue in its labels or its Job's, else the namespace; or always "
-        "the namespace",
+        "the tenant of a pod: the LocalQueue in its labels or its Job's labels, else the namespace; or "
+        "always the namespace",
         choices=("queue", "namespace"),
     ),
     Option(

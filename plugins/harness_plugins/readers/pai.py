@@ -48,7 +48,7 @@ _TASKS = (
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Reads the job table, and the task table beside it; a job's tasks are its pod sets.
+    """Reads the job table and the task table; a job's tasks are its pod sets.
 
     Raises:
         TraceError: one of the tables cannot be read, or has malformed lines; the message names them all.
@@ -62,7 +62,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     jobs, left_out = leave_out(
         jobs,
         {
-            "a job of that name has a row already": ~pl.col("job_name").is_first_distinct(),
+            "an earlier row has the same job name": ~pl.col("job_name").is_first_distinct(),
             "submit time unknown": _unknown("start_time"),
             "without tasks in the task table": pl.col("tasks").is_null(),
             "a task has no number of instances": pl.col("uncounted"),
@@ -73,14 +73,14 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     frame = _pod_sets(jobs, tasks, options)
     gpu = f"{MILLI_GPU}, plan_gpu x 10" if options["gpu"] == "milli" else f"{GPU}, whole: a share takes one"
     notes = (
-        "a job is submitted at its own start_time; it runs from its first task's start to its last one's end",
-        "its tasks are pod sets of so many instances each; a job of more than one instance is a gang",
+        "a job is submitted at its own start_time; it runs from its first task's start to its last task end",
+        "its tasks are pod sets of inst_num pods each; a job of more than one instance is a gang",
         f"the queue is the {options['tenant']}",
         f"GPUs are {gpu}",
         f"gpu_type is a required node affinity to the label {MODEL}"
         if options["gpu_type"] == "affinity"
-        else "gpu_type is not asked for",
-        "times count from a point that was not published; hours of the day and weekdays are those of UTC+8",
+        else "gpu_type is not requested",
+        "times count from a point that was not published; hours of the day and weekdays are in UTC+8",
     )
     return Reading(frame, read_jobs, left_out, notes, {**METADATA, **also_read(beside)})
 
@@ -94,12 +94,12 @@ def _task_table(path: Path, options: Mapping[str, Any]) -> Path:
 
 
 def _unknown(time: str) -> pl.Expr:
-    """Returns True for an unknown time; the publisher's own analysis takes 0 for a missing time."""
+    """Returns True for an unknown time; the publisher's own analysis treats 0 as a missing time."""
     return pl.col(time).fill_null(0) == 0
 
 
 def _spans(tasks: pl.DataFrame) -> pl.DataFrame:
-    """Returns, for each job, the start and end of its tasks, and whether all times are known."""
+    """Returns the start and end of each job's tasks, and whether all times are known."""
     return tasks.group_by("job_name").agg(
         pl.col("start_time").min().alias("began"),
         pl.col("end_time").max().alias("ended"),

@@ -1,6 +1,6 @@
-"""Reads Parquet files, plain or gzipped, that have the canonical schema already.
+"""Reads Parquet files, plain or gzipped, that already have the canonical schema.
 
-pyarrow reads them and checks every value before polars sees it. So a damaged file ends in a message.
+pyarrow reads them and checks every value before polars uses it. So a damaged file leads to a message.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from harness_plugins.readers.parquet_types import held_as
 _BATCH = 1 << 17
 _FREELY = 1_000_000
 _MOST_IN_A_BYTE = 100
-"""The most rows that a file may hold for each of its bytes; even numbered names take more room than that."""
+"""The most rows that a file may have for each of its bytes; even numbered names need more bytes than this."""
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
@@ -55,11 +55,10 @@ def read_frame(
 
     Args:
         path: the file.
-        needed: returns True for a column that is wanted; an unreadable column that is not wanted is left
-            aside.
+        needed: returns True for a needed column; an unreadable column that is not needed is ignored.
 
     Returns:
-        The rows; our own key-value pairs; and the types of the columns that are left aside.
+        The rows; harness' own key-value pairs; and the types of the ignored columns.
 
     Raises:
         TraceError: an incomplete Parquet file, or needed columns that cannot be read.
@@ -84,7 +83,7 @@ def read_frame(
 
 
 def _check_rows(path: Path, rows: int) -> None:
-    """Refuses a file that unpacks to far more rows than it can have jobs, and would fill the memory."""
+    """Refuses a file that would fill the memory with far more rows than it can have jobs."""
     size = path.stat().st_size
     if rows > max(_FREELY, _MOST_IN_A_BYTE * size):
         what = f"says that it holds {counted(rows, 'row')} in {size:,} bytes, too few for jobs with names"
@@ -95,7 +94,7 @@ def _check_names(path: Path, names: list[str]) -> None:
     """Refuses a file in which two columns have the same name."""
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
-        what = "there is more than one column of this name"
+        what = "the file has several columns with this name"
         raise TraceError(str(path), [Fault(f"column {name}", what) for name in repeated])
 
 
@@ -108,13 +107,13 @@ def _check_types(path: Path, unreadable: Mapping[str, pa.DataType]) -> None:
 
 
 def _frame(file: pq.ParquetFile, types: Mapping[str, pa.DataType | None]) -> pl.DataFrame:
-    """Reads the rows one column after the other; all at once, a long trace would need twice its memory."""
+    """Reads the rows column by column; reading all columns together would need twice the memory."""
     columns = [_column(file, name, kind) for name, kind in types.items() if kind is not None]
     return pl.DataFrame(columns)
 
 
 def _column(file: pq.ParquetFile, name: str, kind: pa.DataType) -> pl.Series:
-    """Reads a column batch by batch; all batches at once beside the column would take twice the memory."""
+    """Reads a column batch by batch; keeping all batches beside the column would need twice the memory."""
     known = column_of(name)
     recurs = known is not None and known.recurs
     column = _piece(pa.array([], kind), recurs=recurs)
@@ -126,7 +125,7 @@ def _column(file: pq.ParquetFile, name: str, kind: pa.DataType) -> pl.Series:
 
 
 def _piece(values: pa.Array, *, recurs: bool) -> pl.Series:
-    """Converts values to polars: recurring texts to categories, others to a copy without Arrow's batch."""
+    """Converts values to polars: recurring texts to categories, other values to a copy without the batch."""
     series = _series(values)
     if series.dtype != pl.String:
         return series
@@ -142,12 +141,12 @@ def _held(values: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _series(plain: pa.Array) -> pl.Series:
-    # By way of a table: from a bare array older polars takes lists of structs unseen, and reads wild memory.
+    # Through a table: from a bare array, older polars takes lists of structs unchecked and reads wild memory.
     return pl.DataFrame(pa.table({"column": plain})).to_series()
 
 
 def _json(path: Path, metadata: Mapping[str, str], key: str, kind: type, of: type) -> Any:
-    """Returns what the conversion kept in the metadata; empty if it kept nothing."""
+    """Returns a value that the conversion stored in the metadata; empty if it stored none."""
     text = metadata.get(key)
     try:
         value = kind() if text is None else json.loads(text)

@@ -11,7 +11,7 @@ from harness.readers.source import unpacked_contents
 def parquet_source(path: Path) -> Any:
     """Returns the source of a Parquet file for pyarrow: its path, or its unpacked content if it is gzipped.
 
-    The footer is at the end of a Parquet file. So a gzipped one is unpacked in memory, and cannot be read in
+    The footer is at the end of a Parquet file. So a gzipped file is unpacked in memory, and cannot be read in
     pieces.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The types of Parquet's columns that polars holds; others make it panic, and never reach it."""
+"""The types of Parquet columns that polars supports; other types make polars panic, so it never gets them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PLAIN = (
 def held_as(kind: pa.DataType) -> pa.DataType | None:
     """Returns the type in which polars holds values of a type; None if it cannot hold them.
 
-    Times in a time zone that it does not know are held as UTC: they are the same instants.
+    Times in a time zone that polars does not know are held as UTC: the instants are the same.
     """
     types = pa.types
     if types.is_dictionary(kind):

@@ -45,7 +45,7 @@ _CHECK = Check(
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Reads the extract; a job of more GPUs than a node has becomes a gang of equal pods.
+    """Reads the extract; a job with more GPUs than a node has becomes a gang of equal pods.
 
     Raises:
         TraceError: malformed lines; the message names them all.
@@ -64,6 +64,6 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
         "a job's id is its row number after a stable sort by submit time",
         "the queue is the virtual cluster; the time zone of submit times is not stated",
         *gpu_notes(per_node, frame["gang"]),
-        "CPU, memory, users, priorities and what was waited for are not in the extract",
+        "CPU, memory, users, priorities and reasons of waits are not in the extract",
     )
     return Reading(frame, frame.height, notes=notes, metadata=METADATA)

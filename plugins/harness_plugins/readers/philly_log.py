@@ -1,7 +1,7 @@
-"""Reads the whole log of Microsoft's Philly, `cluster_job_log`: JSON, with every attempt to run a job.
+"""Reads the full log of Microsoft's Philly, `cluster_job_log`: JSON, with every attempt to run a job.
 
-An attempt after the first is a real restart: the job failed, or was moved. The column `attempts` counts them.
-They can be compared with the disruption of a replay.
+An attempt after the first is a real restart: the job failed, or was moved. The column `attempts` counts the
+attempts, for a comparison with the disruption of a replay.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Job(NamedTuple):
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Reads the log; a job of more GPUs than a node has becomes a gang of equal pods, as in the extract.
+    """Reads the log; a job with more GPUs than a node has becomes a gang of equal pods, as in the extract.
 
     Raises:
         TraceError: JSON of another shape, or malformed jobs; the message names them all.
@@ -86,7 +86,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
         "the queue is the virtual cluster; the time zone of times is not stated",
         *gpu_notes(per_node, frame["gang"]),
         *_notes(kept, total=total),
-        "GPUs are those of the last attempt; CPU, memory and priorities are not in the log",
+        "GPUs are from the last attempt; CPU, memory and priorities are not in the log",
     )
     return Reading(frame, len(jobs), dict(left_out), notes, METADATA)
 
@@ -141,7 +141,7 @@ def _without(job: _Job) -> str:
 
 
 def _run(job: _Job, *, total: bool) -> int:
-    """Returns the microseconds of all its attempts with known times, or of the last one."""
+    """Returns the microseconds of all attempts with known times, or of the last attempt."""
     attempts = job.attempts if total else job.attempts[-1:]
     spans = [int((end - start).total_seconds()) for start, end, _ in attempts if start and end]
     return sum(spans) * SECOND

@@ -1,8 +1,8 @@
 """The times when the pods of Workloads and Jobs ran, from the data that a cluster still has.
 
-Quota is reserved, or a Job is created, before its pods run: they wait for a node, pull images, start. The
-begin of a job's run is the best known time. In order of preference, its pods were ready, its pods started,
-its Job started, or it was admitted.
+Quota is reserved, or a Job is created, before its pods run: the pods wait for a node, pull images, start. The
+run of a job begins at the best known time. In order of preference, this is when its pods were ready, its pods
+started, its Job started, or it was admitted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from harness_plugins.readers.kubernetes_objects import Recorded
 
 READY, PODS, JOB, ADMISSION = "they were ready", "they started", "their Job started", "they were admitted"
-"""The possible begins of a run, best first: the pods were ready, ..."""
+"""The possible begins of a run, best first: when the pods were ready, and so on."""
 
 BEST_FIRST = (READY, PODS, JOB, ADMISSION)
 
@@ -26,8 +26,8 @@ class Listed(NamedTuple):
         uid: its own UID.
         owners: the UIDs of its owners.
         pod: True if it is a Pod.
-        failed: True if it is a Pod that did not end well.
-        start, end: microseconds since 1970; None if not known.
+        failed: True if it is a Pod that failed.
+        start, end: microseconds since 1970; None if unknown.
     """
 
     uid: str
@@ -59,8 +59,8 @@ class PodRuns:
 
         Args:
             job: the job as its own object describes it.
-            owners: UIDs of the owners of a Workload; for a Job its own.
-            since: the time when it was allowed to run, if it also ran before; by default its last admission.
+            owners: UIDs of the owners of a Workload; for a Job, its own UID.
+            since: when it was allowed to run, if it also ran before; by default its last admission.
         """
         since = job.admitted if since is None else since
         uids = list(owners)
@@ -82,14 +82,14 @@ class PodRuns:
 
 
 def _within(pod: Listed, since: int | None, end: int | None) -> bool:
-    """Returns True if a pod is of the run between these times, and not of one before or after it."""
+    """Returns True if a pod belongs to the run between these times, not to an earlier or later run."""
     if pod.start is None:
         return True
     return (since is None or pod.start >= since) and (end is None or pod.start <= end)
 
 
 def _above(pod: Listed, jobs: Mapping[str, Listed]) -> Iterator[str]:
-    """Yields the UIDs of a pod, of its owners, and of theirs if these are listed Jobs (as for a JobSet)."""
+    """Yields the UIDs of a pod, of its owners, and of listed Jobs' owners (as for a JobSet)."""
     level, known = [pod.uid, *pod.owners], {""}
     while level:
         new = [uid for uid in level if uid not in known]
@@ -99,9 +99,9 @@ def _above(pod: Listed, jobs: Mapping[str, Listed]) -> Iterator[str]:
 
 
 def _together(pods: Sequence[Listed], count: int) -> int | None:
-    """Returns when the number of pods that run at once had started.
+    """Returns when as many pods as run simultaneously had started.
 
-    Failed pods count only if no other is known.
+    Failed pods count only if no other pod is known.
     """
     good = [pod for pod in pods if not pod.failed] or pods
     starts = sorted(pod.start for pod in good if pod.start is not None)
@@ -111,7 +111,7 @@ def _together(pods: Sequence[Listed], count: int) -> int | None:
 def _each_by_itself(job: Recorded, pods: Sequence[Listed]) -> Recorded | None:
     """Returns a job of independent pods, with the longest pod's run time, from the first start on.
 
-    Returns None if these times are not known for all of them.
+    Returns None if these times are not known for all pods.
     """
     good = [pod for pod in pods if not pod.failed] or pods
     spans = [(pod.start, pod.end) for pod in good if pod.start is not None and pod.end is not None]
@@ -121,5 +121,5 @@ def _each_by_itself(job: Recorded, pods: Sequence[Listed]) -> Recorded | None:
 
 
 def _fits(job: Recorded, start: int) -> bool:
-    """Returns True if a run can begin then: not before the job was admitted, nor after its end."""
+    """Returns True if a run can begin at `start`: not before the job's admission, and not after its end."""
     return (job.admitted is None or start >= job.admitted) and (job.end is None or start <= job.end)

@@ -1,4 +1,4 @@
-"""Recognises each of the formats by the first bytes of a file."""
+"""Recognises each format by the first bytes of a file."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def is_google(path: Path, head: bytes) -> bool:
 
 
 def is_swf(path: Path, head: bytes) -> bool:
-    """Returns True if the first line that is not a comment has 18 numbers, or those and three more words.
+    """Returns True if the first line that is not a comment has 18 numbers, or 18 numbers and three words.
 
     The head may end within that line.
     """

@@ -1,6 +1,6 @@
 """Reads the jobs of Alibaba's spot GPU trace of 2026: high-priority and spot jobs of organizations.
 
-The request of a worker is multiplied by the number of workers, as the trace's users do.
+The reader multiplies the request of a worker by the number of workers, as the trace's users do.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ METADATA = {
     "job_info_df.csv; Duan et al., GFS: A Preemptive Scheduling Framework for GPU Clusters, ASPLOS 2026",
 }
 BANDS = {"HP": Band("high-priority", 1000), "Spot": Band("spot", 0)}
-"""The priority band of each job type: spot jobs give way."""
+"""The priority band of each job type: spot jobs have the lower priority."""
 
 _MOST_GPUS = 1_000
 _MOST_WORKERS = 1_000_000
@@ -62,11 +62,11 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
         "gpu_model",
     )
     notes = (
-        "a worker is a pod that asks for cpu_request and gpu_request; the workers of a job are a gang",
+        "a worker is a pod that requests cpu_request and gpu_request; the workers of a job are a gang",
         "the queue is the organization",
         f"gpu_model is a required node affinity to the label {MODEL}"
         if options["gpu_model"] == "affinity"
-        else "gpu_model is not asked for",
+        else "gpu_model is not requested",
         priority_note("job_type", BANDS, options["priority"]),
         "when jobs started, and whether they were preempted, is not recorded",
     )

@@ -2,8 +2,8 @@
 
 The format is defined by the Parallel Workloads Archive
 (https://www.cs.huji.ac.il/labs/parallel/workload/swf.html). Options decide the points that the format leaves
-open. Every convention that was applied is a note of the reading. MetaCentrum's extension has 21 columns: also
-the hosts of a job, its queue's name, and its request.
+open. The reading notes every applied convention. MetaCentrum's extension has three more columns: the hosts of
+a job, its queue's name, and its request.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 
 
 def _records(path: Path, data: bytes) -> pl.DataFrame:
-    """Returns all records in typed columns, times in microseconds; as wide as the first one."""
+    """Returns all records in typed columns, times in microseconds; the first record gives the width."""
     lines = [(number, b" ".join(line.split())) for number, line in lines_of(path, data, b";")]
     extended = bool(lines) and lines[0][1].count(b" ") == SWF_EXTENDED_COLUMNS - 1
     columns = COLUMNS + EXTENSION if extended else COLUMNS
@@ -71,7 +71,7 @@ def _records(path: Path, data: bytes) -> pl.DataFrame:
 
 
 def _header(data: bytes) -> dict[str, str]:
-    """Returns the header's `; Key: value` lines; for a repeated key, the first."""
+    """Returns the header's `; Key: value` lines; for a repeated key, the first line."""
     header: dict[str, str] = {}
     for line in _header_lines(data):
         match = _HEADER.match(line)
@@ -90,7 +90,7 @@ def _header_lines(data: bytes) -> Iterator[str]:
 def _remarks(data: bytes) -> list[str]:
     """Returns the text of the header's `; Note:` lines, each with its continuation lines.
 
-    Some change the meaning of the columns: for example, that submit times are start times.
+    Some notes change the meaning of columns, for example that submit times are start times.
     """
     found: list[str] = []
     goes_on = False

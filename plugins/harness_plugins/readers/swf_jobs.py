@@ -25,7 +25,7 @@ def jobs_of(
     """Returns the jobs of a log.
 
     Args:
-        records: one row for each record, the columns by name, times in microseconds; negative values are
+        records: one row for each record, with named columns and times in microseconds; negative values are
             unknown.
         header: the log's header.
         name: the log's file name.
@@ -87,7 +87,7 @@ class _Times:
         if self._start is None:
             return "times are durations, because the header has no UnixStartTime"
         if unix:
-            return "times are UTC, for the extended log counts them from 1970"
+            return "times are UTC, because the extended log counts them from 1970"
         return f"times are UTC, counted from the header's UnixStartTime, {self._start}"
 
 
@@ -100,11 +100,11 @@ def _processors(options: Mapping[str, Any]) -> pl.Expr:
 
 
 def _leave_out(records: pl.DataFrame, options: Mapping[str, Any]) -> tuple[pl.DataFrame, dict[str, int]]:
-    """Returns the records that are jobs, and by reason the number of those that are not."""
+    """Returns the records that are jobs, and the number of other records by reason."""
     status = pl.col("status")
     drops_unknown = options["unknown_run"] == "drop"
     reasons = {
-        "part of a job that has a record of its own (status 2, 3 or 4)": status.is_in(_PARTS),
+        "part of a job that has its own record (status 2, 3 or 4)": status.is_in(_PARTS),
         "cancelled (status 5)": status == _CANCELLED if options["cancelled"] == "drop" else None,
         "submit time unknown": pl.col("submit") < 0,
         "run time unknown (-1)": pl.col("run") == -SECOND if drops_unknown else None,
@@ -129,18 +129,18 @@ def _number(name: str) -> pl.Expr:
 
 
 def _named(name: str) -> pl.Expr:
-    """Returns the number of a queue, user, ... as its name; null if it is unknown."""
+    """Returns the number of a queue, user and so on as its name; null if unknown."""
     return pl.when(pl.col(name) >= 0).then(_number(name))
 
 
 def _leading_number(text: str) -> int | None:
-    """Returns the number that begins a header's value, as in `338 (batch partition; 512 total)`."""
+    """Returns the number at the beginning of a header's value, as in `338 (batch partition; 512 total)`."""
     match = re.match(r"\d+", text)
     return int(match[0]) if match and len(match[0]) <= _LONGEST_NUMBER else None
 
 
 def _notes(jobs: pl.DataFrame, options: Mapping[str, Any], overran: int) -> tuple[str, ...]:
-    """Returns the assumptions, each convention with the number of jobs that it concerns."""
+    """Returns the assumptions, each with the number of jobs that it concerns."""
     wanted, tenant = str(options["processors"]), str(options["tenant"])
     other = "allocated" if wanted == "requested" else "requested"
 
@@ -157,11 +157,11 @@ def _notes(jobs: pl.DataFrame, options: Mapping[str, Any], overran: int) -> tupl
     never_waited = jobs.height > 1 and count(pl.col("wait") > 0) == 0
     nameless = count(_tenant(jobs, options).is_null())
     notes = (
-        f"processors are those {wanted}"
-        + where(count(pl.col(wanted) <= 0), f"lack them and have those {other}"),
+        f"processors are the {wanted} number"
+        + where(count(pl.col(wanted) <= 0), f"lack it and have the {other} number"),
         f"{counted(overran, 'job')} ran longer than they requested and {ends}" if overran else "",
-        f"{agreeing(unknown, 'job', 'have')} no run time: 0 seconds are taken" if unknown else "",
-        f"{agreeing(cancelled, 'job', 'were')} cancelled: they are replayed like any other"
+        f"{agreeing(unknown, 'job', 'have')} no run time: they run for 0 seconds" if unknown else "",
+        f"{agreeing(cancelled, 'job', 'were')} cancelled: they are replayed like other jobs"
         if cancelled
         else "",
         "no job of the log waited: its submit times may be start times" if never_waited else "",
@@ -173,7 +173,7 @@ def _notes(jobs: pl.DataFrame, options: Mapping[str, Any], overran: int) -> tupl
 def _of_nodes(header: Mapping[str, str], options: Mapping[str, Any]) -> int:
     """Returns the processors of a log that gives only its number of nodes.
 
-    Each has one unless it is known.
+    Each node has one processor unless its number is known.
     """
     per_node: int = options["processors_per_node"] or 1
     return (_leading_number(header.get("MaxNodes", "")) or 0) * per_node

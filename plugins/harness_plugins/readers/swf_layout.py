@@ -1,7 +1,7 @@
-"""The nodes that the jobs of a log ran on: the pods of each job, and the request of each pod.
+"""The pods of each job in a log, and the request of each pod.
 
-The Standard Workload Format counts processors only. MetaCentrum's extension has the PBS request, such as
-`4:ppn=12:x86_64:cl_zewura#excl` or `1:ppn=1+3:ppn=2`: nodes, processors of each, properties they must have.
+The Standard Workload Format only counts processors. MetaCentrum's extension has the PBS request, such as
+`4:ppn=12:x86_64:cl_zewura#excl` or `1:ppn=1+3:ppn=2`: nodes, processors of each, and required properties.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Layout:
     """Rows for pod sets.
 
     Attributes:
-        job: for each row the place of its job's record.
+        job: for each row, the position of its job's record.
         columns: the schema's columns that belong to pod sets.
         notes: the assumptions.
         metadata: the metadata of the machines, if they are known.
@@ -45,29 +45,29 @@ def layout_of(records: pl.DataFrame, options: Mapping[str, Any]) -> Layout:
     """Returns the pods of a log's jobs.
 
     Args:
-        records: one row for each job; `processors` is the number that it gets.
+        records: one row for each job; `processors` is its number of processors.
         options: see `harness_plugins.readers`.
 
     Raises:
-        OptionError: an option that is for the other kind of log.
+        OptionError: an option that does not apply to this kind of log.
     """
     per_node = options["processors_per_node"]
     if "node_spec" in records.columns:
         if per_node:
-            raise OptionError("option processors_per_node: this log says itself on how many nodes jobs ran")
+            raise OptionError("option processors_per_node: this log has the number of nodes of each job")
         return _by_request(records, options)
     if options["machines"]:
         raise OptionError("option machines: only MetaCentrum's extension says which machines a job needs")
     processors = records["processors"]
     if per_node == 0:
-        each, columns, note = processors, [], "a job is one pod that asks for all its processors"
+        each, columns, note = processors, [], "a job is one pod that requests all its processors"
     else:
         pods = pods_of(processors, per_node, "processors_per_node")
         each, columns = pods["each"], [pods["pods"], pods["gang"]]
         gangs = int(pods["gang"].sum())
         note = (
             f"a job of more than {per_node} processors ({counted(gangs, 'job')}) is a gang of equal "
-            f"pods of at most {per_node}, as many as the largest such divisor allows"
+            f"pods; each has the largest divisor that is at most {per_node}"
         )
     amounts, memory = _amounts(records["requested_memory"], each, options, per_processor=True)
     return Layout(pl.arange(records.height, eager=True), [*amounts, *columns], (note, memory))
@@ -87,7 +87,7 @@ def _amounts(
     """Returns processors and memory of a pod, and the assumption about the memory.
 
     Args:
-        requested: the log's number: KiB per processor, or bytes per node; -1 if there is none.
+        requested: the log's number: KiB per processor, or bytes per node; -1 if unknown.
         each: processors of a pod.
         options: see `harness_plugins.readers`.
         per_processor: True if it is KiB per processor.
@@ -100,10 +100,10 @@ def _amounts(
     bytes_of = pl.lit(each).cast(pl.Int128) * _KIB if per_processor else pl.lit(1, pl.Int128)
     amount = pl.when(pl.lit(known)).then(pl.lit(requested).cast(pl.Int128) * bytes_of)
     memory = pl.select(amount.alias("request.memory")).to_series()
-    of = "KiB a processor" if per_processor else "bytes (taken to be per node; the log does not say so)"
+    of = "KiB per processor" if per_processor else "bytes (assumed to be per node; the log does not say)"
     silent = int((~known).sum())
     missing = f"; {agreeing(silent, 'job', 'do')} not give it: they request none" if silent else ""
-    return [cpu, memory], f"memory is what was requested, in {of}{missing}"
+    return [cpu, memory], f"memory is the requested amount, in {of}{missing}"
 
 
 # --- MetaCentrum's extension ------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ def _by_request(records: pl.DataFrame, options: Mapping[str, Any]) -> Layout:
             f"a job has the pods that it requested, nodes x ppn of column 21 "
             f"({agreeing(gangs, 'job', 'are')} gangs)"
         ),
-        f"{counted(other, 'job')} requested another number of processors there: they are one pod"
+        f"{counted(other, 'job')} requested another number of processors in column 21: each is one pod"
         if other
         else "",
         _selected(labels, selectors),
@@ -160,7 +160,7 @@ def _by_request(records: pl.DataFrame, options: Mapping[str, Any]) -> Layout:
 def _pod_sets(spec: str) -> tuple[_PodSet, ...]:
     """Returns the parts of a request.
 
-    Fractions of a processor are cut off, and a part that names a host is one.
+    Fractions of a processor are truncated, and a part that names a host is one node.
     """
     found = []
     for part in spec.partition("#")[0].split("+"):
@@ -185,12 +185,12 @@ def _selected(labels: Mapping[str, str], selectors: Sequence[object]) -> str:
     known = ", ".join(labels)
     return (
         f"the properties {known} are a node selector, {MACHINE} ({counted(count, 'pod set')}); the log does "
-        "not say which nodes have the other ones, so that they are ignored"
+        "not say which nodes have the other properties, so they are ignored"
     )
 
 
 def _about(machines: Sequence[Machine], options: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the machines' file, and their total resources."""
+    """Returns metadata: the machines' file, and their total resources."""
     if not machines:
         return {}
     total = {

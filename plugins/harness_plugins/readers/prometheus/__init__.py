@@ -1,6 +1,6 @@
-"""Reads saved answers of Prometheus about kube-state-metrics: each Pod that was scraped is a job.
+"""Reads saved answers of Prometheus about kube-state-metrics: each scraped Pod is a job.
 
-Facts that no scrape saw are missing. A pod that lived between two scrapes leaves nothing. A pod that was
+Facts between scrapes are missing. A pod that lived only between two scrapes leaves no sample. A pod that was
 deleted at its end leaves its last sample.
 """
 
@@ -35,7 +35,7 @@ _WANTED = {
     "kube_pod_status_phase": "whether a container starts again is guessed from its completion time",
     "kube_pod_container_resource_requests": "pods ask for nothing",
     "kube_pod_owner": "pods of DaemonSets cannot be recognized, nor the Job of a pod",
-    "kube_job_created": "pods arrive when they were made, not when their Job was",
+    "kube_job_created": "pods arrive when they were created, not when their Job was",
     "kube_pod_labels": "queues are namespaces (kube-state-metrics needs --metric-labels-allowlist="
     "pods=[kueue.x-k8s.io/queue-name])",
 }
@@ -47,9 +47,9 @@ class _Job:
 
     Attributes:
         pod: the scraped pod.
-        owner: the Job that it was made for.
+        owner: the Job that owns it.
         submit, start, end: microseconds since 1970.
-        late: the most that the end may be too late, if it is the first sample of the final phase.
+        late: the most by which the end may be too late, if it is the first sample of the final phase.
         gone: True if its end is its last sample.
     """
 
@@ -63,11 +63,11 @@ class _Job:
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Reads answers; more of them may follow in the file, or stand in files beside it.
+    """Reads one or more answers from the file, and from further files beside it.
 
     Raises:
-        TraceError: content that is no answer, or an answer that is an error; the message names them all.
-        OptionError: a pattern that matches no file beside it.
+        TraceError: content that is not an answer, or an answer that is an error; the message names them all.
+        OptionError: a pattern that matches no file beside the file.
     """
     beside = _beside(path, str(options["files"]))
     samples = read_answers([path, *beside])
@@ -80,7 +80,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     left_out: Counter[str] = Counter()
     jobs: list[_Job] = []
     first: dict[tuple[str, str, int], int] = {}
-    for pod in reversed(pods):  # the first one of each Job stays
+    for pod in reversed(pods):  # the first pod of each Job stays
         if pod.created is not None:
             first[_job_of(pod, _owner(pod, owners))] = pod.created
     for pod in pods:
@@ -114,12 +114,12 @@ def _beside(path: Path, pattern: str) -> list[Path]:
         other for other in path.parent.iterdir() if fnmatchcase(other.name, pattern) and other.is_file()
     )
     if not found:
-        raise OptionError(f"option files: nothing beside {path} is called like {pattern!r}")
+        raise OptionError(f"option files: no file beside {path} matches {pattern!r}")
     return [other for other in found if not other.samefile(path)]
 
 
 def _end(pod: Pod, start: int) -> tuple[int, int, bool]:
-    """Returns the end of a pod, how much too late it may be, and True if it is only the last sample."""
+    """Returns the end of a pod, by how much it may be too late, and True if it is only the last sample."""
     completed, final = pod.end(), pod.final()
     if completed is not None:
         return max(completed, start), 0, False
@@ -129,7 +129,7 @@ def _end(pod: Pod, start: int) -> tuple[int, int, bool]:
 
 
 def _reason(pod: Pod, interval: int, *, gone: bool) -> str:
-    """Returns the reason why a pod is no job of the trace; empty if it is one."""
+    """Returns the reason why a pod is not a job of the trace; empty if it is."""
     if pod.owner_kind in _NO_JOB:
         return f"of a {pod.owner_kind}, which every node has"
     if pod.started is None:
@@ -148,7 +148,7 @@ def _job_of(pod: Pod, owner: KubeJob | None) -> tuple[str, str, int]:
 
 
 def _owner(pod: Pod, owners: Mapping[tuple[str, str], Sequence[KubeJob]]) -> KubeJob | None:
-    """Returns the Job of a pod: the last one with its name that was made before the pod."""
+    """Returns the Job of a pod: the last Job with the owner's name that was created before the pod."""
     if pod.owner_kind != "Job" or pod.created is None:
         return None
     known = [job for job in owners.get((pod.namespace, pod.owner), ()) if job.created <= pod.created]
@@ -162,7 +162,7 @@ def _queue(job: _Job, options: Mapping[str, Any]) -> str:
 
 
 def _names(jobs: Sequence[_Job]) -> list[str]:
-    """Returns namespace and name of each pod; later ones with the same name get a number."""
+    """Returns namespace and name of each pod; later pods with the same name get a number."""
     seen: Counter[str] = Counter()
     names = []
     for job in jobs:
@@ -217,12 +217,12 @@ def _notes(
 ) -> Iterator[str]:
     """Yields the assumptions, and the facts that the samples cannot show."""
     seconds = f"{interval / SECOND:g} s"
-    yield f"each pod is a job of its own; samples are {seconds} apart"
+    yield f"each pod is a separate job; samples are {seconds} apart"
     if options["arrival"] == "job":
         with_job = sum(job.owner is not None and job.submit == job.owner.created for job in jobs)
         yield (
-            f"{counted(with_job, 'pod')}, the first of their Jobs, arrive when those were "
-            "made; others when made"
+            f"{counted(with_job, 'pod')}, the first of their Jobs, arrive when their Job was "
+            "created; other pods when they were created"
         )
     yield f"pods that lived less than {seconds} may be in no sample; their number is unknown"
     without = {(pod.namespace, pod.owner) for pod in pods}
@@ -254,20 +254,20 @@ def _notes(
         longest = max(later - earlier for earlier, later in spans)
         yield (
             f"nothing was scraped for more than two intervals {times(len(spans))}, at most "
-            f"{longest / SECOND:g} s; {agreeing(within, 'pod', 'were')} gone after one: they end as much "
-            "too early at most"
+            f"{longest / SECOND:g} s; {agreeing(within, 'pod', 'were')} gone after such a gap: they end too "
+            "early by at most its length"
         )
     if interval >= _COARSE:
-        yield "samples this far apart lose pods: ask query for METRIC[1h], once an hour, not query_range"
+        yield "samples this far apart lose pods: use query with METRIC[1h] once an hour, not query_range"
     nothing = sum(not job.pod.requests and not job.pod.init for job in jobs)
     if nothing:
-        yield f"{agreeing(nothing, 'pod', 'have')} no series of requests: they ask for nothing"
+        yield f"{agreeing(nothing, 'pod', 'have')} no series of requests: they request nothing"
     for metric, says in _WANTED.items():
         if metric not in samples.series:
             yield f"there is no {metric}: {says}"
     odd = sorted({name for job in jobs for name in job.pod.amounts() if "_" in name})
     if odd:
-        yield f"resources keep their names of Prometheus, with _ for other characters: {', '.join(odd)[:200]}"
+        yield f"resources keep Prometheus' names, with _ for other characters: {', '.join(odd)[:200]}"
     nameless = sum(not pod.uid for pod in pods)
     if nameless:
         yield f"{agreeing(nameless, 'pod', 'have')} no label uid: several pods with one name count as one"

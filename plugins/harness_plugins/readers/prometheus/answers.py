@@ -1,4 +1,4 @@
-"""Answers of Prometheus' HTTP API as samples: of `query_range`, and of `query` with a range."""
+"""Answers of Prometheus' HTTP API as samples: answers to `query_range`, and to `query` with a range."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def read_answers(paths: list[Path]) -> Samples:
     """Reads the samples of all answers in files; pages that overlap give each sample once.
 
     Raises:
-        TraceError: content that is no answer, or an answer that is an error; the message names every fault.
+        TraceError: content that is not an answer, or an answer that is an error; the message names them all.
     """
     found = Samples()
     for path in paths:
@@ -109,7 +109,7 @@ def _series(series: Any, place: str, found: Samples, faults: list[Fault]) -> Non
             samples[sample[0]] = sample[1]
     name = metric.get("__name__")
     if not name:
-        found.ignored["series without a name, as aggregations make them"] += 1
+        found.ignored["series without a name, such as aggregations"] += 1
     elif samples:
         if name != _UP:
             found.times.update(samples)
@@ -132,7 +132,7 @@ def _sample(item: Any) -> tuple[int, float] | None:
 def _own(metric: Mapping[str, str]) -> Labels:
     """Returns the labels that the exporter gave, without those of the scrape.
 
-    Without `honor_labels`, a scrape sets its own `namespace` and `pod`. It keeps the exporter's as
+    Without `honor_labels`, a scrape sets its own `namespace` and `pod`. It keeps the exporter's labels as
     `exported_namespace` and `exported_pod`.
     """
     plain = {name: value for name, value in metric.items() if name not in _ABOUT_EXPORTER}

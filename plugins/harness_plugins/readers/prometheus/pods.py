@@ -25,12 +25,12 @@ _MOST = 2**62
 
 
 class Final(NamedTuple):
-    """The time when a pod came into its final phase, which lies between two samples.
+    """The time when a pod entered its final phase, which lies between two samples.
 
     Attributes:
-        after: its last sample in another phase, or its start if that is later.
+        after: its last sample in another phase, or its start if the start is later.
         first: its first sample in the final phase.
-        seen_before: True if it was scraped in another phase at all.
+        seen_before: True if it was ever scraped in another phase.
     """
 
     after: int
@@ -44,12 +44,12 @@ class Pod:
 
     Attributes:
         namespace, name, uid: its identity; the uid is empty if the labels lack it.
-        created: the time when the API server made it.
-        scheduled: the time when it had a node.
-        started: the time when its kubelet accepted it.
+        created: when the API server created it.
+        scheduled: when it had a node.
+        started: when its kubelet accepted it.
         completed: the last end of its containers.
-        completion_seen: the last time that this was scraped.
-        phases: time of a sample -> its phase then.
+        completion_seen: when `completed` was last scraped.
+        phases: time of a sample -> its phase at that time.
         seen: the last sample of any of its series.
         owner_kind, owner: its controller.
         queue, priority_class: from its labels and its info.
@@ -75,20 +75,20 @@ class Pod:
 
     @property
     def phase(self) -> str:
-        """The last phase that was seen; empty if none was."""
+        """The last scraped phase, or empty."""
         return self.phases[max(self.phases)] if self.phases else ""
 
     def end(self) -> int | None:
-        """Returns the time when all its containers had ended, if a sample of their times gives it.
+        """Returns when all its containers had ended, if a sample gives this time.
 
         When a container starts again, the time of its end disappears. So the time counts only in a final
-        phase. If phases are not known, it counts only if it was there to the last sample.
+        phase. If phases are unknown, the time counts only if the last sample still has it.
         """
         final = self.phase in _FINAL if self.phases else self.completion_seen >= self.seen
         return self.completed if final else None
 
     def final(self) -> Final | None:
-        """Returns when its phase became final, if it did: an evicted pod may have no other end."""
+        """Returns when its phase became final, or None: an evicted pod may have no other end."""
         if self.phase not in _FINAL:
             return None
         before = max((time for time, phase in self.phases.items() if phase not in _FINAL), default=None)
@@ -97,7 +97,7 @@ class Pod:
         return Final(max(known, self.started or 0), first, before is not None)
 
     def amounts(self) -> dict[str, int]:
-        """Returns its requests: all containers together, or its largest init container if that is more."""
+        """Returns its requests: all containers together, or its largest init container if that has more."""
         found: dict[str, int] = {}
         for resource in sorted({*self.requests, *self.init}):
             together = sum(self.requests.get(resource, {}).values(), Fraction(0))
@@ -108,7 +108,7 @@ class Pod:
 
 
 def pods_of(samples: Samples) -> list[Pod]:
-    """Returns all pods that were scraped, in the order in which they were made."""
+    """Returns all scraped pods, in the order of their creation."""
     pods: dict[tuple[str, str, str], Pod] = {}
     for metric, series in samples.series.items():
         if not metric.startswith("kube_pod_"):
@@ -157,11 +157,11 @@ def _time(seconds: float) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class KubeJob:
-    """A Job of batch/v1; one name may have several, one after the other.
+    """A Job of batch/v1; several Jobs may have the same name, one after the other.
 
     Attributes:
         namespace, name: its namespace and name.
-        created: the time when it was made, in microseconds.
+        created: when it was created, in microseconds.
         queue: the queue in its labels.
     """
 
@@ -172,7 +172,7 @@ class KubeJob:
 
 
 def jobs_of(samples: Samples) -> dict[tuple[str, str], list[KubeJob]]:
-    """Returns namespace and name -> Jobs with that name in order: a new created time means a new Job."""
+    """Returns namespace and name -> Jobs with this name in order: a new creation time means a new Job."""
     queues = {
         (own.get("namespace", ""), own.get("job_name", "")): own.get(QUEUE_LABEL, "")
         for own in map(dict, samples.series.get("kube_job_labels", {}))
@@ -191,7 +191,7 @@ def jobs_of(samples: Samples) -> dict[tuple[str, str], list[KubeJob]]:
 
 
 def interval_of(samples: Samples) -> int:
-    """Returns the usual time between two samples of a series, in microseconds; 0 if there are no two."""
+    """Returns the usual time between two samples of a series, in microseconds; 0 with fewer samples."""
     gaps: list[int] = []
     for series in samples.series.values():
         for values in series.values():
@@ -200,7 +200,7 @@ def interval_of(samples: Samples) -> int:
 
 
 def silences(samples: Samples, interval: int) -> Iterator[tuple[int, int]]:
-    """Yields spans of two intervals and more in which nothing at all was scraped."""
+    """Yields spans of at least two intervals in which nothing was scraped."""
     if interval:
         for earlier, later in pairwise(sorted(samples.times)):
             if later - earlier >= 2 * interval:

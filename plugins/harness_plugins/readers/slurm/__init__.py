@@ -1,7 +1,7 @@
-"""Reads the output of Slurm's accounting: `sacct -P` in the forms that people use, and `sacct --json`.
+"""Reads the output of Slurm's accounting: `sacct -P` in common forms, and `sacct --json`.
 
-The rules are those of Slurm's database. A row is one run of a job, of a task of an array, or of a component
-of a heterogeneous job. A requeue gives a new row with a new `Submit`. Steps are parts of jobs.
+The reader follows the rules of Slurm's database. A row is one run of a job, of a task of an array, or of a
+component of a heterogeneous job. A requeue adds a new row with a new `Submit`. Steps are parts of jobs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     """Reads a dump; requeued jobs become one job, and components of heterogeneous jobs its pod sets.
 
     Raises:
-        TraceError: a file that is no dump, missing columns, or malformed rows; the message names them all.
+        TraceError: a file that is not a dump, missing columns, or malformed rows; the message names them all.
         ClusterError: the list of QOS cannot be read or is malformed.
         OptionError: an unknown time zone.
     """
@@ -75,7 +75,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     return Reading(frame, dump.read, counts, notes, metadata)
 
 
-_HINT = f"ask for a time with jobs that have ended: {COMMAND}"
+_HINT = f"ask for a period with jobs that have ended: {COMMAND}"
 
 
 def _dump(path: Path, clock: Clock) -> Dump:

@@ -17,7 +17,7 @@ _COUNT = re.compile(r"[0-9]{1,18}")
 _GPU = "gres/gpu"
 _OF_A_JOB = ("gres/", "license/", "bb/")
 _MOST = {"cpu": 10**9, "node": 10**6, _GPU: 10**6}
-"""Limits; a larger number is a mistake, as no machine has so many, and would overflow later computations."""
+"""Limits; a larger number is a mistake, because no machine has so many, and could overflow later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Tres:
         gpus: devices, over all nodes.
         models: the named types of GPUs.
         others: further named devices and licences; a trace does not request them.
-        rounded: True if the memory was cut to two decimals when it was printed.
+        rounded: True if the printed memory was rounded to two decimals.
     """
 
     cpus: int | None = None
@@ -43,7 +43,7 @@ class Tres:
     rounded: bool = False
 
     def __bool__(self) -> bool:
-        """Returns True if anything is given at all."""
+        """Returns True if any amount is given."""
         return self != _NOTHING
 
 
@@ -75,8 +75,8 @@ def tres_of_text(text: str) -> Tres:
 def tres_of_counts(counts: dict[str, int], *, rounded: bool = False) -> Tres:
     """Returns the TRES of amounts by name, with memory in bytes.
 
-    GPUs occur twice, as `gres/gpu` and once for each type as `gres/gpu:TYPE`. The first is the sum of the
-    others. So these count only if the first is missing.
+    GPUs occur twice: in total as `gres/gpu`, and by type as `gres/gpu:TYPE`. So the amounts by type count
+    only if the total is missing.
     """
     typed = {name: amount for name, amount in counts.items() if name.startswith(f"{_GPU}:")}
     gpus = counts.get(_GPU, sum(typed.values()) if typed else None)
@@ -109,7 +109,7 @@ def _count(name: str, text: str) -> int:
 
 
 def memory_of(text: str) -> tuple[int, bool]:
-    """Returns bytes of `1024M`, `9999G`, `1.50G` or `700`, and whether the number was rounded for print.
+    """Returns bytes of `1024M`, `9999G`, `1.50G` or `700`, and whether the printed number was rounded.
 
     Raises:
         ValueError: the text is not such an amount.

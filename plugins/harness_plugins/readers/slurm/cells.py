@@ -1,4 +1,4 @@
-"""Splits the lines of `sacct -P` into cells: any delimiter, and names with the delimiter or a line break."""
+"""Splits the lines of `sacct -P` into cells, for any delimiter, even if names contain it or a line break."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _JOINED = 200
 
 
 Meaning = Callable[[Sequence[str], Sequence[str]], Hashable | None]
-"""Returns the meaning of cells under column names, apart from names and comments; None for an invalid row."""
+"""Returns the meaning of cells under column names, without free text; None for an invalid row."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Table:
         path: the file.
         names: the names of its columns.
         lines: the cells of each row, with the number of its line.
-        counted: sentence -> the number of rows that it concerns, known once all lines are read.
+        counted: sentence -> the number of rows that it concerns, known after all lines are read.
     """
 
     path: Path
@@ -56,11 +56,11 @@ def open_cells(path: Path, faults: list[Fault], meaning: Meaning) -> Table:
 
     Args:
         path: the file.
-        faults: lines that are not rows are added here.
+        faults: receives lines that are not rows.
         meaning: in a row with too many cells, finds the cells that belong to a name.
 
     Raises:
-        TraceError: the file has no head of columns; the message says what to ask `sacct` for.
+        TraceError: the file has no header with columns; the message has the `sacct` command to use.
     """
     lines = lines_of(path, contents(path))
     number, first = next(lines)
@@ -93,9 +93,9 @@ def open_cells(path: Path, faults: list[Fault], meaning: Meaning) -> Table:
 
 
 _ASK = f"ask with {COMMAND}"
-_NAMED = "rows with the delimiter in a name or comment were told apart by what the other columns can hold"
+_NAMED = "rows with the delimiter in a name or comment were split by the possible values of other columns"
 _BROKEN = "lines continue a name or comment with line breaks"
-_HEADS = "further heads, as files that were joined have them"
+_HEADS = "further headers, as in joined files"
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class _Splitter:
     trailing: bool
 
     def rows(self, lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, list[str]]]:
-        """Yields the cells of every line; lines that a line break in a name tore apart are joined."""
+        """Yields the cells of every line; joins lines that a line break in a name has split."""
         waiting: list[tuple[int, str]] = []
         goes_on = False
         for number, line in lines:
@@ -173,7 +173,7 @@ class _Splitter:
         yield number, cells
 
     def _told_apart(self, cells: list[str]) -> list[str] | None:
-        """Joins the cells of a row with too many; returns None unless exactly one meaning fits."""
+        """Joins cells of a row with too many cells; returns None unless exactly one meaning fits."""
         free = self._free
         surplus = len(cells) - len(self.names)
         found: dict[Hashable, list[str]] = {}
@@ -197,6 +197,6 @@ def _decoded(line: bytes, number: int, faults: list[Fault]) -> str | None:
     try:
         return line.decode()
     except UnicodeDecodeError as error:
-        what = f"is not UTF-8 text: byte {line[error.start]:#04x} at its place {error.start + 1}"
+        what = f"is not UTF-8 text: byte {line[error.start]:#04x} at position {error.start + 1}"
         faults.append(Fault(f"line {number:,}", what))
         return None

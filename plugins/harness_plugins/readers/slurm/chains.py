@@ -1,7 +1,7 @@
-"""Joins the rows of one job: its runs after requeues, its sizes after a change, its components.
+"""Joins the rows of one job: its runs after requeues, its sizes after changes, its components.
 
-The database keeps a row for each run of a job (`sacct -D`), all with one number. A number can also be given
-again, after the controller lost its state or its count reached the end.
+The database has a row for each run of a job (`sacct -D`), all with the same number. A number can also be
+reused, after the controller lost its state or its counter reached the end.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from harness_plugins.readers.slurm.record import (
 _BACK_OFF = 121 * SECOND
 """The wait of a requeued job before it is eligible again (Slurm's `job_mgr.c`).
 
-It is the lifetime of its credential, by default 120 s, and a second.
+The wait is the lifetime of the job's credential, by default 120 s, plus a second.
 """
 
 _REMEMBERED = 300 * SECOND
-"""The default time that a controller remembers an ended job, and can requeue it (`MinJobAge`)."""
+"""How long a controller by default remembers an ended job, and can requeue it (`MinJobAge`)."""
 
 _GOES_ON = (REQUEUED, RESIZING, PREEMPTED, NODE_FAIL)
 _NOT_OVER = (PENDING, RUNNING, SUSPENDED)
@@ -41,8 +41,8 @@ class Run:
     """One run of a job.
 
     Attributes:
-        first: its row; for a resized job the first row, with its initial size.
-        last: its row with the end.
+        first: its row; for a resized job, its first row, with its initial size.
+        last: the row with its end.
     """
 
     first: Record
@@ -56,7 +56,7 @@ class Run:
 
     @property
     def end(self) -> int | None:
-        """The end of the run; None if it has not ended, or nobody knows."""
+        """The end of the run; None if it has not ended, or the end is unknown."""
         return self.last.end if self.last.ended else None
 
     @property
@@ -66,7 +66,7 @@ class Run:
 
     @property
     def resized(self) -> bool:
-        """True if its allocation was changed; if only its last row is known, Submit is after Start."""
+        """True if its allocation was changed; if only the last row is known, Submit is after Start."""
         submit, start = self.last.submit, self.last.start
         return self.first is not self.last or (submit is not None and start is not None and submit > start)
 
@@ -77,8 +77,8 @@ class Chain:
 
     Attributes:
         records: its rows.
-        runs: the runs in them that held something.
-        again: the number of times its number had been given before.
+        runs: the runs in these rows that held resources.
+        again: how often its number had been used before.
     """
 
     records: tuple[Record, ...]
@@ -87,7 +87,7 @@ class Chain:
 
     @property
     def identity(self) -> Identity:
-        """Its identity in its last row: a task of an array gets its name when it is split off."""
+        """Its identity in its last row, because a task of an array gets its name when it is split off."""
         return self.records[-1].identity
 
     @property
@@ -97,18 +97,18 @@ class Chain:
 
     @property
     def submit(self) -> int | None:
-        """The time of its first submission; each requeue overwrites the time of its own row."""
+        """The time of its first submission; a requeue overwrites the time only in its own row."""
         return min((record.submit for record in self.records if record.submit is not None), default=None)
 
     @property
     def eligible(self) -> int | None:
-        """The time when its first run could first be considered."""
+        """When its first run could first be considered."""
         begun = self.runs[0].first if self.runs else self.records[0]
         return begun.eligible
 
     @property
     def backed_off(self) -> bool:
-        """True if its first row here looks like one after a requeue, by the time until it was eligible."""
+        """True if its first row looks like a row after a requeue, by the time until it was eligible."""
         submit, eligible = self.records[0].submit, self.records[0].eligible
         return submit is not None and eligible is not None and eligible - submit == _BACK_OFF
 
@@ -158,14 +158,14 @@ def _without_repeated(rows: Sequence[Record]) -> list[Record]:
         different = list({(row.start, row.end, row.state): row for row in same}.values())
         if len(different) > 1 and not any(row.state in _GOES_ON for row in different):
             over = [row for row in different if row.state not in _NOT_OVER]
-            different = over or different[:1]  # rows that have started come first
+            different = over or different[:1]  # started rows are first
         known = {row.start for row in different if row.state not in (*_NOT_OVER, RESIZING)}
         kept += [row for row in different if row.state not in (RUNNING, SUSPENDED) or row.start not in known]
     return sorted(kept, key=_life)
 
 
 def _split(rows: Sequence[Record]) -> list[Chain]:
-    """Returns the jobs that had one number, one after the other."""
+    """Returns the jobs that had the same number, one after the other."""
     lives: list[list[Record]] = []
     for row in rows:
         if lives and _continues(lives[-1][-1], row):
@@ -176,17 +176,17 @@ def _split(rows: Sequence[Record]) -> list[Chain]:
 
 
 def _continues(before: Record, row: Record) -> bool:
-    """Returns True if a row is of the same job as the row before it, which has the same number."""
+    """Returns True if a row belongs to the same job as the previous row with the same number."""
     if before.state in (REQUEUED, RESIZING):
         return True
     if before.end is None and before.submit is not None and before.submit == row.submit:
-        return True  # the same submission, of which another dump knows more
+        return True  # the same submission, with more facts in another dump
     if (before.user, before.account, before.qos) != (row.user, row.account, row.qos):
         return False
     if before.end is None:
         return before.name == row.name
     if before.state == CANCELLED and not before.by:
-        return False  # the controller lost its state, and counts its jobs anew
+        return False  # the controller lost its state, and numbers its jobs from the start
     since = row.submit if row.submit is not None else row.eligible
     if since is None:
         return False
@@ -210,10 +210,10 @@ def _runs(rows: Sequence[Record]) -> tuple[Run, ...]:
 
 
 def cut_to_window(records: Sequence[Record]) -> set[int]:
-    """Returns the places in the list of rows for which `sacct -T` made up a start or end.
+    """Returns the positions of rows for which `sacct -T` made up a start or end.
 
     A job that has not ended gets the end of the window as its end. A job that started before the window gets
-    the window's start. No ended job is later or earlier than these.
+    the window's start. No job starts earlier or ends later than the window.
     """
     ends = {row.end for row in records if row.state in _NOT_OVER and row.end is not None}
     if not ends:

@@ -65,7 +65,7 @@ class _Entry:
         self._faults = faults
 
     def record(self) -> Record | None:
-        """Returns the allocation; None, and faults, if it is none."""
+        """Returns the allocation; adds faults and returns None for another entry."""
         before = len(self._faults)
         times = self._map("time")
         number = self._number(self._job, "job_id")
@@ -119,11 +119,10 @@ class _Entry:
         return f"{of_array}_{task}" if of_array and task is not None else str(number)
 
     def _state(self, *, ended: bool) -> tuple[str, bool]:
-        """Returns the state, and whether somebody cancelled the job.
+        """Returns the state, and whether a user cancelled the job.
 
-        Newer versions list flags beside the state.
-
-        A flag is the state of a run that is over. A job that waits after a requeue has it too.
+        Newer versions list flags beside the state. A flag is the state of a run that is over. A job that
+        waits after a requeue has such a flag too.
         """
         current = self._map("state").get("current")
         words = [current] if isinstance(current, str) else current if isinstance(current, list) else []
@@ -141,7 +140,7 @@ class _Entry:
         listed = self._map("tres").get(name)
         for item in listed if isinstance(listed, list) else []:
             if not isinstance(item, Mapping) or not isinstance(item.get("type"), str):
-                self._fault(f"tres.{name}", "holds what is no resource")
+                self._fault(f"tres.{name}", "has an entry that is not a resource")
                 continue
             count = self._number(item, "count")
             kind = f"{item['type']}/{item['name']}" if item.get("name") else item["type"]
@@ -157,7 +156,7 @@ class _Entry:
         return seconds * SECOND if seconds else None
 
     def _number(self, holder: Mapping[str, Any], name: str) -> int | None:
-        """Returns a whole number, plain or in an object with the key `set`; None for one that is not set."""
+        """Returns a whole number, plain or in an object with the key `set`; None if it is not set."""
         value = holder.get(name)
         if isinstance(value, Mapping):
             if not value.get("set") or value.get("infinite"):

@@ -1,4 +1,4 @@
-"""Facts outside a dump that job numbers reveal: numbers in no row, overwritten submissions."""
+"""Facts outside a dump that job numbers reveal: missing numbers and overwritten submissions."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from harness_plugins.readers.slurm.record import Record
 
 
 def missing_numbers(records: Iterable[Record]) -> int:
-    """Counts the numbers between the first and the last of each cluster that are in no row.
+    """Counts the numbers between the first and the last number of each cluster that are in no row.
 
-    Every job, every task that was split off, and every component of a heterogeneous job takes one.
+    Every job, every task that was split off, and every component of a heterogeneous job takes a number.
     """
     seen: dict[str, set[int]] = {}
     for record in records:
@@ -33,9 +33,9 @@ def missing_tasks(records: Iterable[Record]) -> tuple[int, int]:
 def overwritten(records: Sequence[Record]) -> set[tuple[str, str]]:
     """Returns clusters and numbers of jobs whose earliest row cannot have their first submission.
 
-    Numbers are given in the order of submission, except for tasks of arrays that are split off later. So a
-    job that was submitted after one with a larger number was requeued or resized. But if the smallest numbers
-    of all belong to the latest jobs of all, the numbers began anew instead.
+    Numbers are assigned in the order of submission, except for tasks of arrays that are split off later. So a
+    job that was submitted after a job with a larger number was requeued or resized. But if the latest jobs
+    have the smallest numbers, the numbering restarted instead.
     """
     first: dict[str, dict[int, int]] = {}
     for record in records:
@@ -64,7 +64,7 @@ def overwritten(records: Sequence[Record]) -> set[tuple[str, str]]:
 
 
 def _without_new_beginning(late: Sequence[int], submits: dict[int, int]) -> list[int]:
-    """Removes from late numbers those with which the counting began anew."""
+    """Removes from late numbers those after a restart of the numbering."""
     flagged = set(late)
     prefix: list[int] = []
     for number in sorted(submits):

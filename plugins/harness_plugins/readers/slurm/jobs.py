@@ -1,4 +1,4 @@
-"""Turns chains of rows into jobs of a trace; chains that are no jobs are counted by the reason."""
+"""Turns chains of rows into jobs of a trace; other chains are counted by reason."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Job:
     Attributes:
         name: a name that is unique in the trace.
         label: `JobID`, for people.
-        chain: its rows; for a heterogeneous job those of its first component.
+        chain: its rows; for a heterogeneous job, the rows of its first component.
         components: all components; a plain job has one.
         submit: its arrival in the trace.
-        duration: its run time there.
+        duration: its run time in the trace.
         pods: name of a pod set -> its pods.
         over: True if it has ended.
     """
@@ -48,7 +48,7 @@ def jobs_of(chains: Sequence[Chain], options: Mapping[str, Any], left_out: Count
     Args:
         chains: the chains of its rows.
         options: the options of the reader.
-        left_out: counts, by reason, rows that are not a job of their own.
+        left_out: counts by reason the rows that are not separate jobs.
     """
     found: list[tuple[tuple[Chain, ...], int, int]] = []
     for components in _heterogeneous(chains):
@@ -94,7 +94,7 @@ def _heterogeneous(chains: Sequence[Chain]) -> list[tuple[Chain, ...]]:
 
 
 def _reason(chain: Chain, options: Mapping[str, Any]) -> str:
-    """Returns the reason why a chain is no job of the trace; empty if it is one."""
+    """Returns the reason why a chain is not a job of the trace; empty if it is."""
     last = chain.last
     if chain.submit is None and chain.eligible is None:
         return "without a time of submission"
@@ -118,7 +118,7 @@ def _reason(chain: Chain, options: Mapping[str, Any]) -> str:
 def _never_ran(chain: Chain) -> str:
     last = chain.last
     if last.identity.tasks:
-        return "tasks of an array in one row, where none was split off and started"
+        return "tasks of an array in one row; none was split off and started"
     if last.state == PENDING:
         if last.eligible is None:
             return "waiting when sacct was asked, and not eligible yet (held, or for another job)"
@@ -147,7 +147,7 @@ def _duration(chain: Chain, options: Mapping[str, Any]) -> int:
 
 
 def _names(jobs: Sequence[tuple[Chain, ...]]) -> list[str]:
-    """Returns unique names: numbers, or labels for tasks that share one.
+    """Returns unique names: numbers, or labels for tasks that share a number.
 
     The cluster and a count are added if necessary.
     """
@@ -170,14 +170,14 @@ def _names(jobs: Sequence[tuple[Chain, ...]]) -> list[str]:
 
 
 def held_by(run: Run, options: Mapping[str, Any]) -> tuple[Tres, Tres]:
-    """Returns the amounts of a run that count, granted or requested, and then the other ones."""
+    """Returns the amounts of a run that count, granted or requested, and then the other amounts."""
     if options["resources"] == "requested":
         return run.first.requested, run.first.allocated
     return run.first.allocated, run.first.requested
 
 
 def _pod_sets(components: Sequence[Chain], options: Mapping[str, Any]) -> Iterator[tuple[str, Pods]]:
-    """Yields the pods of the last run of all components; a component that never ran has none."""
+    """Yields the pods of the last run of all components; a component that never ran has no pods."""
     for chain in components:
         if not chain.runs:
             continue

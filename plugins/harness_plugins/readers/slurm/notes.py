@@ -1,4 +1,4 @@
-"""Notes on the assumptions and limits of a reading of Slurm's accounting, each with its number of jobs."""
+"""Notes on the assumptions and limits of reading Slurm's accounting, each with its number of jobs."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def notes_of(
     priorities: Mapping[str, int] | None,
     lost: Callable[[Job], bool],
 ) -> tuple[str, ...]:
-    """Returns a sentence for every convention and every doubt.
+    """Returns a sentence for every convention and every uncertainty.
 
     Args:
         jobs: the jobs of the trace.
-        dump: the dump that they were made of.
-        clock: the clock that has read its times.
+        dump: the dump with the rows of these jobs.
+        clock: the clock that has read the dump's times.
         options: the options of the reader.
-        priorities: QOS -> priority, if they were given.
+        priorities: QOS -> priority, or None.
         lost: returns True if earlier rows of a job are not in the dump.
     """
     return (
@@ -64,18 +64,18 @@ def _about_times(jobs: Sequence[Job], clock: Clock, options: Mapping[str, Any]) 
     zone = options["timezone"]
     if clock.local:
         yield (
-            f"times have no zone and are taken as local times of {zone}: say in which zone sacct ran with "
-            "--set timezone=ZONE, or ask it with SLURM_TIME_FORMAT=%s"
+            f"times have no zone and are taken as local times of {zone}: give sacct's zone with "
+            "--set timezone=ZONE, or run sacct with SLURM_TIME_FORMAT=%s"
         )
     if clock.doubtful:
-        yield f"{clock.doubtful:,} times are in an hour that {zone} repeats or skips; the first is meant"
+        yield f"{clock.doubtful:,} times are in an hour that {zone} repeats or skips; the first time is used"
     if options["arrival"] == "submit":
         yield "a job arrives at its first Submit"
     else:
         late = _count(jobs, lambda job: _later(job.chain.eligible, job.chain.submit))
         yield f"a job arrives when it was first Eligible, for {counted(late, 'job')} later than their Submit"
     yield from _many(jobs, lambda job: job.chain.eligible is None, "do not say when they were Eligible")
-    suspended = "were suspended: they run without that, and recorded times are on the clock"
+    suspended = "were suspended: their run time excludes suspensions, and recorded times include them"
     yield from _many(jobs, lambda job: any(run.last.suspended for run in job.chain.runs), suspended)
 
 
@@ -84,9 +84,9 @@ def _about_columns(dump: Dump) -> Iterator[str]:
     if "AllocTRES" in dump.lacks:
         yield "there is no AllocTRES: CPUs and nodes are from other columns, memory and GPUs from the request"
     if {"Suspended", "ElapsedRaw"} <= set(dump.lacks):
-        yield "there is neither ElapsedRaw nor Suspended: run times go from start to end, with suspensions"
+        yield "there is neither ElapsedRaw nor Suspended: run times include suspensions"
     if "JobIDRaw" in dump.lacks:
-        yield "there is no JobIDRaw: jobs are called by their JobID, and no numbers can be missed"
+        yield "there is no JobIDRaw: jobs are named by their JobID, and missing numbers are not found"
 
 
 def _later(one: int | None, other: int | None) -> bool:
@@ -94,16 +94,16 @@ def _later(one: int | None, other: int | None) -> bool:
 
 
 def _about_amounts(jobs: Sequence[Job], options: Mapping[str, Any]) -> Iterator[str]:
-    which, other = "were granted", "asked for"
+    which, other = "were granted", "requested"
     if options["resources"] == "requested":
         which, other = other, which
     differs = _count(jobs, lambda job: any(_differs(chain, options) for chain in job.components))
-    yield f"jobs ask for what they {which}; {counted(differs, 'job')} {other} something else"
+    yield f"jobs request what they {which}; {counted(differs, 'job')} {other} other amounts"
     several = _count(jobs, lambda job: sum(pods.count for pods in job.pods.values()) > 1)
-    yield f"a job is a pod on each of its nodes, {agreeing(several, 'job', 'have')} several: these are gangs"
+    yield f"a job is one pod per node; {agreeing(several, 'job', 'have')} several pods and are gangs"
     uneven = (
-        "have amounts that do not divide by their nodes: their pods hold shares as equal as can be, for how "
-        "much each node held is not in the accounting"
+        "have amounts that do not divide by their nodes: their pods have shares that are as even as "
+        "possible, because the accounting lacks the amounts of each node"
     )
     yield from _many(jobs, lambda job: len(job.pods) > len(job.components), uneven)
     rounded = "have memory that was rounded to two decimals: ask with --noconvert"
@@ -118,11 +118,11 @@ def _about_amounts(jobs: Sequence[Job], options: Mapping[str, Any]) -> Iterator[
     for job in jobs:
         others.update({name for chain in job.components for name in _held(chain, options).others})
     if others:
-        yield f"jobs held more that the trace does not ask for: {_listed(others)} jobs"
+        yield f"jobs held other resources that the trace does not request: {_listed(others)} jobs"
     if options["gpu_model"] == "affinity":
-        models = "need nodes with GPUs of the type that they asked for (the label nvidia.com/gpu.product)"
+        models = "need nodes with GPUs of the requested type (the label nvidia.com/gpu.product)"
         yield from _many(jobs, lambda job: any(pods.selector for pods in job.pods.values()), models)
-        mixed = "have asked for several types of GPUs at once, which pods cannot: any node will do for them"
+        mixed = "have requested several types of GPUs, which pods cannot do: they may run on any node"
         yield from _many(
             jobs, lambda job: any(len(chain.last.requested.models) > 1 for chain in job.components), mixed
         )
@@ -145,37 +145,37 @@ def _about_runs(
     again = [job for job in jobs if len(job.chain.runs) > 1]
     if again:
         runs = sum(len(job.chain.runs) - 1 for job in again)
-        how = "all their runs together" if options["attempts"] == "total" else "their last run"
+        how = "all its runs together" if options["attempts"] == "total" else "its last run"
         yield (
             f"{agreeing(len(again), 'job', 'were')} requeued, {times(runs)} in all. Each is "
             "one job that runs as long as "
-            f"{how}, with recorded_start of the first, recorded_end of the last, and all in recorded_runs"
+            f"{how}; recorded_start is of the first run, recorded_end of the last, and recorded_runs has all"
         )
     preempted = _count(jobs, lambda job: job.chain.preemptions)
     if preempted:
         for_good = _count(jobs, lambda job: job.chain.last.state == PREEMPTED)
         yield (
             f"{agreeing(preempted, 'job', 'were')} preempted (recorded_preemptions); {for_good:,} of them "
-            "have no later row, as they ended so or wait unseen to be eligible again: they run "
-            "as long as they did"
+            "have no later row, because they ended or still wait to be eligible again: they run "
+            "for their recorded time"
         )
     yield from _many(
         jobs,
         lost,
-        "have a Submit after that of larger numbers, or 121 s before Eligible as after a requeue. Their "
-        "earlier rows and first submission are not in the dump (ask with -D, and for the time before). "
-        "recorded_restarts is unknown",
+        "have a later Submit than jobs with larger numbers, or a Submit 121 s before Eligible as after a "
+        "requeue. Their earlier rows and first submission are not in the dump (use -D, and an earlier "
+        "start). recorded_restarts is unknown",
     )
     yield from _many(
         jobs,
         lambda job: any(run.resized for run in job.chain.runs),
-        "were resized while they ran: they hold for the whole run what its first row in the dump says",
+        "were resized while they ran: for the whole run they hold the amounts of its first row in the dump",
     )
     reused = _count(jobs, lambda job: job.chain.again)
     if reused:
         yield (
             f"{agreeing(reused, 'job', 'have')} a number that another job had before; "
-            "theirs ends in #2, #3, ..."
+            "their names end in #2, #3, ..."
         )
 
 
@@ -186,12 +186,12 @@ def _about_ends(jobs: Sequence[Job], options: Mapping[str, Any]) -> Iterator[str
     if early:
         states = _listed(Counter(early.values()))
         ended = agreeing(len(early), "job", "were")
-        yield f"{ended} ended from outside ({states}): each runs for its recorded time"
+        yield f"{ended} ended from outside ({states}): each job runs for its recorded time"
     yield from _many(
         jobs,
         lambda job: job.chain.last.state == CANCELLED and not job.chain.last.by,
-        "are CANCELLED without a user: the controller lost its state. Their end is the last time that the "
-        "database heard of them, and may be before the true end",
+        "are CANCELLED without a user: the controller lost its state. Their end is their last time in the "
+        "database, and may be before the true end",
     )
     yield from _many(
         jobs,
@@ -199,7 +199,7 @@ def _about_ends(jobs: Sequence[Job], options: Mapping[str, Any]) -> Iterator[str
         "have lost a node: the end of that run is when the controller gave up, not when the work stopped",
     )
     if options["unfinished"] != "drop":
-        how = "as long as they had" if options["unfinished"] == "elapsed" else "until their time limit"
+        how = "for their time so far" if options["unfinished"] == "elapsed" else "until their time limit"
         yield from _many(jobs, lambda job: not job.over, f"were not over when sacct was asked, and run {how}")
 
 
@@ -214,13 +214,13 @@ def _about_tenants(
     if options["priority"] == "class":
         yield "the priority class is the QOS"
     elif options["priority"] == "number" and priorities is not None:
-        yield "the priority is that of the QOS"
+        yield "the priority is the priority of the QOS"
         unknown = "have a QOS that is not in the list: their priority is 0"
         yield from _many(jobs, lambda job: job.chain.last.qos not in priorities, unknown)
     else:
         yield (
-            "there are no priorities: --set qos=FILE takes them from what sacctmgr -P show qos printed, and "
-            "--set priority=class names them after the QOS"
+            "there are no priorities: --set qos=FILE takes them from the output of sacctmgr -P show qos, and "
+            "--set priority=class makes the QOS the priority class"
         )
 
 
@@ -234,9 +234,9 @@ def _about_components(jobs: Sequence[Job]) -> Iterator[str]:
         )
     other = "have components in another partition, account or QOS than the first"
     yield from _many(several, lambda job: len({_place(chain) for chain in job.components}) > 1, other)
-    never = "have components that never started and are no pods"
+    never = "have components that never started and have no pods"
     yield from _many(several, lambda job: any(not chain.runs for chain in job.components), never)
-    times = "have components that started or ended at another time than the first"
+    times = "have components that started or ended at another time than the first component"
     yield from _many(
         several, lambda job: len({_span(chain) for chain in job.components if chain.runs}) > 1, times
     )
@@ -255,14 +255,14 @@ def _about_hidden(records: Sequence[Record]) -> Iterator[str]:
     numbers = missing_numbers(records)
     if numbers:
         yield (
-            f"{numbers:,} numbers of jobs between the first and the last are in no row: jobs of others, of "
-            "another time, or never eligible. Only `sacct -j` shows these"
+            f"{numbers:,} job numbers between the first and the last are in no row: jobs of other users, of "
+            "another time, or never eligible. Only `sacct -j` shows such jobs"
         )
     arrays, tasks = missing_tasks(records)
     if arrays:
         yield (
             f"{arrays:,} arrays have gaps in the numbers of their tasks ({tasks:,} numbers): tasks that were "
-            "not asked for, or cancelled before they started, which leaves no row"
+            "not requested, or cancelled before they started, which leaves no row"
         )
 
 

@@ -19,8 +19,8 @@ class Pods:
 
     Attributes:
         count: the number of pods.
-        each: resource -> amount of one; cpu in millicores, memory in bytes.
-        selector: labels that their nodes must have.
+        each: resource -> amount of one pod; cpu in millicores, memory in bytes.
+        selector: labels that the pods' nodes must have.
     """
 
     count: int
@@ -33,7 +33,7 @@ def amounts_of(held: Tres, asked: Tres) -> tuple[dict[str, int], int]:
 
     Args:
         held: the amounts that count.
-        asked: the amounts that replace those missing in `held`.
+        asked: the amounts to use for resources that `held` lacks.
     """
     cpus = asked.cpus if held.cpus is None else held.cpus
     memory = asked.memory if held.memory is None else held.memory
@@ -47,7 +47,7 @@ def amounts_of(held: Tres, asked: Tres) -> tuple[dict[str, int], int]:
 def _shares(
     totals: tuple[int, ...], nodes: int, units: tuple[int, ...]
 ) -> tuple[tuple[int, tuple[int, ...]], ...]:
-    """Returns numbers of nodes with their shares.
+    """Returns groups of nodes: the number of nodes, and the share of each node.
 
     Shares are as even as whole units allow, with larger shares of all resources on the same nodes.
     """
@@ -67,12 +67,12 @@ def _shares(
 def pods_of(amounts: Mapping[str, int], nodes: int, models: tuple[str, ...]) -> Iterator[Pods]:
     """Yields the pods of a job; they are of several kinds if its amounts do not divide by its nodes.
 
-    The accounting does not have the real amounts of each node. So everything is spread as evenly as possible.
+    The accounting lacks the real amounts of each node. So all amounts are spread as evenly as possible.
 
     Args:
         amounts: resource -> the total that the job needs.
         nodes: the number of nodes.
-        models: types of GPUs that it requested; a node can be asked for only one type.
+        models: types of GPUs that it requested; a pod can request only one type.
     """
     names = tuple(amounts)
     units = tuple(1000 if name == CPU else 1 for name in names)

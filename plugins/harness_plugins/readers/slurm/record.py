@@ -13,7 +13,7 @@ from harness_plugins.readers.slurm.amounts import Tres
 PENDING, RUNNING, SUSPENDED, CANCELLED = "PENDING", "RUNNING", "SUSPENDED", "CANCELLED"
 REQUEUED, RESIZING, PREEMPTED, NODE_FAIL = "REQUEUED", "RESIZING", "PREEMPTED", "NODE_FAIL"
 NO_TIME = ("", "Unknown", "None", "N/A", "0")
-"""Words for a missing time: not yet, never, and their equivalents in `%s` and JSON."""
+"""Words for a missing time in text, in the format `%s` and in JSON."""
 
 _LABEL = re.compile(
     r"(?P<base>[0-9]{1,18})(?:_(?P<task>[0-9]{1,18})|_\[(?P<tasks>[^\]]{1,9999})\]|\+(?P<offset>[0-9]{1,9}))?"
@@ -35,12 +35,12 @@ class Identity:
     """The identity of an allocation.
 
     Attributes:
-        number: the database's own number, `JobIDRaw`; empty if it was not asked for.
+        number: the database's own number, `JobIDRaw`; empty if the dump lacks this column.
         label: `JobID`, for people.
         base: the number in the label: of the array, the heterogeneous job, or the job.
-        task: the task of an array; None for none.
+        task: the task of an array, or None.
         tasks: `5-9%2` for tasks that were not split off yet.
-        offset: the component of a heterogeneous job; None for none.
+        offset: the component of a heterogeneous job, or None.
     """
 
     number: str
@@ -56,7 +56,7 @@ def identity_of(number: str, label: str) -> Identity:
     """Returns the identity in the cells `JobIDRaw` and `JobID`; either may be empty.
 
     Raises:
-        ValueError: neither is one.
+        ValueError: neither is an identity.
     """
     if number and not _NUMBER.fullmatch(number):
         raise ValueError(f"{number[:40]!r} is not the number of a job")
@@ -86,20 +86,20 @@ class Record:
 
     Attributes:
         place: its place in the source, for messages.
-        cluster: its cluster; empty if that was not asked for.
+        cluster: its cluster; empty if the dump lacks this column.
         identity: its identity.
-        state: the first word, without `by 1003`.
+        state: the first word of its state, without `by 1003`.
         by: True if the state says who cancelled it.
         submit: the time of its submission, or of its requeue.
-        eligible: the time when it could first be considered.
+        eligible: when it could first be considered.
         start, end: its start and its end.
-        elapsed: the time that it worked, without suspension.
-        suspended: the time that it was suspended.
-        limit: its time limit; None also for no limit.
-        restarts: the number of times it was requeued, in newer versions only.
-        allocated: the amounts granted; nothing until it started.
-        requested: the amounts requested.
-        assigned: True if it has nodes; None if nothing says so.
+        elapsed: how long it worked, without suspensions.
+        suspended: how long it was suspended.
+        limit: its time limit; None also without a limit.
+        restarts: how often it was requeued, in newer versions only.
+        allocated: the granted amounts; empty before its start.
+        requested: the requested amounts.
+        assigned: True if it has nodes; None if unknown.
     """
 
     place: str
@@ -126,19 +126,19 @@ class Record:
 
     @property
     def ended(self) -> bool:
-        """True if it is over; rows that `sacct -T` cut have an end and are not over."""
+        """True if it is over; rows that `sacct -T` cut have an end, but are not over."""
         return self.end is not None and self.state not in (PENDING, RUNNING, SUSPENDED)
 
     @property
     def ran(self) -> bool:
-        """True if it held anything; a job refused after its submission has a start and no node."""
+        """True if it held resources; a job refused after its submission has a start, but no node."""
         if self.start is None or self.state == PENDING:
             return False
         return self.assigned is not False
 
     @property
     def work(self) -> int | None:
-        """The time that it worked."""
+        """How long it worked."""
         if self.elapsed is not None or self.end is None or self.start is None:
             return self.elapsed
         return max(0, self.end - self.start - self.suspended)
@@ -149,11 +149,11 @@ class Dump:
     """The content of a source of allocations.
 
     Attributes:
-        records: one for each allocation and run.
+        records: one record for each allocation and run.
         read: the number of rows in the source.
-        left_out: reason -> rows that are no allocations.
+        left_out: reason -> rows that are not allocations.
         notes: sentences about the source.
-        lacks: columns that it does not have, and that would improve a trace.
+        lacks: missing columns that would improve a trace.
     """
 
     records: list[Record]
@@ -171,8 +171,8 @@ class Clock:
 
     Attributes:
         local: the number of times without an offset.
-        doubtful: the number of these in an hour that a change of clocks skips or repeats. In a repeated hour,
-            the first is taken, unless the job would end before it started.
+        doubtful: the number of local times in an hour that a change of clocks skips or repeats. In a repeated
+            hour, the first time is used, unless the job would end before it started.
     """
 
     def __init__(self, zone: tzinfo) -> None:
@@ -183,7 +183,7 @@ class Clock:
     def time(self, text: str, since: int | None = None) -> int | None:
         """Returns the time of a cell; None for `Unknown` and similar words.
 
-        In a repeated hour, the time after `since` is taken if possible.
+        In a repeated hour, the time after `since` is used if possible.
 
         Raises:
             ValueError: the cell is not a time.
@@ -192,7 +192,7 @@ class Clock:
             return None
         if _EPOCH.fullmatch(text):
             if int(text) > _LATEST:
-                raise ValueError("is no second of the years 1970 to 9999")
+                raise ValueError("is not a second of the years 1970 to 9999")
             return int(text) * SECOND
         if not _ISO.fullmatch(text):
             raise ValueError("is not a time such as 2026-11-22T03:38:14 or 1795318694")
@@ -218,7 +218,7 @@ def _microseconds(moment: datetime) -> int:
     try:
         since = moment - _EPOCH_START
     except OverflowError as error:
-        raise ValueError("is no time of the years 1 to 9999") from error
+        raise ValueError("is not a time of the years 1 to 9999") from error
     return since // timedelta(microseconds=1)
 
 
@@ -236,7 +236,7 @@ def span_of(text: str) -> int:
 
 
 def limit_of(text: str) -> int | None:
-    """Returns the time limit in a cell of minutes or a span; None for `UNLIMITED` and for a partition's own.
+    """Returns the time limit in a cell of minutes or a span; None for `UNLIMITED` or the partition's limit.
 
     Raises:
         ValueError: the text is not a time limit.
@@ -249,7 +249,7 @@ def limit_of(text: str) -> int | None:
 
 
 def minutes_of(minutes: int) -> int | None:
-    """Returns microseconds of a time limit; None above a century, for Slurm's numbers that mean no limit."""
+    """Returns microseconds of a time limit; None above a century, as in Slurm's numbers for no limit."""
     return minutes * MINUTE if minutes <= _LONGEST_MINUTES else None
 
 

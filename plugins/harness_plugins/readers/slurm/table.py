@@ -38,8 +38,8 @@ def frame_of(
     Args:
         jobs: the jobs.
         options: the options of the reader.
-        priorities: QOS -> priority; None for no priorities.
-        restarts: returns the number of times a job was requeued; None if the dump cannot show it.
+        priorities: QOS -> priority, or None.
+        restarts: returns how often a job was requeued; None if the dump cannot show it.
     """
     rows = [(job, name) for job in jobs for name in job.pods]
     counts = [len(job.pods) for job in jobs]
@@ -116,12 +116,12 @@ def _priority(
 
 
 def _preemptions(job: Job, restarts: Callable[[Job], int | None]) -> int | None:
-    """Returns the number of times it was preempted; None if runs may be missing."""
+    """Returns how often a job was preempted; None if runs may be missing."""
     return None if restarts(job) is None else job.chain.preemptions
 
 
 def _runs(job: Job, options: Mapping[str, Any]) -> str | None:
-    """Returns the runs of a job that had several, as JSON; amounts are those of all components."""
+    """Returns the runs of a job with several runs as JSON; amounts are sums over all components."""
     if len(job.chain.runs) == 1:
         return None
     return json.dumps([_run(place, run, job, options) for place, run in enumerate(job.chain.runs)])

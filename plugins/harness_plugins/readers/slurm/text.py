@@ -1,4 +1,4 @@
-"""`sacct -P` as records: every cell that is used is checked, and faults are named with their lines."""
+"""`sacct -P` as records: checks every used cell, and names faults with their lines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NEEDED = (
     ("JobIDRaw", "JobID"), ("State",), ("Submit", "Eligible"), ("Start",), ("End",),
     ("AllocTRES", "ReqTRES", "AllocCPUS", "NCPUS", "ReqCPUS"),
 )  # fmt: skip
-"""Groups of columns; one of each group must be there."""
+"""Groups of columns; a dump must have one column of each group."""
 
 _NO_NODES = ("None assigned", "None", "")
 _COUNT_MOST = 10**9
@@ -74,7 +74,7 @@ def _require_columns(path: Path, names: Sequence[str]) -> None:
 
 
 def _meaning(names: Sequence[str], cells: Sequence[str]) -> Hashable | None:
-    """Returns the content of a row apart from the job's name; None for cells that are no row."""
+    """Returns the content of a row without the job's name; None for cells that are not a row."""
     faults: list[Fault] = []
     row = _Row(names, Clock(UTC), faults)
     if row.is_step(cells):
@@ -99,7 +99,7 @@ class _Row:
         return any(is_step(cells[place]) for place in self._ids)
 
     def record(self, line: int, cells: Sequence[str]) -> Record | None:
-        """Returns the allocation of a row; None, and faults, if it is none."""
+        """Returns the allocation of a row; adds faults and returns None for a malformed row."""
         self._line, self._cells = line, cells
         before = len(self._faults)
         number, label = self._text("JobIDRaw"), self._text("JobID")
@@ -145,7 +145,7 @@ class _Row:
         )
 
     def _amounts(self) -> tuple[Tres, Tres]:
-        """Returns the granted and the requested amounts, from TRES or otherwise from other columns."""
+        """Returns the granted and the requested amounts, from TRES or else from other columns."""
         allocated = self._parsed("AllocTRES", tres_of_text) or Tres()
         requested = self._parsed("ReqTRES", tres_of_text) or Tres()
         nodes = self._first("NNodes", "ReqNodes") if requested.nodes is None else requested.nodes
@@ -166,7 +166,7 @@ class _Row:
         return allocated, requested
 
     def _assigned(self, allocated: Tres) -> bool | None:
-        """Returns True if it has nodes, from the first column that shows it; None if none does."""
+        """Returns True if it has nodes, from the first column that shows this; None if unknown."""
         if "AllocTRES" in self._places:
             return bool(allocated)
         if "NodeList" in self._places:
@@ -182,7 +182,7 @@ class _Row:
     def _parsed(self, name: str, parse: Callable[[str], T]) -> T | None:
         """Returns the parsed content of a cell.
 
-        None if it is empty or absent, and with a fault if it is malformed.
+        Returns None for an empty or absent cell, and None with a fault for a malformed cell.
         """
         text = self._text(name)
         if not text:
@@ -200,7 +200,7 @@ class _Row:
         return self._parsed(name, _whole)
 
     def _first(self, *names: str) -> int | None:
-        """Returns the number in the first of these columns that has one."""
+        """Returns the number in the first of these columns that has a number."""
         return next((count for name in names if (count := self._count(name)) is not None), None)
 
     def _fault(self, name: str, what: str) -> None:

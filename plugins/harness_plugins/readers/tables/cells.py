@@ -20,7 +20,7 @@ from harness_plugins.readers.tables.values import Kind as Of
 
 _SPANS = {"": SECOND, "us": 1, "ms": 1000, "s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY}
 _CLOCK = "hms"
-"""The unit of spans such as `1-02:03:04`, which `span()` reads, too."""
+"""The unit of spans such as `1-02:03:04`, which `span()` also reads."""
 _BYTES = {
     "": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 2**10, "MiB": 2**20,
     "GiB": 2**30, "TiB": 2**40,
@@ -39,21 +39,21 @@ class Cell:
 
     Args:
         name: the name of the column, or `total.RESOURCE`; any other name is a column of texts.
-        source: the expression that it is made of.
+        source: the expression that computes it.
         table: the columns of the table.
         clock: reads times without a zone.
-        numbers: True if texts without a unit are numbers of seconds, for columns that hold times.
+        numbers: True if texts without a unit are numbers of seconds, for columns of times.
 
     Attributes:
-        name: the same.
-        source: the same.
-        columns: the columns of the table that take part.
+        name: see `Args`.
+        source: see `Args`.
+        columns: the used columns of the table.
         terms: the conversions that compute it, with the rows whose cells are invalid.
-        expr: its values.
+        expr: the expression of its values.
 
     Raises:
         LanguageError: the source does not fit the table.
-        ValueError: a form of times that does not fix the moment.
+        ValueError: a format of times that does not determine an instant.
     """
 
     def __init__(self, name: str, source: Source, table: Columns, clock: Clock, *, numbers: bool) -> None:
@@ -179,6 +179,6 @@ class Cell:
 
 
 def _are_texts(term: Term, types: Mapping[str, pl.DataType]) -> bool:
-    """Returns True if a term is a sum of several columns, all of texts: then these are instants."""
+    """Returns True if a term is a sum of several text columns: these columns are then instants."""
     names = list(columns_of(term))
     return isinstance(term, Sum) and len(names) > 1 and all(types[name] == pl.String for name in names)

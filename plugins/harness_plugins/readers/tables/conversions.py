@@ -13,24 +13,24 @@ from harness_plugins.readers.tables.times import INSTANT_UNITS, Clock
 from harness_plugins.readers.tables.values import ROW, WIDE, Columns, Doubt, Kind, Value, named, only
 
 _MOST = 2**62
-"""The largest whole number in range; two such numbers still have a difference."""
+"""The largest whole number in range; the difference of two such numbers still fits 64 bits."""
 
 
 class Conversions:
-    """Converts values to the needed kind, for one column of a trace and a table of these types.
+    """Converts values to the needed kind, for one column of a trace and a table with these types.
 
-    A value that depends on another is a step of its own, computed once. So the cost grows only with the
+    A value that depends on another value is a separate step, computed once. So the cost grows only with the
     number of terms.
 
     Args:
         table: its columns, each with one of the types that the readers of files produce.
-        unit: the unit of the source, "" for none.
+        unit: the unit of the source, or "".
         clock: reads times without a zone.
         instants: True if texts and numbers of differences are instants.
 
     Attributes:
         doubts: the checks that rows of a table may fail, in the order in which they were made.
-        twice: column -> its times that lie in an hour that occurs twice.
+        twice: column -> its times in an hour that occurs twice.
     """
 
     def __init__(self, table: Columns, unit: str, clock: Clock, *, instants: bool) -> None:
@@ -52,13 +52,13 @@ class Conversions:
         ).collect()
 
     def kept(self, expr: pl.Expr) -> pl.Expr:
-        """Makes an expression a step of its own, and returns its result."""
+        """Makes an expression a separate step, and returns its result."""
         name = f"\0{len(self._steps)}"
         self._steps.append(expr.alias(name))
         return pl.col(name)
 
     def number(self, value: Value, term: Term) -> Value:
-        """Converts a value to a number; texts are read as such."""
+        """Converts a value to a number; texts are parsed."""
         if value.kind is Kind.TEXT:
             return Value(Kind.NUMBER, self.read(value, term, text_number, "is not a number"), DECIMALS)
         if value.kind is Kind.NOTHING:
@@ -142,14 +142,14 @@ class Conversions:
         return self.kept(pl.when(good).then(expr).cast(pl.Int64))
 
     def read(self, value: Value, term: Term, read: Callable[[pl.Expr, Keep], pl.Expr], says: str) -> pl.Expr:
-        """Reads texts with a function that returns null for invalid ones."""
+        """Reads texts with a function that returns null for invalid texts."""
         cell = self.kept(value.expr.str.strip_chars())
         found = self.kept(read(cell, self.kept))
         self.doubt(cell.is_not_null() & found.is_null(), only(term), says)
         return found
 
     def _moment(self, value: Value, term: Term) -> pl.Expr:
-        """Reads texts as microseconds since 1970, by the unit, and in the clock's zone if they have none."""
+        """Reads texts by the unit as microseconds since 1970; texts without a zone use the clock's zone."""
         cell = self.kept(value.expr.str.strip_chars())
         when = self.clock.read(cell, self.unit)
         local, moment = self.kept(when.local), self.kept(when.fixed)
@@ -162,5 +162,5 @@ class Conversions:
         return self.kept(pl.coalesce(moment, earlier))
 
     def doubt(self, rows: pl.Expr, column: str, says: str) -> None:
-        """Adds a doubt for rows with invalid cells; null counts as no doubt."""
+        """Adds a doubt for rows with invalid cells; null means no doubt."""
         self.doubts.append(Doubt(rows.fill_null(value=False), column, says))

@@ -1,4 +1,4 @@
-"""The rows of a table that count: conditions that each must meet, and the last row of each job."""
+"""The rows of a table that count: conditions that each row must meet, and the last row of each job."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from harness_plugins.readers.tables.values import ROW, Kind, Value
 
 
 def latest(rows: Rows, mapping: TableMapping, clock: Clock) -> tuple[pl.DataFrame, int]:
-    """Keeps for each job the row with the greatest value, the last of equal ones.
+    """Keeps for each job the row with the greatest value, the last among equal values.
 
-    Returns how many were dropped.
+    Also returns how many rows were dropped.
     """
     term = parse_term(mapping.latest)
     terms = Terms(rows.columns, "", clock, instants=False)
@@ -53,7 +53,7 @@ def latest(rows: Rows, mapping: TableMapping, clock: Clock) -> tuple[pl.DataFram
 
 
 def _dated(rows: Rows, term: Term, clock: Clock) -> Value | None:
-    """Returns texts as instants if all of them are instants; None otherwise."""
+    """Returns texts as instants if all texts are instants, else None."""
     terms = Terms(rows.columns, "", clock, instants=True)
     value = terms.instant(terms.value(term), term)
     found = terms.worked_out(rows.frame, at=value.expr)

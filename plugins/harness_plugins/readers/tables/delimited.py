@@ -1,4 +1,4 @@
-"""Text with delimiters as columns of texts: cells in quotes may hold line breaks, an empty cell is null."""
+"""Text with delimiters as columns of texts: quoted cells may contain line breaks; an empty cell is null."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ def read_text(path: Path, data: bytes, pick: Pick, *, delimiter: str = "", heade
     """Reads the wanted columns of a text.
 
     Args:
-        path: the file, for messages, and for a tab by its suffix.
+        path: the file, for messages; its suffix may imply tabs.
         data: the content of the file.
         pick: chooses the columns to read.
         delimiter: the character between cells; "" is a tab in files of tabs, or else a comma.
-        header: True if the first line has the names; otherwise they are the columns' numbers, from 1.
+        header: True if the first line has the names; otherwise the names are numbers from 1.
 
     Raises:
-        TraceError: repeated names, rows with too few or too many cells, or content that is no text.
+        TraceError: repeated names, rows with too few or too many cells, or content that is not text.
     """
     delimiter = delimiter or ("\t" if any(each in _TABS for each in path.suffixes) else ",")
     _check_text(path, data)
     names = column_names(path, data, delimiter, header=header)
     wanted = pick(names)
-    if b"\n" not in data:  # a header line alone
+    if b"\n" not in data:  # only a header line
         data += b"\n"
     faults: list[Fault] = []
     begin = 1 if header else 0
@@ -81,7 +81,7 @@ def column_names(path: Path, data: bytes, delimiter: str, *, header: bool) -> li
     """Returns the columns of a text, from its first record.
 
     Raises:
-        TraceError: the record is no text, or names a column twice.
+        TraceError: the record is not text, or names a column twice.
     """
     head = io.StringIO(data[:_BLOCK].decode("utf-8", "ignore"), newline="")
     try:
@@ -101,10 +101,10 @@ def column_names(path: Path, data: bytes, delimiter: str, *, header: bool) -> li
 
 
 def _check_quotes(path: Path, data: bytes, delimiter: str) -> None:
-    """Refuses a quote that is never closed: it would make one cell of everything after it.
+    """Refuses a quote that is never closed: the rest of the file would be one cell.
 
     Raises:
-        TraceError: there is one; the message names the line where its row begins.
+        TraceError: a quote is not closed; the message names the line where its row begins.
     """
     if data.count(b'"') % 2 == 0:
         return

@@ -27,14 +27,14 @@ def read_documents(path: Path, data: bytes, pick: Pick, *, inside: str = "") -> 
         inside: the list inside each element that has the rows; "" if elements are the rows.
 
     Raises:
-        TraceError: invalid JSON, an element that is no object, or a column with values besides numbers and
-            texts.
+        TraceError: invalid JSON, an element that is not an object, or a column with values other than numbers
+            and texts.
     """
     return _part(path, list(_records(path, data, inside)), pick)
 
 
 def first_records(data: bytes, most: int) -> list[dict[str, Any]]:
-    """Returns the first objects of a JSON document, or of lines with one each.
+    """Returns the first objects of a JSON document, or of lines with one object each.
 
     Raises:
         ValueError: the data are neither.
@@ -50,7 +50,7 @@ def first_records(data: bytes, most: int) -> list[dict[str, Any]]:
 
 
 def inner_list(records: Sequence[dict[str, Any]]) -> str:
-    """Returns the list inside each element that has objects; "" if there is none, or more than one."""
+    """Returns the name of the list of objects inside each element; "" if none or several exist."""
     inner = [
         name
         for name in (records[0] if records else {})
@@ -64,7 +64,7 @@ def _has_objects(value: Any) -> bool:
 
 
 def table_of(path: Path, records: Sequence[dict[str, Any]], inside: str) -> pl.DataFrame:
-    """Returns objects as a table, without columns that are neither numbers nor texts."""
+    """Returns objects as a table of the columns with numbers or texts."""
     rows = list(_rows(path, records, inside))
     has = list(dict.fromkeys(name for row in rows for name in row))
     columns = []
@@ -89,9 +89,9 @@ def _part(path: Path, records: Sequence[dict[str, Any]], pick: Pick) -> Part:
 
 
 def _records(path: Path, data: bytes, inside: str) -> Iterator[dict[str, Any]]:
-    """Yields the objects of a JSON document, or of lines with one each.
+    """Yields the objects of a JSON document, or of lines with one object each.
 
-    `inside` names the list that has them.
+    `inside` names the list that has the objects.
     """
     try:
         document = [parse_json(data.decode(), nan_is_null=True)]
@@ -105,7 +105,7 @@ def _records(path: Path, data: bytes, inside: str) -> Iterator[dict[str, Any]]:
 
 
 def _rows(path: Path, document: Sequence[Any], inside: str) -> Iterator[dict[str, Any]]:
-    """Yields the elements of a document, or the objects of the list inside each, with outer values added."""
+    """Yields the elements of a document, or the objects of the list inside each with the outer values."""
     for place, each in enumerate(document, start=1):
         several = [each]
         if inside and isinstance(each, dict):
@@ -116,7 +116,7 @@ def _rows(path: Path, document: Sequence[Any], inside: str) -> Iterator[dict[str
             several = [{**outer, **item} if isinstance(item, dict) else item for item in found]
         for item in several:
             if not isinstance(item, dict):
-                raise TraceError(str(path), [Fault(f"element {place:,}", "is no JSON object")])
+                raise TraceError(str(path), [Fault(f"element {place:,}", "is not a JSON object")])
             yield item
 
 
@@ -133,7 +133,7 @@ def _lines(path: Path, data: bytes) -> Iterator[Any]:
 
 
 def _series(path: Path, name: str, values: list[Any]) -> pl.Series:
-    """Returns the values of a JSON column in one type: numbers beside texts become texts."""
+    """Returns the values of a JSON column in one type: if some are texts, numbers become texts."""
     kinds = {type(value) for value in values if value is not None}
     if not kinds:
         return pl.Series(name, values, pl.Null)
@@ -152,7 +152,7 @@ def _series(path: Path, name: str, values: list[Any]) -> pl.Series:
         return pl.Series(name, [_as_text(value) for value in values], pl.String)
     wrong = next(place for place, value in enumerate(values, start=1) if type(value) in (dict, list, bool))
     value = json.dumps(values[wrong - 1])
-    what = f"{value:.60} is neither a number nor a text, as other rows have it"
+    what = f"{value:.60} is neither a number nor a text, unlike the values of other rows"
     raise TraceError(str(path), [Fault(f"row {wrong:,}, column {name}", what)])
 
 

@@ -13,7 +13,7 @@ from harness_plugins.readers.tables.terms import Terms
 from harness_plugins.readers.tables.values import ROW, Doubt
 
 _SHOWN = 1000
-_REMEDY = "unless() and below() remove values that mean none, and where: leaves rows out"
+_REMEDY = "unless() and below() remove values that mean no value, and where: leaves rows out"
 
 
 class Made(NamedTuple):
@@ -21,8 +21,8 @@ class Made(NamedTuple):
 
     Attributes:
         name: a column of a trace, or a key of a mapping.
-        text: the expression that it is made of.
-        columns: the columns of the table that take part.
+        text: the expression that computes it.
+        columns: the used columns of the table.
         terms: the terms that computed it.
         found: the result of these terms.
     """
@@ -38,7 +38,7 @@ def raise_doubts(rows: Rows, several: Sequence[Made]) -> None:
     """Names every invalid cell by its file, row, column, value and unit.
 
     Raises:
-        TraceError: there are any.
+        TraceError: at least one cell is invalid.
     """
     found: list[tuple[int, Fault]] = []
     for made in several:

@@ -1,4 +1,4 @@
-"""Files of a table: Parquet, JSON and text, packed or not; only the wanted columns are read."""
+"""Reads the wanted columns of a table's files: Parquet, JSON and text, packed or not."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _TAR = (257, b"ustar")
 
 
 def find_files(path: Path, pattern: str, more: Sequence[Path] = ()) -> list[Path]:
-    """Returns the file itself, or those of a folder that match a pattern; then further ones.
+    """Returns the file itself, or the files of a folder that match a pattern; then further files.
 
     Raises:
-        TraceError: the folder has none.
+        TraceError: no file of the folder matches.
     """
     if not path.is_dir():
         return [path, *more]
     try:
         found = [each for each in path.glob(pattern or "**/*") if each.is_file()]
     except (ValueError, NotImplementedError) as error:
-        raise TraceError(str(path), [Fault("files", f"{pattern!r} is no pattern: {error}")]) from error
+        raise TraceError(str(path), [Fault("files", f"{pattern!r} is not a pattern: {error}")]) from error
     kept = sorted(
         each for each in found if not any(part.startswith(".") for part in each.relative_to(path).parts)
     )
@@ -39,12 +39,12 @@ def find_files(path: Path, pattern: str, more: Sequence[Path] = ()) -> list[Path
     if not kept and rest and fnmatchcase(path.name, first):  # the folder itself is the pattern's first part
         return find_files(path, rest, more)
     if not kept:
-        raise TraceError(str(path), [Fault("files", f"no file in it fits {pattern or '**/*'!r}")])
+        raise TraceError(str(path), [Fault("files", f"no file in the folder matches {pattern or '**/*'!r}")])
     return [*kept, *more]
 
 
 def parts_of(path: Path, mapping: TableMapping) -> Iterator[Part]:
-    """Yields the tables of a file: one, or those in an archive.
+    """Yields the tables of a file: one table, or the tables in an archive.
 
     Raises:
         TraceError: the file cannot be read.

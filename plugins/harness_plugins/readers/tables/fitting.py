@@ -1,4 +1,4 @@
-"""The named mapping that fits a table unknown to all readers, and the command that reads it."""
+"""The named mapping that fits a table of no known format, and the command that reads the table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FEW = 2
 
 
 def advise(path: Path) -> str | None:
-    """Returns the command that reads a file or folder; None for input that is no table."""
+    """Returns the command that reads a file or folder; None for input that is not a table."""
     fits = max(_fitting(path), key=lambda item: item[0], default=None)
     quoted = shlex.quote(str(path))
     if fits is not None:
@@ -33,7 +33,7 @@ def advise(path: Path) -> str | None:
     if sample is None or len(sample.frame.columns) < _FEW:
         return None
     return (
-        f"a mapping says what its columns are; this prints one to start from: "
+        f"a mapping describes its columns; this command drafts one: "
         f"harness trace convert {quoted} --map suggest"
     )
 

@@ -1,4 +1,4 @@
-"""The functions of the language, applied to arguments that were computed before."""
+"""The functions of the language, applied to computed arguments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness_plugins.readers.tables.values import ROW, WIDE, Kind, Value, aligne
 
 
 class Argument(NamedTuple):
-    """An argument of a function: its value in each row, and its written form."""
+    """An argument of a function: its value in each row, and its term."""
 
     value: Value
     term: Term
@@ -26,9 +26,9 @@ Arguments: TypeAlias = Sequence[Argument]
 
 
 def _tres(plan: Conversions, arguments: Arguments) -> Value:
-    """Reads `k=v,k=v`: the value of the first of the keys, in bytes if it has a letter; 0 without the key.
+    """Reads `k=v,k=v`: the value of the first key that occurs, in bytes if it has a letter; 0 without a key.
 
-    A key with types only, such as `gres/gpu:v100=2,gres/gpu:a100=1`, is their sum.
+    If a key occurs only with types, such as `gres/gpu:v100=2,gres/gpu:a100=1`, the value is their sum.
     """
     text, source = _of_kind(arguments[0], Kind.TEXT, "tres()"), arguments[0].term
     keys = [text_of(each.term, "a key of tres()") for each in arguments[1:]]
@@ -75,14 +75,14 @@ def _span(plan: Conversions, arguments: Arguments) -> Value:
 
 
 def _unless(plan: Conversions, arguments: Arguments) -> Value:
-    """Returns the first, or null if it is one of the others."""
+    """Returns the first argument, or null if it equals one of the other arguments."""
     value = arguments[0].value
     same = [_equals(plan, arguments[0], each) for each in arguments[1:]]
     return replace(value, expr=pl.when(~pl.any_horizontal(same).fill_null(value=False)).then(value.expr))
 
 
 def _below(plan: Conversions, arguments: Arguments) -> Value:
-    """Returns the first, or null if it is not below the second."""
+    """Returns the first argument, or null if it is not below the second."""
     text_of(arguments[1].term, "the bound of below()")
     first, second = aligned([plan.number(*each) for each in arguments])
     return replace(first, expr=pl.when(first.expr < second.expr).then(first.expr))
@@ -101,7 +101,7 @@ def _most(plan: Conversions, arguments: Arguments) -> Value:
     if values[0].kind is Kind.TEXT:
         values = [(plan.instant if plan.instants else plan.number)(*each) for each in alike]
     if values[0].kind in (Kind.LIST, Kind.FLAG):
-        raise LanguageError(f"most() of {values[0].kind.value}; it takes numbers and times")
+        raise LanguageError(f"most() has {values[0].kind.value}, but takes numbers and times")
     return replace(values[0], expr=pl.max_horizontal(each.expr for each in values))
 
 
@@ -163,5 +163,5 @@ def _alike(plan: Conversions, arguments: Arguments) -> list[Argument]:
         return [Argument(value, each.term) for value, each in zip(values, kept, strict=True)]
     if len(kinds) > 1:
         has = ", ".join(f"{named(each.term)} {each.value.kind.value}" for each in kept)
-        raise LanguageError(f"takes terms of one kind, and has {has}")
+        raise LanguageError(f"takes terms of one kind, but has {has}")
     return kept

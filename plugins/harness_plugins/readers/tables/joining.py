@@ -1,4 +1,4 @@
-"""All files of a table as one: columns of one name go together, and times become UTC file by file."""
+"""Joins all files of a table: columns with the same name are joined, and times become UTC file by file."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Rows:
     Attributes:
         root: the file or folder.
         frame: the wanted columns, under internal names, and the number of each row.
-        columns: these columns, by their names in the files.
+        columns: the wanted columns, by their names in the files.
         has: all columns of the files.
         parts: each file, and the number of rows in the files before it.
-        twice: column -> the number of its typed times without a zone that lie in an hour that occurs twice.
+        twice: column -> the number of its typed times without a zone in an hour that occurs twice.
     """
 
     root: Path
@@ -42,7 +42,7 @@ class Rows:
     twice: Mapping[str, int]
 
     def place(self, row: int) -> str:
-        """Returns the place of a row: its file, if there are several, and its number there from 1."""
+        """Returns the place of a row: its file, if there are several files, and its number in it from 1."""
         name, before = self.parts[bisect_right(self.parts, row, key=lambda part: part[1]) - 1]
         where = f"row {row - before + 1:,}"
         return f"{name}: {where}" if len(self.parts) > 1 else where
@@ -57,7 +57,7 @@ def read_rows(root: Path, paths: Sequence[Path], mapping: TableMapping, clock: C
     """Reads the rows of some files, in their order.
 
     Raises:
-        TraceError: a file cannot be read, or a column is in none of them.
+        TraceError: a file cannot be read, or a column is in no file.
     """
     frames: list[pl.DataFrame] = []
     names: list[str] = []
@@ -89,7 +89,7 @@ def read_rows(root: Path, paths: Sequence[Path], mapping: TableMapping, clock: C
 
 
 def _in_zone(path: Path, frame: pl.DataFrame, clock: Clock, twice: Counter[str]) -> pl.DataFrame:
-    """Returns a frame in which typed times without a zone are those of the clock.
+    """Returns a frame in which typed times without a zone are read in the clock's zone.
 
     Raises:
         TraceError: the zone's clocks skip such a time.
@@ -119,7 +119,7 @@ def _missing(name: str, known: Sequence[str]) -> str:
 def _joined(
     root: Path, frames: Sequence[pl.DataFrame], parts: Sequence[tuple[str, int]], wanted: Sequence[str]
 ) -> pl.DataFrame:
-    """Puts frames one after the other, each column in the widest of its types."""
+    """Concatenates frames, with each column in the widest of its types."""
     types: dict[str, tuple[pl.DataType, str]] = {}
     for frame, (label, _) in zip(frames, parts, strict=True):
         for name, dtype in frame.schema.items():
@@ -128,7 +128,7 @@ def _joined(
             if wider == pl.Float64 and known != dtype and any(map(_is_large, _pieces(frames, name))):
                 wider = None
             if wider is None:
-                what = f"is {_said(dtype)} in {label}, and {_said(known)} in {before}"
+                what = f"is {_said(dtype)} in {label}, but {_said(known)} in {before}"
                 raise TraceError(str(root), [Fault(f"column {name}", what)])
             types[name] = (wider, before if known == wider else label)
     return pl.DataFrame([_column_of(frames, name, types[name][0]) for name in wanted])
@@ -158,7 +158,7 @@ def _column_of(frames: Sequence[pl.DataFrame], name: str, dtype: pl.DataType) ->
 
 
 def _wider(one: pl.DataType, other: pl.DataType) -> pl.DataType | None:
-    """Returns a type that holds the values of both; None if there is none."""
+    """Returns a type that holds the values of both types, or None."""
     if one == other or other == pl.Null:
         return one
     if one == pl.Null:

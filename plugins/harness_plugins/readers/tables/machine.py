@@ -1,4 +1,4 @@
-"""The machine of a data set in a mapping: the number of equal nodes, and the resources of one."""
+"""The machine of a data set in a mapping: the number of equal nodes, and the resources of one node."""
 
 from __future__ import annotations
 

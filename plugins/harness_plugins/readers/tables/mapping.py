@@ -46,7 +46,7 @@ _TEXTS = (
     "left_out",
 )
 _REQUIRED = ("job_id", "submit_time", "duration", "queue")
-HINT = "docs/tables.md has the language; harness trace convert --map pm100 uses a mapping that comes with it"
+HINT = "docs/tables.md describes the language; harness trace convert --map pm100 uses a built-in mapping"
 _DELIMITERS = {"comma": ",", "tab": "\t"}
 
 
@@ -57,12 +57,12 @@ class TableMapping:
     Attributes:
         name: the name of the mapping, for messages.
         columns: column of a trace, or `total.RESOURCE` -> its source.
-        files: a pattern of the files in a folder; "" for all of them.
+        files: a pattern of the files in a folder; "" for all files.
         records: the list inside each element of a JSON document; "" if its elements are the rows.
-        zone: the zone of times that do not give one.
+        zone: the zone of times without a zone.
         where: the text of each condition that rows must meet, and the condition.
-        latest: a column; of rows with one job_id, the one with its greatest value counts; "" if all rows
-            count.
+        latest: a column; of rows with the same job_id, the row with the column's greatest value counts; "" if
+            all rows count.
         delimiter: the character between the cells of a text.
         header: True if the first line of a text names its columns.
         about: facts about the data: its source and licence, conventions, the machine.
@@ -89,7 +89,7 @@ class TableMapping:
     def pick(self, has: Sequence[str]) -> list[str]:
         """Returns the columns of a file to read.
 
-        In the short form also those with a name of a trace's column.
+        In the short form, these include columns with the name of a trace's column.
         """
         there = set(has)
         return [name for name in dict.fromkeys([*self.wanted, *self._own(has)]) if name in there]
@@ -98,8 +98,8 @@ class TableMapping:
         """Returns the same mapping for a table of these columns; `root` is its file or folder, for messages.
 
         Raises:
-            TraceError: in the short form, a column that every trace needs is neither in the mapping nor in
-                the table.
+            TraceError: in the short form, neither the mapping nor the table has a column that every trace
+                needs.
         """
         if not self.short:
             return self
@@ -135,7 +135,7 @@ def read_mapping(text: str) -> TableMapping:
     """Reads a mapping by its name, or from a file.
 
     Raises:
-        OptionError: there is neither.
+        OptionError: neither exists.
         TraceError: it does not follow the language; the message names each key, and the place in it.
     """
     known = named_mappings()
@@ -155,7 +155,7 @@ def read_mapping(text: str) -> TableMapping:
 
 def _read(name: str, text: str) -> TableMapping:
     content = yaml_mapping(name, text)
-    if not set(content) & {*_KEYS, *_ABOUT}:  # columns alone
+    if not set(content) & {*_KEYS, *_ABOUT}:  # only columns
         content = {"columns": content}
     return mapping_of(name, content)
 
@@ -164,7 +164,7 @@ def yaml_mapping(name: str, text: str) -> dict[str, Any]:
     """Returns the one YAML mapping of a text.
 
     Raises:
-        TraceError: the text does not hold one.
+        TraceError: the text is not one YAML mapping.
     """
     faults: list[Fault] = []
     documents, _ = read_documents(text, faults)
@@ -190,7 +190,7 @@ def mapping_of(name: str, content: Mapping[str, Any], *, short: bool = False) ->
     faults = list(_misplaced(content))
     columns = content.get("columns")
     if not isinstance(columns, dict) or not (columns or short):
-        faults.append(Fault("columns", "must say how to make each column of a trace"))
+        faults.append(Fault("columns", "must give the source of each column of a trace"))
         raise TraceError(name, faults, hint=HINT)
     header = bool(content.get("header", True))
     sources = dict(_sources(columns, faults, short=short))
@@ -229,7 +229,7 @@ def _misplaced(content: Mapping[str, Any]) -> Iterator[Fault]:
     for key, value in content.items():
         if key not in (*_KEYS, *_ABOUT):
             hint = did_you_mean(str(key), _KEYS) or f"there are {', '.join(_KEYS)}"
-            yield Fault(str(key), f"is no key of a mapping; {hint}")
+            yield Fault(str(key), f"is not a key of a mapping; {hint}")
         elif key in _TEXTS and not isinstance(value, str):
             yield Fault(key, f"must be a text, and is {value!r:.60}")
         elif key == "header" and not isinstance(value, bool):
@@ -251,7 +251,7 @@ def _sources(columns: Mapping[Any, Any], faults: list[Fault], *, short: bool) ->
         target = column_of(REQUEST + resource if name.startswith(TOTAL) and resource else name)
         if target is None and not short:
             hint = did_you_mean(name, ["pods", "user", "requested_time", *_REQUIRED])
-            faults.append(Fault(name, f"is no column of a trace{'; ' + hint if hint else ''}"))
+            faults.append(Fault(name, f"is not a column of a trace{'; ' + hint if hint else ''}"))
         elif name.startswith(TOTAL) and REQUEST + resource in columns:
             faults.append(Fault(name, f"cannot be combined with {REQUEST}{resource}: write one of them"))
         elif not isinstance(value, (str, int)) or isinstance(value, bool):
@@ -270,7 +270,7 @@ def _sources(columns: Mapping[Any, Any], faults: list[Fault], *, short: bool) ->
 def _conditions(where: Any, faults: list[Fault]) -> Iterator[tuple[str, Condition]]:
     """Yields the parts of a condition that `and` joins, each with its text.
 
-    Dropped rows are counted by part.
+    The reader counts dropped rows by part.
     """
     if not isinstance(where, str) or not where.strip():
         return

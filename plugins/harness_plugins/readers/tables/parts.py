@@ -24,6 +24,6 @@ class Part(NamedTuple):
 
 
 def lengths(values: Sequence[int | None]) -> pl.Series:
-    """Represents lists by their lengths, as terms need nothing else of them."""
+    """Represents lists by their lengths, because terms need nothing else."""
     known = pl.Series(values, dtype=pl.Int64)
     return pl.select(pl.when(known.is_not_null()).then(pl.struct(length=known))).to_series()

@@ -1,4 +1,4 @@
-"""Turns a table into a trace with a mapping: one plan of polars that names every doubtful cell."""
+"""Turns a table into a trace by a mapping, and names every invalid cell."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 
     Args:
         path: a file, or a folder of files.
-        options: `mapping`, a name or a file; `also`, further files, one a line.
+        options: `mapping`, a name or a file; `also`, further files, one per line.
 
     Raises:
-        OptionError: there is no such mapping.
+        OptionError: the mapping does not exist.
         TraceError: the mapping or a file cannot be read, or cells are invalid for their kind.
     """
     if not options["mapping"]:
@@ -59,7 +59,7 @@ def table_to_trace(root: Path, paths: Sequence[Path], mapping: TableMapping) -> 
     if mapping.latest:
         frame, earlier = latest(rows, mapping, clock)
         if earlier:
-            left_out["earlier rows of a job_id that has a later one"] = earlier
+            left_out["earlier rows of a job_id with a later row"] = earlier
     frame, without = leave_out(frame, dict(unmet(rows, frame, mapping, clock)))
     left_out |= without
     cells = _cells(mapping, rows.columns, clock)
@@ -69,7 +69,7 @@ def table_to_trace(root: Path, paths: Sequence[Path], mapping: TableMapping) -> 
     left_out |= without
     if not trace.height:
         counts = "; ".join(f"{count:,} {reason}" for reason, count in left_out.items())
-        what = f"no row is left of {rows.frame.height:,}{counts and f': {counts}'}"
+        what = f"none of {rows.frame.height:,} rows is left{counts and f': {counts}'}"
         raise TraceError(str(rows.root), [Fault("", what)])
     totals = [name for name in trace.columns if name.startswith(TOTAL)]
     trace = with_pods(trace, totals)
@@ -102,12 +102,12 @@ def _cells(mapping: TableMapping, table: Columns, clock: Clock) -> list[Cell]:
 
 
 def _values(rows: Rows, frame: pl.DataFrame, cells: Sequence[Cell]) -> tuple[pl.DataFrame, dict[str, int]]:
-    """Returns all columns of the trace, and the number of times of each column in an hour that occurs twice.
+    """Returns all columns of the trace, and how many times of each column are in an hour that occurs twice.
 
-    Each column has a plan of its own, so its intermediate results are freed after it.
+    Each column has its own plan, so that its intermediate results are freed after it.
 
     Raises:
-        TraceError: cells are invalid; the message names every one.
+        TraceError: cells are invalid; the message names every invalid cell.
     """
     columns, doubtful = [frame[ROW]], []
     twice: dict[str, int] = {}
@@ -126,16 +126,16 @@ def _notes(mapping: TableMapping, twice: int) -> Iterator[str]:
     for name, source in mapping.columns.items():
         yield f"{name} is {source.text}"
     if mapping.zone != "UTC":
-        yield f"times without a zone are of {mapping.zone}"
+        yield f"times without a zone are in {mapping.zone}"
     if twice:
-        yield f"{twice:,} times fall into an hour that occurs twice: the earlier one is taken"
+        yield f"{twice:,} times fall into an hour that occurs twice: the earlier one is used"
     if mapping.latest:
         yield f"if rows share a job_id, the row with the greatest {mapping.latest} counts"
     machine = mapping.about.get("machine")
     if machine:
         has = ", ".join(f"{resource} {amount}" for resource, amount in machine["node"].items())
         said = f" ({machine['source']})" if "source" in machine else ""
-        yield f"the machine is taken to have {counted(machine['nodes'], 'node')} of {has}{said}"
+        yield f"the machine is assumed to have {counted(machine['nodes'], 'node')} of {has}{said}"
     if mapping.about.get("left_out"):
         yield f"the data do not have: {mapping.about['left_out']}"
     yield from (str(each) for each in mapping.about.get("conventions", ()))

@@ -1,4 +1,4 @@
-"""The first rows of a table, with its columns and some values, without reading all of it."""
+"""The first rows of a table, with its columns and some values, without reading the whole table."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Sample(NamedTuple):
     """The first rows of a table.
 
     Attributes:
-        frame: columns in the types that terms have; those of other types are left out.
-        records: the list inside each element of a JSON document that has the rows; "" for none.
+        frame: columns in the types that terms have; columns of other types are left out.
+        records: the list inside each element of a JSON document that has the rows, or "".
         delimiter: the character between the cells of a text; "" if a mapping need not give it.
     """
 
@@ -37,7 +37,7 @@ class Sample(NamedTuple):
 
 
 def sample_of(path: Path) -> Sample | None:
-    """Returns the first rows of a file; None for a file that is no table."""
+    """Returns the first rows of a file; None for a file that is not a table."""
     try:
         if is_parquet(path):
             return _parquet(path)
@@ -60,7 +60,7 @@ def _parquet(path: Path) -> Sample:
         try:
             columns.append(read_column(table.column(place)).alias(name))
         except (pa.ArrowException, pl.exceptions.PolarsError, TypeError, ValueError):
-            continue  # of a type that no term has
+            continue  # no term has this type
     return Sample(pl.DataFrame(_once(columns)))
 
 

@@ -1,11 +1,11 @@
-"""The short form of a mapping, for the option `map`: columns alone.
+"""The short form of a mapping, for the option `map`: only columns.
 
     map="job_id=JobID, submit_time=Submit:iso, duration=End - Start:iso, queue=Account, request.cpu=CPUs"
 
-The language is that of all mappings, and the files are the same. Four things are shorter. A column of the
-table with the name of a trace's column needs no mapping. In a column of times, a text without a unit is a
-number of seconds. If the table has no header line, a whole number outside of functions is a column. A column
-that a trace does not have is kept as text.
+The language and the files are the same as for all mappings. Four rules make it shorter. A column of the table
+with the name of a trace's column needs no mapping. In a column of times, a text without a unit is a number of
+seconds. If the table has no header line, a whole number outside of functions is a column. A column that a
+trace does not have is kept as text.
 """
 
 from __future__ import annotations

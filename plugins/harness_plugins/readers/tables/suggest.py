@@ -1,4 +1,4 @@
-"""A mapping to start from, by the names of a table's columns; it is printed, never applied."""
+"""Drafts a mapping from the names of a table's columns; the draft is printed, never applied."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ _LOOKS = {
     "gpu": rf"(num_?|n_?|alloc_?|req_?)?gpus?{_SIZE}",
     "requested_time": r"(time|wall_?(clock|time)?)_?(limit|req|requested)|limit|elpl|requested_time|walltime",
 }
-"""Wanted column -> names of columns that look like it, without case."""
+"""Wanted column -> pattern of similar names of columns, case-insensitive."""
 
 _NUMBERS = ("pods", "cpu", "memory", "gpu")
 _QUEUES = ("partition", "queue")
 _NO_LIMIT = 2**31 - 1
-"""The number from which a limit means none, in programs of 32 bits."""
+"""From this number on, a limit means no limit, as in programs of 32 bits."""
 
 _SECONDS = ((10**8, ""), (10**11, "unix"), (10**14, "unix-ms"), (10**17, "unix-us"), (10**30, "unix-ns"))
-"""Upper bounds of a time's number, each with the unit that it then counts."""
+"""Upper bounds of a time's number, each with the unit of such numbers."""
 
 _OPEN = ("PENDING", "RUNNING")
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A column of the mapping, its source, and a remark on a point to check."""
+    """A column of the mapping, its source, and a remark on what to check."""
 
     name: str
     source: str
@@ -59,13 +59,13 @@ class _Line:
 
 
 def suggest(path: Path) -> str:
-    """Suggests a mapping for a table as YAML, with remarks on the points that its columns leave open.
+    """Returns a draft of a mapping for a table as YAML, with remarks on what to check.
 
     Args:
         path: a file, or a folder of files.
 
     Raises:
-        TraceError: the file is no table.
+        TraceError: the file is not a table.
     """
     sample = next((found for each in find_files(path, "") if (found := sample_of(each))), None)
     if sample is None or not sample.frame.columns:
@@ -75,7 +75,7 @@ def suggest(path: Path) -> str:
 
 def _lines(path: Path, sample: Sample) -> Iterator[str]:
     found = _found(sample.frame)
-    yield f"# A mapping to start from for {path.name}: its columns by their names. Look at each line."
+    yield f"# A mapping to start from for {path.name}: its columns by their names. Check each line."
     yield "# docs/tables.md has the language. Then: harness trace convert TABLE OUT.parquet --map THIS.yaml"
     if path.is_dir():
         yield 'files: "**/*"  # which files of the folder are the table'
@@ -93,7 +93,7 @@ def _lines(path: Path, sample: Sample) -> Iterator[str]:
 
 
 def _found(frame: pl.DataFrame) -> dict[str, str]:
-    """Returns wanted column -> the column that looks like it; a granted amount precedes a requested one."""
+    """Returns wanted column -> the similar column; granted amounts have precedence over requested amounts."""
     found: dict[str, str] = {}
     for wanted, pattern in _LOOKS.items():
         several = [
@@ -107,14 +107,14 @@ def _found(frame: pl.DataFrame) -> dict[str, str]:
 
 
 def _rank(frame: pl.DataFrame, wanted: str, name: str) -> tuple[int, bool, bool]:
-    """Returns the rank of a column among similar ones, lower is better: numbers before texts and lists."""
+    """Returns the rank of a column among similar columns, the best lowest: numbers before texts and lists."""
     plain, dtype = _plain(name), frame[name].dtype
     kind = (0 if dtype.is_numeric() else 1 if dtype == pl.String else 2) if wanted in _NUMBERS else 0
     return kind, "req" in plain, wanted == "queue" and not plain.startswith(_QUEUES)
 
 
 def _plain(name: str) -> str:
-    """Returns a name in small letters, with underscores between its words."""
+    """Returns a name in lower case, with underscores between its words."""
     return re.sub(r"\W+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)).lower().strip("_")
 
 
@@ -168,7 +168,7 @@ def _durations(frame: pl.DataFrame, found: dict[str, str], has: dict[str, str]) 
 
 
 def _amounts(frame: pl.DataFrame, found: dict[str, str], has: dict[str, str]) -> Iterator[_Line]:
-    """Yields the amounts; if jobs have nodes, they count for the whole job, as in most tables."""
+    """Yields the lines of amounts; if jobs have nodes, amounts are of the whole job, as in most tables."""
     kind = "total" if "pods" in has else "request"
     whose = "of the whole job? one node's: request.{}" if "pods" in has else ""
     for wanted, name in (("cpu", "cpu"), ("memory", "memory"), ("gpu", "nvidia.com/gpu")):
@@ -183,7 +183,7 @@ def _amounts(frame: pl.DataFrame, found: dict[str, str], has: dict[str, str]) ->
 
 
 def _where(frame: pl.DataFrame, found: dict[str, str]) -> Iterator[str]:
-    """Yields a condition against jobs that still wait or run, or began in 1970: they are not for a trace."""
+    """Yields a condition that leaves out jobs that still wait or run, or began in 1970."""
     parts = [*_unfinished(frame), *_never_started(frame, found)]
     if parts:
         yield f"where: {_quoted(' and '.join(parts))}"
@@ -242,7 +242,7 @@ def _span(column: pl.Series, term: str) -> tuple[str, str]:
 
 
 def _numbers(column: pl.Series) -> pl.Series | None:
-    """Returns a column of numbers, or of texts that are numbers; None for others."""
+    """Returns a column of numbers, or of texts that are numbers; None for other columns."""
     if column.dtype.is_numeric():
         return column.cast(pl.Float64)
     if column.dtype != pl.String:

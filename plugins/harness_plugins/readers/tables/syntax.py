@@ -5,8 +5,8 @@
     TERM      = column | col("a name") | number | TERM + TERM | TERM - TERM | FUNCTION(...)
     CONDITION = TERM op TERM | TERM is None | TERM in ('a', 'b') | TERM | and, or, not
 
-Python's own parser reads it. The result becomes the few classes below, or a fault that names the place. So a
-mapping can read no file, see no clock, and call nothing.
+Python's own parser parses the text. The result becomes the classes below, or a fault that names the place. So
+a mapping cannot read files, see a clock, or call code.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FUNCTIONS = {
     "count": (1, 1),
     "row": (0, 0),
 }
-"""Function -> its least and its greatest number of arguments; None is any number."""
+"""Function -> its least and its greatest number of arguments; None means any number."""
 
 _LONGEST = 10_000
 _DEEPEST = 100
@@ -40,7 +40,7 @@ _OPERATORS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt:
 
 
 class LanguageError(ValueError):
-    """A fault in a text of the language, with its place and the valid forms."""
+    """A fault in a text of the language; the message has its place and the valid forms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """Two terms, added, or the second subtracted from the first."""
+    """The sum or the difference of two terms."""
 
     left: Term
     right: Term
@@ -98,7 +98,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A comparison of two terms; `operator` is one of Python's six."""
+    """A comparison of two terms; `operator` is one of Python's six comparison operators."""
 
     left: Term
     operator: str
@@ -136,7 +136,7 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """The condition that all of some conditions hold, or any of them."""
+    """The condition that all or any of several conditions hold."""
 
     conditions: tuple[Condition, ...]
     every: bool
@@ -265,12 +265,12 @@ def _depth(node: ast.AST) -> int:
 def _refuse(node: ast.AST, text: str, why: str = "") -> NoReturn:
     part = ast.get_source_segment(text, node) or text
     place = getattr(node, "col_offset", 0) + 1
-    raise LanguageError(f"{part!r:.60} at character {place:,} {why or f'is not of the language; {_HAS}'}")
+    raise LanguageError(f"{part!r:.60} at character {place:,} {why or f'is not in the language; {_HAS}'}")
 
 
 def _term(node: ast.expr, text: str) -> Term:
     match node:
-        case ast.Name():  # as it is written: Python's parser takes some letters for others
+        case ast.Name():  # as written: Python's parser replaces some letters
             return Column(ast.get_source_segment(text, node) or node.id)
         case ast.Constant(str() as value):
             return Literal(value)
@@ -283,7 +283,7 @@ def _term(node: ast.expr, text: str) -> Term:
         case ast.BinOp(left, ast.Add() | ast.Sub() as operator, right):
             return Sum(_term(left, text), _term(right, text), 1 if isinstance(operator, ast.Add) else -1)
         case ast.BinOp(_, ast.Div(), _):
-            _refuse(node, text, "divides inside of a term; one / may stand between two whole terms")
+            _refuse(node, text, "divides inside a term; / is allowed once, between two whole terms")
         case ast.Call(ast.Name("col"), [ast.Constant(str() | int() as name)], []):
             return Column(str(name))
         case ast.Call(ast.Name(name), arguments, []) if name in FUNCTIONS:
@@ -313,7 +313,7 @@ def _number(node: ast.expr, text: str) -> Decimal:
     try:
         value = Decimal(written)
     except ArithmeticError:
-        _refuse(node, text, "is no decimal number")
+        _refuse(node, text, "is not a decimal number")
     if not value.is_finite() or abs(value) >= 10**20 or 10**9 % Fraction(value).denominator:
         _refuse(node, text, "is not between -10^20 and 10^20 with at most nine decimals")
     return value
@@ -339,7 +339,7 @@ def _condition(node: ast.expr, text: str) -> Condition:
             _refuse(
                 node,
                 text,
-                "is no condition; write A == B, A < B, A is None, A in ('x', 'y'), and, or, not, or a "
+                "is not a condition; write A == B, A < B, A is None, A in ('x', 'y'), and, or, not, or a "
                 "column of true and false",
             )
 
@@ -347,5 +347,5 @@ def _condition(node: ast.expr, text: str) -> Condition:
 def _literal(node: ast.expr, text: str) -> Literal:
     found = _term(node, text)
     if not isinstance(found, Literal):
-        _refuse(node, text, "is no constant; in (...) takes numbers and texts")
+        _refuse(node, text, "is not a constant; in (...) takes numbers and texts")
     return found

@@ -1,4 +1,4 @@
-"""Terms of the language as polars expressions, in whole numbers alone: no step rounds a figure."""
+"""Terms of the language as polars expressions that use only whole numbers, so that no step rounds."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from harness_plugins.readers.tables.values import WIDE, Kind, Value, aligned, na
 
 
 class Terms(Conversions):
-    """The terms of one column of a trace, for a table of these types: see `Conversions`."""
+    """The terms of one column of a trace, for a table with these types: see `Conversions`."""
 
     def value(self, term: Term) -> Value:
         """Returns the value of a term in each row.
 
         Raises:
-            LanguageError: its parts do not go together; the message names them.
+            LanguageError: its parts cannot be combined; the message names them.
         """
         match term:
             case Column(name):
@@ -56,7 +56,7 @@ class Terms(Conversions):
         return self.fitting(whole, term)
 
     def text(self, term: Term) -> pl.Expr:
-        """Returns a value as a text; whole numbers have no point."""
+        """Returns a value as a text; whole numbers have no decimal point."""
         value = self.value(term)
         if value.kind is Kind.NUMBER:
             return written(value)
@@ -65,7 +65,7 @@ class Terms(Conversions):
         raise LanguageError(f"{named(term)} is {value.kind.value}, and a text is needed")
 
     def comparable(self, left: Term, right: Term, *, ordered: bool = False) -> tuple[pl.Expr, pl.Expr]:
-        """Returns two terms as values of one kind; `ordered` texts are numbers, or instants beside a date."""
+        """Returns two terms as values of one kind; `ordered` texts are numbers, or instants with a date."""
         one, other = self.value(left), self.value(right)
         kinds = {one.kind, other.kind}
         if ordered and kinds == {Kind.TEXT}:

@@ -11,10 +11,10 @@ from harness.base.units import DAY, HOUR, MINUTE
 from harness_plugins.readers.tables.values import WIDE, Value
 
 Keep: TypeAlias = Callable[[pl.Expr], pl.Expr]
-"""Makes an expression a step of its own, so that it is computed once however often it is used."""
+"""Makes an expression a separate step, so that it is computed once even if it is used often."""
 
 DECIMALS = 9
-"""The decimals of numbers that are not whole in their column or text."""
+"""The number of decimals for numbers that are not whole."""
 ONE = 10**DECIMALS
 TRUE, FALSE = ("true", "1", "yes"), ("false", "0", "no")
 _PLAIN = r"^[+-]?[0-9]{1,20}(?:\.[0-9]*)?$"
@@ -27,7 +27,7 @@ _CLOCK_SPAN = r"^(?:([0-9]{1,6})(?: days?,? |-))?(?:([0-9]{1,6}):)?([0-9]{1,6}):
 
 
 def fixed(cell: pl.Expr) -> pl.Expr:
-    """Returns floats with nine decimals; null for invalid numbers, and beyond the range of 128 bits."""
+    """Returns floats with nine decimals; null for invalid numbers, and for numbers beyond 128 bits."""
     good = pl.when(cell.is_finite() & (cell.abs() < 1e20)).then(cell.cast(pl.Float64))
     whole = good.floor()
     found: pl.Expr = whole.cast(WIDE) * ONE + ((good - whole) * 1e9).round().cast(WIDE)
@@ -35,16 +35,16 @@ def fixed(cell: pl.Expr) -> pl.Expr:
 
 
 def text_number(cell: pl.Expr, kept: Keep) -> pl.Expr:
-    """Returns texts as numbers with nine decimals; those with an exponent become the nearest float first."""
+    """Returns texts as numbers with nine decimals; texts with an exponent become the nearest float first."""
     whole = kept(cell.cast(pl.Int64, strict=False))
-    rest = kept(pl.when(whole.is_null()).then(cell))  # nearly none: what is null costs next to nothing
+    rest = kept(pl.when(whole.is_null()).then(cell))  # nearly all null, which costs next to nothing
     return pl.coalesce(
         whole.cast(WIDE) * ONE, _decimals(rest, kept), fixed(rest.cast(pl.Float64, strict=False))
     )
 
 
 def _decimals(cell: pl.Expr, kept: Keep) -> pl.Expr:
-    """Returns texts of digits with a point as numbers with nine decimals; null for others."""
+    """Returns texts of digits with a point as numbers with nine decimals; null for other texts."""
     plain = kept(pl.when(cell.str.contains(_PLAIN)).then(cell))
     whole = _wide(plain.str.extract(r"^[+-]?([0-9]+)", 1))
     part = (
@@ -58,7 +58,7 @@ def _decimals(cell: pl.Expr, kept: Keep) -> pl.Expr:
 def _wide(digits: pl.Expr) -> pl.Expr:
     """Returns up to 20 digits as a whole number of 128 bits.
 
-    It reads them in two pieces, because older polars reads no longer ones.
+    It reads them in two pieces, because older polars versions do not read longer texts.
     """
     padded = digits.str.zfill(20)
     high, low = padded.str.slice(0, 10).cast(pl.Int64), padded.str.slice(10, 10).cast(pl.Int64)
@@ -66,7 +66,7 @@ def _wide(digits: pl.Expr) -> pl.Expr:
 
 
 def sized(cell: pl.Expr, kept: Keep) -> pl.Expr:
-    """Returns `85G` as bytes, rounded to the nearest."""
+    """Returns texts such as `85G` as bytes, rounded to the nearest."""
     powers = {letter: 2**power for letter, power in _POWERS.items()}
     letter = cell.str.extract(_SIZE, 2)
     unit = kept(letter.replace_strict(powers, default=None, return_dtype=pl.Int64).cast(WIDE))
@@ -91,7 +91,7 @@ def spanned(cell: pl.Expr, kept: Keep) -> pl.Expr:
 
 
 def written(value: Value) -> pl.Expr:
-    """Returns a number as a text, without zeros at the end of its decimals."""
+    """Returns a number as a text, without trailing zeros."""
     if not value.decimals:
         return value.expr.cast(pl.String)
     size = value.expr.abs()

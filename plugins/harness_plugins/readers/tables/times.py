@@ -22,8 +22,8 @@ class When(NamedTuple):
     """Texts as times.
 
     Attributes:
-        local: those without a zone, as a clock shows them; null for the others.
-        fixed: those with an offset, as microseconds since 1970; null for the others.
+        local: times without a zone, as a clock shows them; null for other times.
+        fixed: times with an offset, as microseconds since 1970; null for other times.
     """
 
     local: pl.Expr
@@ -31,7 +31,7 @@ class When(NamedTuple):
 
 
 def is_form(unit: str) -> bool:
-    """Returns True if a unit is a form of times such as `%d.%m.%Y %H:%M`."""
+    """Returns True if a unit is a format of times such as `%d.%m.%Y %H:%M`."""
     return unit.startswith("%")
 
 
@@ -47,7 +47,7 @@ class Clock:
         zone: its name, such as `America/Los_Angeles`.
 
     Raises:
-        ValueError: there is no such zone.
+        ValueError: the zone does not exist.
     """
 
     def __init__(self, zone: str = "UTC") -> None:
@@ -55,13 +55,13 @@ class Clock:
             ZoneInfo(zone)
             pl.select(pl.lit(_EXAMPLE.replace(tzinfo=None)).dt.replace_time_zone(zone))
         except (ZoneInfoNotFoundError, pl.exceptions.PolarsError, ValueError, OSError) as error:
-            raise ValueError(f"{zone!r} is no time zone, such as Europe/Berlin") from error
+            raise ValueError(f"{zone!r} is not a time zone such as Europe/Berlin") from error
         self.zone = zone
 
     def moments(self, local: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-        """Returns times of the zone as microseconds since 1970; null if its clocks skip one.
+        """Returns times of the zone as microseconds since 1970; null for times that its clocks skip.
 
-        In an hour that occurs twice, the first result has the earlier time, the second the later one.
+        In an hour that occurs twice, the first result has the earlier time, the second the later time.
         """
         if self.zone == "UTC":
             return local.dt.timestamp("us"), local.dt.timestamp("us")
@@ -79,7 +79,7 @@ class Clock:
         """Reads texts of a unit.
 
         Raises:
-            ValueError: a form that does not fix the moment.
+            ValueError: a format that does not determine an instant.
         """
         if not is_form(unit):
             return _iso(cell)
@@ -94,7 +94,7 @@ class Clock:
 
 
 def _iso(cell: pl.Expr) -> When:
-    """Reads ISO 8601 with a blank or a T, and an offset of hours (and minutes), `Z`, ` UTC`, or none."""
+    """Reads ISO 8601 with a blank or a T, and an offset of hours (and minutes), `Z`, ` UTC`, or nothing."""
     text = cell.str.replace(r"\s*(?:UTC|GMT|Z)$", "+00:00")
     dated = text.str.contains(_DATE)
     clock = text.str.replace(_OFFSET, "").str.strip_chars().str.replace(r"^(\S+)\s+", "${1}T")

@@ -1,4 +1,4 @@
-"""Amounts of whole jobs as pods: equal pods if they divide, or else several kinds with exactly that sum."""
+"""Amounts of whole jobs as pods: equal pods if the amounts divide, else several kinds with the exact sum."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def with_pods(trace: pl.DataFrame, totals: Sequence[str]) -> pl.DataFrame:
     """Returns a trace in which `total.RESOURCE` has become `request.RESOURCE` of a pod.
 
     A total is spread as evenly as whole units allow, in cores if it is whole cores. The first pods have one
-    more. A job whose pods then differ has a row for each kind of them. Its pods are a gang unless the trace
-    says otherwise.
+    unit more. A job with different pods has a row for each kind. Its pods are a gang unless the trace says
+    otherwise.
 
     Args:
         trace: one row for each job.
-        totals: the columns that are totals; a missing amount counts as none.
+        totals: the columns that are totals; a missing amount counts as 0.
     """
     if not totals:
         return trace

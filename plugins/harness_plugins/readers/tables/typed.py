@@ -1,4 +1,4 @@
-"""Parquet files of tables; only the requested columns are read."""
+"""Reads the wanted columns of tables in Parquet files."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _PARQUET = b"PAR1"
 
 
 def is_parquet(path: Path) -> bool:
-    """Returns True if a file, plain or packed, begins as Parquet does."""
+    """Returns True if a file, plain or packed, begins like Parquet."""
     return first_bytes(path, len(_PARQUET)) == _PARQUET
 
 
 def read_parquet(path: Path, source: Any, pick: Pick) -> Part:
-    """Reads the wanted columns of a Parquet file, and no others.
+    """Reads only the wanted columns of a Parquet file.
 
     Args:
         path: the file, for messages.
@@ -31,7 +31,7 @@ def read_parquet(path: Path, source: Any, pick: Pick) -> Part:
         pick: chooses the columns to read.
 
     Raises:
-        TraceError: an incomplete file, a repeated column, or one of a type that terms do not have.
+        TraceError: an incomplete file, a repeated column, or a column of a type that terms do not have.
     """
     try:
         with pq.ParquetFile(source, pre_buffer=False) as file:
@@ -40,7 +40,7 @@ def read_parquet(path: Path, source: Any, pick: Pick) -> Part:
             twice = [name for name in there if schema.names.count(name) > 1]
             if twice:
                 raise TraceError(
-                    str(path), [Fault(f"column {name}", "is there more than once") for name in twice]
+                    str(path), [Fault(f"column {name}", "occurs more than once") for name in twice]
                 )
             table = file.read(columns=there, use_threads=False)
     except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
@@ -52,7 +52,7 @@ def read_parquet(path: Path, source: Any, pick: Pick) -> Part:
             columns.append(read_column(table[name]).alias(name))
         except (pa.ArrowException, pl.exceptions.PolarsError, TypeError, ValueError) as error:
             kind, reason = schema.field(name).type, str(error).splitlines()[0]
-            what = f"is {kind}, which a mapping does not read: {reason}"
+            what = f"is {kind}, which mappings cannot read: {reason}"
             raise TraceError(str(path), [Fault(f"column {name}", what)]) from error
     return Part(pl.DataFrame(columns), list(schema.names))
 
@@ -86,7 +86,7 @@ def read_column(column: pa.ChunkedArray) -> pl.Series:
         pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
         or pa.types.is_string(kind) or pa.types.is_null(kind)
     ):  # fmt: skip
-        raise TypeError("it has numbers, texts, times, spans of time, lists and true or false")
+        raise TypeError("mappings read numbers, texts, times, spans of time, lists, and true or false")
     found = pl.DataFrame(pa.table({"column": column})).to_series()
     if pa.types.is_temporal(kind) and getattr(kind, "unit", "") == "ns":
         return _in_microseconds(found)
@@ -94,7 +94,7 @@ def read_column(column: pa.ChunkedArray) -> pl.Series:
 
 
 def _in_microseconds(column: pl.Series) -> pl.Series:
-    """Returns nanoseconds as the nearest microseconds, in the same way as numbers that count them."""
+    """Returns nanoseconds as the nearest microseconds, as for numbers of nanoseconds."""
     fine = column.to_physical()
     near = fine // 1000 + (fine % 1000 >= 500).cast(pl.Int64)
     if isinstance(column.dtype, pl.Datetime):

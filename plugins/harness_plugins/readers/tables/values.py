@@ -1,7 +1,7 @@
-"""The values of terms: each of one kind, as polars expressions, and cells that are invalid.
+"""The values of terms as polars expressions, each of one kind, and invalid cells.
 
-A number is held as a whole number of 128 bits with this many decimals, a time or a span in microseconds. An
-empty cell is null. A cell that has content but is invalid for its kind is a doubt. The reader counts the rows
+A number is stored as a whole number of 128 bits with a number of decimals, a time or a span in microseconds.
+An empty cell is null. A cell with content that is invalid for its kind is a doubt. The reader counts the rows
 of all doubts, and names them.
 """
 
@@ -18,7 +18,7 @@ from harness_plugins.readers.tables.syntax import Call, Column, LanguageError, L
 
 WIDE = pl.Int128
 ROW = "\0row"
-"""The column of a table that has the number of each row, from 0."""
+"""The column of a table with the number of each row, from 0."""
 
 
 class Kind(Enum):
@@ -39,8 +39,8 @@ class Value:
 
     Attributes:
         kind: its kind.
-        expr: a number as a whole number of 128 bits, a time or span as microseconds, else as polars has it.
-        decimals: the decimals of a number.
+        expr: a number as a whole number of 128 bits, a time or span as microseconds, other values unchanged.
+        decimals: the number of decimals of a number.
     """
 
     kind: Kind
@@ -53,7 +53,7 @@ class Columns(NamedTuple):
 
     Attributes:
         types: the type of each column, by its name.
-        names: column -> its name in the frame; they differ because polars takes some names for patterns.
+        names: column -> its name in the frame; they differ because polars treats some names as patterns.
     """
 
     types: Mapping[str, pl.DataType]
@@ -65,8 +65,8 @@ class Doubt(NamedTuple):
 
     Attributes:
         rows: the rows with these cells.
-        column: the column of the table; "" if more than one take part.
-        says: their fault.
+        column: the column of the table; "" if the cells come from several columns.
+        says: the fault of the cells.
     """
 
     rows: pl.Expr
@@ -86,7 +86,7 @@ def aligned(values: list[Value]) -> list[Value]:
 
 
 def only(term: Term) -> str:
-    """Returns the one column that a term is about; "" if there is none, or more than one."""
+    """Returns the only column that a term uses; "" if it uses none or several."""
     match term:
         case Column(name):
             return name
@@ -108,7 +108,7 @@ def named(term: Term) -> str:
 
 
 def text_of(term: Term, what: str) -> str:
-    """Returns the text of a constant; numbers as they are written."""
+    """Returns the text of a constant; numbers as written."""
     if not isinstance(term, Literal):
-        raise LanguageError(f"{what} must be a number or a text in quotes, and is {named(term)}")
+        raise LanguageError(f"{what} must be a number or a text in quotes, not {named(term)}")
     return term.value if isinstance(term.value, str) else str(term.value)
