@@ -158,7 +158,7 @@ def _notes(jobs: pl.DataFrame, options: Mapping[str, Any], overran: int) -> tupl
     nameless = count(_tenant(jobs, options).is_null())
     notes = (
         f"processors are the {wanted} number"
-        + where(count(pl.col(wanted) <= 0), f"lack it and have the {other} number"),
+        + where(count(pl.col(wanted) <= 0), f"lack it, so the {other} number counts"),
         f"{counted(overran, 'job')} ran longer than they requested and {ends}" if overran else "",
         f"{agreeing(unknown, 'job', 'have')} no run time: they run for 0 seconds" if unknown else "",
         f"{agreeing(cancelled, 'job', 'were')} cancelled: they are replayed like other jobs"

@@ -90,7 +90,7 @@ def test_a_request_that_contradicts_the_processors_is_one_pod(tmp_path: Path) ->
 
 def test_options_of_the_other_kind_of_log_are_refused(tmp_path: Path) -> None:
     """Rather than ignored."""
-    with pytest.raises(OptionError, match="option processors_per_node: this log says itself"):
+    with pytest.raises(OptionError, match="option processors_per_node: this log has the number"):
         read(tmp_path, record("1", 1), processors_per_node="8")
     plain = "1 0 5 60 1 1 1024 1 7200 -1 1 62 1 1 -1 1 1 1\n"
     with pytest.raises(OptionError, match="option machines: only MetaCentrum's extension"):
@@ -98,7 +98,7 @@ def test_options_of_the_other_kind_of_log_are_refused(tmp_path: Path) -> None:
 
 
 def test_memory_is_bytes_a_node(tmp_path: Path) -> None:
-    """Unlike the KiB a processor of the format itself."""
+    """Unlike the KiB per processor of the format itself."""
     assert read(tmp_path, record("2:ppn=4", 8)).frame["request.memory"].to_list() == [2**30]
 
 

@@ -128,7 +128,7 @@ def test_collections_that_are_no_jobs_are_left_out_and_counted(read: Callable[..
     ]
     trace = read(collections, [instance(700, SUBMIT, 0), instance(700, SUBMIT, 0, identity=99)])
     assert trace.left_out == {
-        "alloc sets, which are reservations and no jobs": 1,
+        "alloc sets, which are reservations, not jobs": 1,
         "submitted before the trace, or submission not recorded": 1,
         "never scheduled": 1,
         "not ended within the trace": 2,
@@ -148,7 +148,7 @@ def test_faults_name_the_lines(faults_of_text: Callable) -> None:
         "line 3: time: is missing",
         "line 3: priority: 'high' is not a whole number",
         "line 4: is not a JSON object",
-        "line 5: resource_request: {'cpus': '0.5'} is not cpus and memory from 0 to 1,000,000",
+        "line 5: resource_request: {'cpus': '0.5'} does not have cpus and memory from 0 to 1,000,000",
     ]
 
 

@@ -61,7 +61,7 @@ def test_jobs_are_left_out_for_one_reason_each(read: Callable[..., Trace]) -> No
     """Counted in jobs, not in tasks."""
     trace = read(failed="drop")
     assert trace.left_out == {
-        "a job of that name has a row already": 1,
+        "an earlier row has the same job name": 1,
         "submit time unknown": 1,
         "without tasks in the task table": 1,
         "not ended, or not known when (a task has no start or no end)": 1,

@@ -98,7 +98,7 @@ def test_a_column_twice_is_refused(tmp_path: Path) -> None:
     """No guess which one is meant."""
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"a": [1], "b": [2]}).rename_columns(["a", "a"]), path)
-    with pytest.raises(TraceError, match="more than one"):
+    with pytest.raises(TraceError, match="several columns with this name"):
         open_trace(path, PLUGINS)
 
 

@@ -117,7 +117,7 @@ def test_queues_are_those_of_the_labels(opened: Callable[..., Trace]) -> None:
         "3 Jobs have no pod in the answers",
         "8 pods were gone before an end was scraped: they end with their last sample, which is within 5 s",
         "nothing was scraped for more than two intervals once, at most 23.424 s",
-        "4 pods have no series of requests: they ask for nothing",
+        "4 pods have no series of requests: they request nothing",
         "with _ for other characters: nvidia_com_mig_1g_5gb",
     ],
 )
@@ -278,7 +278,7 @@ def test_answers_may_follow_each_other_or_stand_beside(read_text: Read, tmp_path
     beside = read_text(parts[0], name="a.json", files="*.json")
     assert beside.frame.equals(whole)
     assert "harness.also_read.b.json" in beside.metadata
-    with pytest.raises(OptionError, match="nothing beside"):
+    with pytest.raises(OptionError, match="no file beside"):
         read_text(parts[0], name="a.json", files="*.txt")
 
 

@@ -171,7 +171,7 @@ def test_jobs_arrive_when_sacct_says_that_they_were_eligible(opened: Callable[..
                 "waiting when sacct was asked, and not eligible yet (held, or for another job)": 4,
                 "cancelled before they started": 4,
                 "FAILED before they held a node": 1,
-                "tasks of an array in one row, where none was split off and started": 1,
+                "tasks of an array in one row; none was split off and started": 1,
                 RUNNING: 7,
                 "earlier runs and sizes of jobs, which are in their recorded_runs": 14,
                 "further components of heterogeneous jobs, which are pod sets of one job": 6,
@@ -210,26 +210,26 @@ def test_steps_are_never_jobs(opened: Callable[..., Trace]) -> None:
             "9 jobs were preempted (recorded_preemptions); 2 of them have no later row",
         ),
         ("by_job_ids_epoch.txt.gz", "1 job was resized while they ran"),
-        ("by_job_ids_epoch.txt.gz", "2 jobs were suspended: they run without that"),
+        ("by_job_ids_epoch.txt.gz", "2 jobs were suspended: their run time excludes suspensions"),
         ("by_job_ids_epoch.txt.gz", "3 jobs are heterogeneous"),
         ("by_job_ids_epoch.txt.gz", "1 job has lost a node: the end of that run is when the controller gave"),
         (
             "by_job_ids_epoch.txt.gz",
             "10 jobs were ended from outside (CANCELLED 5, TIMEOUT 3, PREEMPTED 2)",
         ),
-        ("by_job_ids_epoch.txt.gz", "2 rows with the delimiter in a name or comment were told apart"),
-        ("by_job_ids_epoch.txt.gz", "44 jobs asked for something else"),
+        ("by_job_ids_epoch.txt.gz", "2 rows with the delimiter in a name or comment were split"),
+        ("by_job_ids_epoch.txt.gz", "44 jobs requested other amounts"),
         (
             "by_job_ids_epoch.txt.gz",
             "a job arrives when it was first Eligible, for 30 jobs later than their Submit",
         ),
         ("by_job_ids_epoch.txt.gz", "2 arrays have gaps in the numbers of their tasks (18 numbers)"),
-        ("noconvert.txt.gz", "9 numbers of jobs between the first and the last are in no row"),
+        ("noconvert.txt.gz", "9 job numbers between the first and the last are in no row"),
         ("noconvert.txt.gz", "times have no zone and are taken as local times of UTC"),
         ("converted_units.txt.gz", "7 jobs have memory that was rounded to two decimals"),
         (
             "no_duplicates.txt.gz",
-            "13 jobs have a Submit after that of larger numbers, or 121 s before Eligible",
+            "13 jobs have a later Submit than jobs with larger numbers, or a Submit 121 s before Eligible",
         ),
         ("after_cold_start.txt.gz", "7 jobs are CANCELLED without a user: the controller lost its state"),
     ],
@@ -516,7 +516,7 @@ def test_other_columns_stand_in_for_alloc_tres(read_text: Read) -> None:
     found = only(trace)
     assert (found["pods"], found["request.cpu"], found["request.nvidia.com/gpu"]) == (2, 3000, 2)
     assert found["request.memory"] == 4 * MIB
-    for column in ("AllocTRES: CPUs and nodes", "ElapsedRaw nor Suspended", "JobIDRaw: jobs are called"):
+    for column in ("AllocTRES: CPUs and nodes", "ElapsedRaw nor Suspended", "JobIDRaw: jobs are named"):
         assert any(column in note for note in trace.notes), column
 
 

@@ -146,8 +146,9 @@ def test_processors_are_those_requested_else_those_allocated(tmp_path: Path) -> 
     requested, allocated = read(tmp_path, text), read(tmp_path, text, processors="allocated")
     assert requested.frame["request.cpu"].to_list() == [8000, 4000, 2000, 4000]
     assert allocated.frame["request.cpu"].to_list() == [4000, 4000, 2000, 4000]
-    assert "processors are those requested; 2 jobs lack them and have those allocated" in requested.notes
-    assert "processors are those allocated; 1 job lacks them and have those requested" in allocated.notes
+    said = "processors are the {} number; {} it, so the {} number counts"
+    assert said.format("requested", "2 jobs lack", "allocated") in requested.notes
+    assert said.format("allocated", "1 job lacks", "requested") in allocated.notes
 
 
 def test_jobs_without_processors_are_left_out(tmp_path: Path) -> None:
@@ -188,7 +189,7 @@ def test_cancelled_jobs_are_kept_or_dropped(tmp_path: Path) -> None:
     text = log({"status": 5}, {"status": 0})
     kept = read(tmp_path, text)
     assert (kept.frame.height, dict(kept.left_out)) == (2, {})
-    assert "1 job was cancelled: they are replayed like any other" in kept.notes
+    assert "1 job was cancelled: they are replayed like other jobs" in kept.notes
     assert read(tmp_path, text, cancelled="drop").left_out == {"cancelled (status 5)": 1}
 
 
@@ -206,7 +207,7 @@ def test_jobs_without_a_run_time_are_left_out_or_take_no_time(tmp_path: Path) ->
     zero = read(tmp_path, text, unknown_run="zero")
     assert zero.frame["duration"].dt.total_seconds().to_list() == [0, 100]
     assert zero.frame["recorded_end"].null_count() == 1
-    assert "1 job has no run time: 0 seconds are taken" in zero.notes
+    assert "1 job has no run time: they run for 0 seconds" in zero.notes
 
 
 def test_a_row_is_left_out_for_one_reason(tmp_path: Path) -> None:
@@ -223,7 +224,7 @@ def test_a_row_is_left_out_for_one_reason(tmp_path: Path) -> None:
         cancelled="drop",
     )
     assert opened.left_out == {
-        "part of a job that has a record of its own (status 2, 3 or 4)": 1,
+        "part of a job that has its own record (status 2, 3 or 4)": 1,
         "cancelled (status 5)": 1,
         "submit time unknown": 1,
         "run time unknown (-1)": 1,
@@ -232,12 +233,12 @@ def test_a_row_is_left_out_for_one_reason(tmp_path: Path) -> None:
 
 
 def test_memory_is_what_each_processor_requested(tmp_path: Path) -> None:
-    """KiB a processor; a job that does not say asks for none; it can be ignored."""
+    """KiB per processor; a job that does not say asks for none; it can be ignored."""
     text = log({"requested_memory": 10, "requested": 3}, {})
     opened = read(tmp_path, text)
     assert opened.frame["request.memory"].to_list() == [30 * 1024, None]
     assert (
-        "memory is what was requested, in KiB a processor; 1 job does not give it: they request none"
+        "memory is the requested amount, in KiB per processor; 1 job does not give it: they request none"
         in opened.notes
     )
     ignored = read(tmp_path, text, memory="ignore")

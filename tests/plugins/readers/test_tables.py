@@ -137,7 +137,7 @@ def test_times_of_a_zone_follow_its_summer_time(tmp_path: Path) -> None:
     found = read(table, {"mapping": str(mapping), "also": ""})
     assert found.frame["duration"].to_list() == [timedelta(hours=4) - timedelta(seconds=0.5)]
     assert found.left_out == {"without duration": 1}
-    assert "1 times fall into an hour that occurs twice: the earlier one is taken" in found.notes
+    assert "1 times fall into an hour that occurs twice: the earlier one is used" in found.notes
 
 
 def test_rows_are_left_out_by_the_condition_that_they_do_not_meet(tmp_path: Path) -> None:
@@ -363,25 +363,25 @@ def test_cells_that_mean_nothing_are_named_by_file_row_and_column(made: Make) ->
         (
             "pods: nodes * 2\n",
             "",
-            "pods: 'nodes * 2' at character 1 is not of the language; the language has",
+            "pods: 'nodes * 2' at character 1 is not in the language; the language has",
         ),
-        ("pods: a / b / c\n", "", "divides inside of a term"),
+        ("pods: a / b / c\n", "", "divides inside a term"),
         ("pods: open('x')\n", "", "calls open(), which the language does not have"),
-        ("pods: id.__class__\n", "", "is not of the language"),
+        ("pods: id.__class__\n", "", "is not in the language"),
         ("pods: size(a, b)\n", "", "has 2 arguments; size() takes 1"),
         ("pods: " + "+".join(["a"] * 20_000) + "\n", "", "characters; at most 10,000 are read"),
         ("pods: " + "+".join(["a"] * 200) + "\n", "", "nests more than 100 deep"),
         ("pods: " + "+".join(["a"] * 3_000) + "\n", "", "is not understood"),
         ("pods: " + "(" * 3_000 + "a" + ")" * 3_000 + "\n", "", "is not understood"),
-        ("pods: 'a if b else c'\n", "", "is not of the language"),
-        ("podz: nodes\n", "", "podz: is no column of a trace"),
+        ("pods: 'a if b else c'\n", "", "is not in the language"),
+        ("podz: nodes\n", "", "podz: is not a column of a trace"),
         ("labels: \"'nodes'\"\n", "", "labels: 'nodes': cannot be 'nodes' in every row"),
         ("total.cpu: a\nrequest.cpu: a\n", "", "total.cpu: cannot be combined with request.cpu"),
         ("", "where: id\n", "where: id: column id is a number, and true or false is needed"),
-        ("", "where: part + 1\n", "where: 'part + 1' at character 1 is no condition"),
-        ("", "where: part < 3 < 4\n", "is no condition"),
-        ("", "zone: Mars\n", "zone: 'Mars' is no time zone"),
-        ("", "wher: part\n", "wher: is no key of a mapping"),
+        ("", "where: part + 1\n", "where: 'part + 1' at character 1 is not a condition"),
+        ("", "where: part < 3 < 4\n", "is not a condition"),
+        ("", "zone: Mars\n", "zone: 'Mars' is not a time zone"),
+        ("", "wher: part\n", "wher: is not a key of a mapping"),
         ("", "delimiter: ab\n", "delimiter: 'ab' is neither comma, tab, nor one character"),
         ("pods: nothere\n", "", "column nothere: is in no file"),
         ("request.memory: 'ran : QB'\n", "", "request.memory: ran : QB: 'QB' is none of its units"),
@@ -432,7 +432,7 @@ def test_the_machine_of_a_mapping_is_the_load_and_the_nodes(
     out = str(tmp_path / "out.parquet")
     command = ["trace", "convert", str(tmp_path / "t.parquet"), out, "--map", str(tmp_path / "m.yaml")]
     assert called(command) == 0
-    said = "the machine is taken to have 3 nodes of cpu 4, memory 8Gi (its page)"
+    said = "the machine is assumed to have 3 nodes of cpu 4, memory 8Gi (its page)"
     assert said in capsys.readouterr().out
     assert called(["trace", "info", out]) == 0
     assert re.search(r"\ncpu .* 12 +35.3 %", capsys.readouterr().out)
@@ -639,5 +639,5 @@ def test_a_time_that_the_clocks_skip_is_named(made: Make) -> None:
 
 def test_where_no_row_is_left_the_reasons_are_named(made: Make) -> None:
     """With their counts."""
-    with pytest.raises(TraceError, match="no row is left of 2: 2 part == 'z' does not hold"):
+    with pytest.raises(TraceError, match="none of 2 rows is left: 2 part == 'z' does not hold"):
         made(jobs(), keys="where: part == 'z'")

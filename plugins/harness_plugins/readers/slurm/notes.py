@@ -169,7 +169,7 @@ def _about_runs(
     yield from _many(
         jobs,
         lambda job: any(run.resized for run in job.chain.runs),
-        "were resized while they ran: for the whole run they hold the amounts of its first row in the dump",
+        "were resized while running: the whole run has the amounts of its first row in the dump",
     )
     reused = _count(jobs, lambda job: job.chain.again)
     if reused:
