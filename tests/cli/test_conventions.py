@@ -12,12 +12,12 @@ def test_conventions_are_told_once_and_then_where_they_are(harness: Callable, fo
     """A log that is replayed as it is tells them; a trace that was converted says what shows them."""
     (folder / "log.swf").write_text(LOG)
     converted = harness("trace", "convert", "log.swf", "log.parquet").out
-    assert "  a job is one pod that asks for all its processors\n" in converted
+    assert "  a job is one pod that requests all its processors\n" in converted
     told = [line for line in harness("replay", "log.swf").err.split("\n") if line.startswith("note: ")]
-    assert "note: a job is one pod that asks for all its processors" in told
+    assert "note: a job is one pod that requests all its processors" in told
     ended = harness("replay", "log.parquet")
     told = [line for line in ended.err.split("\n") if line.startswith("note: ")]
     assert told == ["note: 5 conventions of how it was read: harness trace info log.parquet"]
     assert (
-        "  a job is one pod that asks for all its processors\n" in harness("trace", "info", "log.parquet").out
+        "  a job is one pod that requests all its processors\n" in harness("trace", "info", "log.parquet").out
     )

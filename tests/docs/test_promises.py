@@ -357,7 +357,7 @@ POD = {
         (
             "`min`s that add up to more than the nodes have",
             [node(), elastic("q", "{min: {cpu: 5}, max: {cpu: 5, memory: 1}}")],
-            "and the nodes have 4",
+            "but the nodes have 4",
         ),
         (
             "a root whose `min` and `max` differ",

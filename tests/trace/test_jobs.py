@@ -154,7 +154,7 @@ def test_a_job_is_never_changed() -> None:
     (job,) = all_of(Jobs(JobColumns(trace_of({"pods": 4}), Cluster())))
     assert type(job) is Job
     for each in (job, replace(job, id="other")):
-        with pytest.raises(FrozenInstanceError, match=rf"job {each.id} is never changed, .* 'pods'"):
+        with pytest.raises(FrozenInstanceError, match=rf"job {each.id} is immutable, .* 'pods'"):
             each.pods = 1  # type: ignore[misc]
         with pytest.raises(FrozenInstanceError, match="'pods'"):
             del each.pods  # type: ignore[misc]

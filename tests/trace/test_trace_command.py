@@ -124,7 +124,7 @@ def test_convert_writes_parquet_and_says_what_it_did(harness: Harness, tmp_path:
     assert out.splitlines()[:3] == [
         f"3 records read, 2 rows written to {target}",
         "  left out: 1 cancelled (status 5)",
-        "  a job is one pod that asks for all its processors",
+        "  a job is one pod that requests all its processors",
     ]
     assert "  left out: 1 cancelled (status 5)\n" in harness("trace", "info", target)[1]
 

@@ -146,7 +146,8 @@ def test_a_template_that_contradicts_the_trace_is_an_error() -> None:
     pod_set = PodSet("main", 1, 1, {"cpu": 1000}, pod_template=template)
     one = Job(0, "j", 0, "q", "default", "", 0, "", True, False, 0, "", (pod_set,), 1)
     policy = default_preemption(cluster_from([node("n1")], "test"), None, {})  # type: ignore[arg-type]
-    with pytest.raises(ClusterError, match="job j, pod set main: pod_template: the requests of its containers differ"):
+    said = "job j, pod set main: pod_template: the requests of its containers differ"
+    with pytest.raises(ClusterError, match=said):
         policy.submit(one, range(1), 0)
 
 

@@ -209,7 +209,7 @@ def test_steps_are_never_jobs(opened: Callable[..., Trace]) -> None:
             "by_job_ids_epoch.txt.gz",
             "9 jobs were preempted (recorded_preemptions); 2 of them have no later row",
         ),
-        ("by_job_ids_epoch.txt.gz", "1 job was resized while they ran"),
+        ("by_job_ids_epoch.txt.gz", "1 job was resized while running"),
         ("by_job_ids_epoch.txt.gz", "2 jobs were suspended: their run time excludes suspensions"),
         ("by_job_ids_epoch.txt.gz", "3 jobs are heterogeneous"),
         ("by_job_ids_epoch.txt.gz", "1 job has lost a node: the end of that run is when the controller gave"),

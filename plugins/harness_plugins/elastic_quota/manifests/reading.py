@@ -26,7 +26,7 @@ def read_elastic_quota_tree(fields: Fields, draft: Draft) -> None:
     """Reads an ElasticQuotaTree; a cluster has one."""
     name = read_metadata(fields).name
     if "" in draft.quota_trees:
-        fields.fault("", f"is a second tree; the first tree is in {draft.quota_trees.fields('').where}")
+        fields.fault("", f"is a second tree; the first is in {draft.quota_trees.fields('').where}")
         return
     draft.quota_trees.add("", name, fields)
     spec = fields.child("spec")
