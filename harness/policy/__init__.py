@@ -1,7 +1,7 @@
 """The interface of scheduling policies: the calls they receive, the decisions they yield, the state they see.
 
 A policy is a plain Python object. The engine tells it which pods wait (`submit`) and which resources became
-free (`release`), then asks for decisions (`cycle`). The engine applies each decision before it resumes the
+free (`release`), then requests decisions (`cycle`). The engine applies each decision before it resumes the
 generator. So a policy always sees the current state, and a wrong decision fails at its own `yield`.
 """
 

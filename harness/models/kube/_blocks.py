@@ -268,7 +268,7 @@ class Block:
     def put_back(self, pod: PodInfo) -> bool:
         """Takes back the taken pod, which has failed; returns whether it stays in its place.
 
-        It does not stay if it now differs from its equals, or if other plugins rejected it than them.
+        It does not stay if it now differs from its equals, or if other plugins rejected it than its equals.
         """
         group = self.groups[pod.peers]
         if not _waits_as_its_equals(pod) or group.verdict not in (None, pod.rejected_by):

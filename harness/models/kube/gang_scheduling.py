@@ -292,7 +292,7 @@ class PermitGangs:
     def skip(self, span: int) -> None:
         """Moves all deadlines by this span; all gangs keep their state."""
         for gang in self._waiting:
-            assert gang.deadline is not None, "a gang waits for ever"
+            assert gang.deadline is not None, "a gang waits forever"
             gang.deadline += span
         if self._woken is not None:
             self._woken = Wake(self._woken.at + span, self._woken.idle)

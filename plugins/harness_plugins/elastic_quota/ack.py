@@ -81,7 +81,7 @@ class AckRules:
         return self._usage.tree.within_min(quota, amounts)
 
     def why_never(self, request: QuotaRequest, *, reclaims: bool) -> str | None:
-        """Returns why: the pod has no quota, no quota borrows, or no pod of its quota is less important."""
+        """Returns why preemption cannot help: no quota, no borrowing quota, or no less important pod."""
         usage, quota = self._usage, request.quota
         if quota is None:
             return NO_QUOTA
@@ -96,7 +96,7 @@ class AckRules:
     def why_not_eligible(
         self, request: QuotaRequest, expected: NodeInfo | None, *, reclaims: bool
     ) -> str | None:
-        """Returns why: the pod never preempts, or waits for leaving pods of its node or its quota.
+        """Returns why the pod may not: it never preempts, or waits for leaving pods of its node or quota.
 
         The node is the one to which a preemption nominated the pod. The dry run of that preemption counted
         the leaving pods as gone.

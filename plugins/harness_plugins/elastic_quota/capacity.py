@@ -44,7 +44,10 @@ class CapacityRules:
         return quota is not None and quota.over_min(amounts) is None
 
     def why_never(self, request: QuotaRequest, *, reclaims: bool) -> str | None:
-        """Returns why: no quota borrows, or no pod of the quota (or outside of quotas) is less important."""
+        """Returns why preemption cannot help: no quota borrows, or no pod of the quota is less important.
+
+        For a pod outside of quotas, no pod outside of quotas is less important.
+        """
         usage, quota = self._usage, request.quota
         if not reclaims:
             return None if usage.has_lower(quota, request.pod.priority) else "no pod of lower priority"
@@ -55,7 +58,7 @@ class CapacityRules:
     def why_not_eligible(
         self, request: QuotaRequest, expected: NodeInfo | None, *, reclaims: bool
     ) -> str | None:
-        """Returns why: the pod never preempts, or it waits for pods that leave its node for any reason."""
+        """Returns why the pod may not: it never preempts, or waits for pods that leave its node."""
         return waits_for_victims(request, expected, self._usage, reclaims=reclaims)
 
     def exceeded(self, request: QuotaRequest) -> Exceeded:

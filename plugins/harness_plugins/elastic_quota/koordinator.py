@@ -53,7 +53,7 @@ class KoordinatorRules:
         return False
 
     def why_never(self, request: QuotaRequest, *, reclaims: bool) -> str | None:
-        """Returns why: the pod has no quota, or no pod of its quota is less important.
+        """Returns why preemption cannot help: the pod has no quota, or no pod of its quota is less important.
 
         Without quirks there is a further reason. A pod that must not be preempted does not preempt if such
         pods use the whole `min`, because preemption cannot change this.
@@ -70,7 +70,7 @@ class KoordinatorRules:
     def why_not_eligible(
         self, request: QuotaRequest, expected: NodeInfo | None, *, reclaims: bool
     ) -> str | None:
-        """Returns why: the pod never preempts, or less important pods of its quota are leaving its node."""
+        """Returns why the pod may not: it never preempts, or less important pods of its quota are leaving."""
         return waits_for_victims(request, expected, self._usage, reclaims=False)
 
     def exceeded(self, request: QuotaRequest) -> Exceeded:

@@ -71,7 +71,7 @@ def ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str
         yield f"semantics={native}, because the cluster has {_MANIFESTS[native]}; set semantics to change it"
     elif quotas and asked not in (None, native):
         stand = "stands" if native == ACK else "stand"
-        what = f"semantics={asked} is asked for, and {_MANIFESTS[native]} {stand} for semantics={native}"
+        what = f"semantics={asked} is chosen, but {_MANIFESTS[native]} {stand} for semantics={native}"
         yield what + (f": {_LEFT_OUT[asked]}" if native == KOORDINATORS else "")
     for semantics, only in _OF.items():
         for option in only if semantics != semantics_of(quotas, asked) else ():

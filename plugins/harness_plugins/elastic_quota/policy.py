@@ -55,7 +55,7 @@ def _require_quotas(cluster: Cluster) -> None:
 
 
 def auto(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
-    """Returns the policy that `preemptionAlgorithm` asks for; by default by quotas if any, else by priority.
+    """Returns the policy for `preemptionAlgorithm`; by default by quotas if any exist, else by priority.
 
     Pods without a quota also preempt by priority, unless the option `autoBy` makes one choice for all pods.
 

@@ -26,7 +26,7 @@ from harness_plugins.readers.kubernetes_versions import Life, Version, joined, l
 from harness_plugins.readers.pod_runs import BEST_FIRST, Listed, PodRuns
 
 METADATA = {"harness.source": "objects of a Kubernetes cluster, printed by kubectl get"}
-_SAME_WORK = "that were made anew for the same owner, and count as one with the next"
+_SAME_WORK = "that were created again for the same owner, and count with the next one"
 _NO_JOB = ("DaemonSet", "Node")
 """Kinds of owners: a scheduler does not place their pods as jobs."""
 
@@ -203,13 +203,13 @@ def _objects(path: Path, document: Document, faults: list[Fault], event: str) ->
         if isinstance(api, str) and isinstance(kind, str):
             yield Version((api.rpartition("/")[0], kind), f"{found.where} ({kind})", manifest, event)
         else:
-            faults.append(Fault(found.where, "is no object of Kubernetes: it has no apiVersion or no kind"))
+            faults.append(Fault(found.where, "is not a Kubernetes object: it lacks apiVersion or kind"))
 
 
 def _no_job(item: Version, stands_for: set[str], jobs_listed: set[str]) -> str:
     """Returns the reason why an object is not a separate job; empty if it is."""
     if item.kind not in READERS:
-        return f"of kind {item.kind[1]}, which is no Workload, Job or Pod"
+        return f"of kind {item.kind[1]}, which is not a Workload, Job or Pod"
     if item.uid in stands_for:
         return "that have a Workload in the list"
     for kind, uid in item.owners if item.kind[1] != "Workload" else ():
@@ -223,7 +223,7 @@ def _no_job(item: Version, stands_for: set[str], jobs_listed: set[str]) -> str:
 def _without_times(life: Life, job: Recorded) -> str:
     """Returns the reason why a job cannot be part of a trace; empty if it can."""
     if not job.pod_sets:
-        return "that ask for no pods"
+        return "that request no pods"
     if job.submit is None:
         return "without creationTimestamp"
     if job.start is None and job.revoked:
@@ -235,7 +235,7 @@ def _without_times(life: Life, job: Recorded) -> str:
     if job.start is None:
         return "that never started, as far as the cluster knows"
     if job.end is None and life.last.kind[1] == "Pod" and final_phase(life.last.manifest):
-        return f"that {final_phase(life.last.manifest).lower()}, and nothing says when"
+        return f"that {final_phase(life.last.manifest).lower()} at an unknown time"
     if job.end is None and life.cut:
         return "that were deleted while they ran, at an unknown time"
     if job.end is None:

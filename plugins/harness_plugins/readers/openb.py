@@ -89,7 +89,7 @@ def _filled(pods: pl.DataFrame, gpus: float, drawn: Callable[[], float]) -> pl.D
     """
     asked = (pods["num_gpu"] * pods["gpu_milli"]).to_list()
     if not sum(asked):
-        raise OptionError("option fill: the pods of this list ask for no GPU")
+        raise OptionError("option fill: the pods of this list request no GPU")
     wanted, total = 1000 * gpus, sum(asked)
     order = [row for _, row in sorted((drawn(), row) for row in range(pods.height))]
     while total > wanted:

@@ -57,7 +57,7 @@ def _tasks(path: Path, frame: pl.DataFrame) -> Reading:
     notes = (
         "every task is a job of one pod; the trace has no users, so all jobs are in queue 'default'",
         "a task requests its cpu_count, and its mem_capacity in megabytes of 10^6 bytes",
-        *(["gpu_count is nvidia.com/gpu, whatever kind of GPU it is"] if gpus else []),
+        *(["gpu_count is nvidia.com/gpu for every kind of GPU"] if gpus else []),
         *_dependent(rows, "parents"),
         "deadlines and whether a task could be deferred are kept, and no policy sees them",
     )

@@ -44,7 +44,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     notes = _json(path, metadata, CONVENTIONS_KEY, list, str)
     _json(path, metadata, LEFT_OUT_KEY, dict, int)
     metadata.pop(CONVENTIONS_KEY, None)
-    notes += (f"column {name} is left aside: {kind} is no type that is read" for name, kind in aside.items())
+    notes += (f"column {name} is left aside: {kind} is not a readable type" for name, kind in aside.items())
     return Reading(frame, rows_read=frame.height, notes=tuple(notes), metadata=metadata)
 
 
@@ -100,7 +100,7 @@ def _check_names(path: Path, names: list[str]) -> None:
 
 def _check_types(path: Path, unreadable: Mapping[str, pa.DataType]) -> None:
     """Refuses a file with a needed column that cannot be read."""
-    faults = [Fault(f"column {name}", f"{kind} is no type that is read") for name, kind in unreadable.items()]
+    faults = [Fault(f"column {name}", f"{kind} is not a readable type") for name, kind in unreadable.items()]
     if faults:
         hint = "write it as the type that docs/traces.md names, such as int64, string or duration[us]"
         raise TraceError(str(path), faults, hint=hint)

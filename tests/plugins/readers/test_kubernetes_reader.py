@@ -348,7 +348,7 @@ def test_a_job_that_asks_for_no_pods_is_none(
     other["spec"] = {"template": template(), **spec}
     trace = read(job(), other)
     assert trace.frame["pods"].to_list() == [3, pods][: 1 + bool(pods)]
-    assert trace.left_out == ({} if pods else {"that ask for no pods": 1})
+    assert trace.left_out == ({} if pods else {"that request no pods": 1})
 
 
 def test_a_pod_runs_until_its_last_container_ends(read: Callable[..., Trace]) -> None:
@@ -395,7 +395,7 @@ def test_a_pod_that_failed_without_an_end_ended_when_it_was_given_up(
     trace = read(pod(), made)
     found = [row["duration"] // timedelta(minutes=1) for row in trace.frame.to_dicts()[1:]]
     assert found == ([] if minutes is None else [minutes])
-    assert trace.left_out == ({} if found else {"that failed, and nothing says when": 1})
+    assert trace.left_out == ({} if found else {"that failed at an unknown time": 1})
 
 
 def test_every_piece_of_work_counts_once(read: Callable[..., Trace]) -> None:
@@ -417,7 +417,7 @@ def test_every_piece_of_work_counts_once(read: Callable[..., Trace]) -> None:
         "that have a Workload in the list": 1,
         "that belong to a Job or Workload in the list": 2,
         "of a DaemonSet, which every node has": 1,
-        "of kind ConfigMap, which is no Workload, Job or Pod": 1,
+        "of kind ConfigMap, which is not a Workload, Job or Pod": 1,
     }
     assert trace.rows_read == 7
 
@@ -485,7 +485,7 @@ def test_faults_name_the_object_and_the_field(faults_of_text: Callable) -> None:
         ("a: 1\n---\nb", "document 2 (line 2): must be a Kubernetes object, not 'b'"),
         ('{"kind": "List", "items": 3}', "document 1 (line 1): items: must be a list, not 3"),
         ('{"kind": "List", "items": [3]}', "document 1 (line 1), item 1: must be a Kubernetes object, not 3"),
-        ("{}\n{}", "document 1 (line 1): is no object of Kubernetes: it has no apiVersion or no kind"),
+        ("{}\n{}", "document 1 (line 1): is not a Kubernetes object: it lacks apiVersion or kind"),
         (
             '{"kind": "List"}\nkind',
             "document 2 (line 2): 'kind' follows a JSON object: write a line --- between documents",

@@ -105,7 +105,7 @@ def test_a_pod_that_failed_did_not_run_until_it_was_deleted(
     trace = read([job_alone(RUNNING), job_alone(known, revision=2), job_alone(known, "DELETED", 3, **late)])
     assert told(trace.frame)[0].runs == ((60, 180, ""),)
     text = stream([job_alone(RUNNING), job_alone(over, revision=2), job_alone(over, "DELETED", 3, **late)])
-    assert faults_of_text(text) == ["holds no job that has ended (1 that failed, and nothing says when)"]
+    assert faults_of_text(text) == ["holds no job that has ended (1 that failed at an unknown time)"]
 
 
 def test_what_was_deleted_at_an_unknown_time_is_left_out(faults_of_text: Callable) -> None:
@@ -166,5 +166,5 @@ def test_workloads_that_were_made_anew_for_one_job_are_one_job(read: Callable[..
     )
     (job,) = told(trace.frame)
     assert (job.submit, job.runs) == (0, ((120, 600, "deleted"), (720, 1800, "Finished")))
-    assert trace.left_out == {"that were made anew for the same owner, and count as one with the next": 1}
+    assert trace.left_out == {"that were created again for the same owner, and count with the next one": 1}
     assert trace.frame["evictions"].to_list() == [1]

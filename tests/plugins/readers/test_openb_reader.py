@@ -122,7 +122,7 @@ def test_what_cannot_be_filled_is_refused(tmp_path: Path) -> None:
     """A negative number, and a list without any GPU."""
     with pytest.raises(OptionError, match=r"option fill: -1\.0 must not be negative"):
         read(tmp_path, MANY, fill="-1")
-    with pytest.raises(OptionError, match="option fill: the pods of this list ask for no GPU"):
+    with pytest.raises(OptionError, match="option fill: the pods of this list request no GPU"):
         read(tmp_path, SHORT + "a,1,1,0,0\n", fill="3")
 
 

@@ -78,7 +78,7 @@ def test_gpus_are_asked_for(tmp_path: Path, readers: Plugins) -> None:
     rows = {**TASK, "gpu_count": 2, "gpu_capacity": 1e4}, {**TASK, "id": 8, "gpu_count": None}
     trace = read(tmp_path, readers, *rows)
     assert trace.frame["request.nvidia.com/gpu"].to_list() == [2, 0]
-    assert "gpu_count is nvidia.com/gpu, whatever kind of GPU it is" in trace.notes
+    assert "gpu_count is nvidia.com/gpu for every kind of GPU" in trace.notes
 
 
 @pytest.mark.parametrize("row", [TASK, WORKFLOW])

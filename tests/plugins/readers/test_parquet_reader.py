@@ -153,7 +153,7 @@ def test_a_further_column_that_cannot_be_read_does_not_matter(
         open_trace(path, PLUGINS)
     (fault,) = told.value.faults
     assert str(fault).startswith("column user: ")
-    assert "is no type that is read" in str(fault)
+    assert "is not a readable type" in str(fault)
     assert "write it as the type that docs/traces.md names" in str(told.value.hint)
     assert capfd.readouterr().err == ""
 

@@ -125,7 +125,7 @@ def test_suggest_knows_records_in_a_document_and_delimiters(
     }
     (tmp_path / "t.bin").write_bytes(bytes(range(256)))
     assert called(["trace", "convert", str(tmp_path / "t.bin"), "--map", "suggest"]) == 2
-    assert "is no table of Parquet, JSON or text" in capsys.readouterr().err
+    assert "is not a table of Parquet, JSON or text" in capsys.readouterr().err
 
 
 def test_no_mapping_is_called_suggest() -> None:

@@ -68,7 +68,7 @@ class ShapeNodes:
         self.rules.follow()
         nodes, shape = self._cache.nodes, self.shape
         manifests = [node.manifest for node in nodes]
-        if min(len(self._nodes), len(nodes)) < 2:  # an only node needs no score
+        if min(len(self._nodes), len(nodes)) < 2:  # a single node needs no score
             self._nodes, self.kinds = [], bytearray()
             self.keys, self._generations, self._too_small = [], [], []
         first, last, shift = self._between(nodes, manifests)
@@ -153,7 +153,7 @@ class ShapeNodes:
                     break
             else:
                 key = node.rank
-                if len(self.kinds) > 1:  # an only node needs no score
+                if len(self.kinds) > 1:  # a single node needs no score
                     score = self._fit_score(shape, node)
                     if self.balances:
                         score += balanced_allocation(shape, node)
@@ -251,7 +251,7 @@ class ShapeNodes:
         reasons: dict[str, int] = {}
         among: list[int] | None = None  # None for all nodes
         if FIXED in kinds or TAKEN in kinds:
-            for position, kind in enumerate(bytes(kinds)):  # mypyc compiles no loop over a bytearray
+            for position, kind in enumerate(bytes(kinds)):  # mypyc does not compile loops over a bytearray
                 status = self._fixed[position] if kind == FIXED else PORT_TAKEN if kind == TAKEN else None
                 if status is not None:
                     count(reasons, status)

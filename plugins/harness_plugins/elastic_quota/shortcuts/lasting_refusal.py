@@ -32,8 +32,8 @@ class LastingQuotaRefusal:
 
     If a quota may not claim its guarantee and has no less important pods, this holds until its own pods
     change. Nominated pods only add to its requests. A pod without a quota preempts by priority and has no
-    victims while no less important pod is bound. Nominated pods only reduce the number of feasible nodes, for
-    the same reason, unless bound pods have affinities.
+    victims while no less important pod is bound. Nominated pods only reduce the number of feasible nodes, and
+    do not change the reason, unless bound pods have affinities.
 
     Args:
         refusal: the recorded refusal.

@@ -33,7 +33,7 @@ _WANTED = {
     "kube_pod_start_time": "no pod has a start without it",
     "kube_pod_completion_time": "ends are the first samples of a final phase, or the last samples of pods",
     "kube_pod_status_phase": "whether a container starts again is guessed from its completion time",
-    "kube_pod_container_resource_requests": "pods ask for nothing",
+    "kube_pod_container_resource_requests": "pods request nothing",
     "kube_pod_owner": "pods of DaemonSets cannot be recognized, nor the Job of a pod",
     "kube_job_created": "pods arrive when they were created, not when their Job was",
     "kube_pod_labels": "queues are namespaces (kube-state-metrics needs --metric-labels-allowlist="

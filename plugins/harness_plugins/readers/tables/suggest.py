@@ -69,7 +69,7 @@ def suggest(path: Path) -> str:
     """
     sample = next((found for each in find_files(path, "") if (found := sample_of(each))), None)
     if sample is None or not sample.frame.columns:
-        raise TraceError(str(path), [Fault("", "is no table of Parquet, JSON or text")], hint=HINT)
+        raise TraceError(str(path), [Fault("", "is not a table of Parquet, JSON or text")], hint=HINT)
     return "\n".join(_lines(path, sample)) + "\n"
 
 
@@ -162,7 +162,7 @@ def _durations(frame: pl.DataFrame, found: dict[str, str], has: dict[str, str]) 
         difference = f"{has['ended']} - {has['started']}"
         yield _Line("duration", f"{difference} : {unit}" if unit else difference)
     else:
-        yield _Line("duration", "'1h'", "no column looks like a run time: the same for all")
+        yield _Line("duration", "'1h'", "no column looks like a run time: the same for all jobs")
     if "requested_time" in found:
         yield _Line("requested_time", *_span(frame[found["requested_time"]], has["requested_time"]))
 
