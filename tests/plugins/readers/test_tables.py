@@ -639,5 +639,5 @@ def test_a_time_that_the_clocks_skip_is_named(made: Make) -> None:
 
 def test_where_no_row_is_left_the_reasons_are_named(made: Make) -> None:
     """With their counts."""
-    with pytest.raises(TraceError, match="none of 2 rows is left: 2 part == 'z' does not hold"):
+    with pytest.raises(TraceError, match="no row is left of 2: 2 part == 'z' does not hold"):
         made(jobs(), keys="where: part == 'z'")

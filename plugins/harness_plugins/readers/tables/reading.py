@@ -69,7 +69,7 @@ def table_to_trace(root: Path, paths: Sequence[Path], mapping: TableMapping) -> 
     left_out |= without
     if not trace.height:
         counts = "; ".join(f"{count:,} {reason}" for reason, count in left_out.items())
-        what = f"none of {rows.frame.height:,} rows is left{counts and f': {counts}'}"
+        what = f"no row is left of {rows.frame.height:,}{counts and f': {counts}'}"
         raise TraceError(str(rows.root), [Fault("", what)])
     totals = [name for name in trace.columns if name.startswith(TOTAL)]
     trace = with_pods(trace, totals)
