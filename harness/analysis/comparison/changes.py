@@ -25,11 +25,11 @@ class Verdict(StrEnum):
 
     BETTER = "better"
     WORSE = "worse"
-    DIFFERENT = "different"  # of a metric of which neither more nor less is better
-    NONE = "~"  # too small, or not told from chance
-    SAME = "="  # there is none at all
-    OPEN = "?"  # one replay does not say whether it is the plugin's or luck
-    UNKNOWN = ""  # one of the two values is not there
+    DIFFERENT = "different"  # for metrics that have no better direction
+    NONE = "~"  # too small, or perhaps chance
+    SAME = "="  # the values are equal
+    OPEN = "?"  # one replay cannot separate the plugin's effect from luck
+    UNKNOWN = ""  # one of the two values is missing
 
 
 class Ground(StrEnum):
@@ -37,11 +37,11 @@ class Ground(StrEnum):
 
     TWINS = "twins"  # an interval over twins of the trace, or seeds of an experiment
     BLOCKS = "blocks"  # an interval over blocks of jobs of one replay
-    CONGESTED = "congested"  # values of jobs of one replay, whose blocks are too much alike for an interval
-    CUT = "cut"  # work lost up to different times, at which runs were cut short
+    CONGESTED = "congested"  # values of jobs of one replay; its blocks are too similar for an interval
+    CUT = "cut"  # lost work of runs that were cut short at different times
     FEW = "few"  # too few jobs, twins or seeds with a value
     REPLAY = "replay"  # a value of one replay as a whole
-    RUN_TIMES = "run times"  # nobody knows how long some jobs run, on which it depends
+    RUN_TIMES = "run times"  # the value depends on the run times of jobs, and some are unknown
 
 
 class Evidence(NamedTuple):
@@ -63,14 +63,14 @@ class Change(NamedTuple):
     """One run's value compared with the baseline's.
 
     Attributes:
-        difference: the value less the baseline's, over the twins in which both have one; None if either run
-            has no value.
+        difference: the value less the baseline's, over the twins in which both runs have a value; None if
+            either run has no value.
         relative: the difference as a part of the baseline's absolute value; None if that is 0.
         verdict: the verdict on the difference.
         ground: the kind of evidence for the verdict.
-        interval: of the factor between the two values if both can only be above 0, else of the difference in
-            the metric's unit; None if there is no interval.
-        p: corrected for the family of tests; None without an interval.
+        interval: that of the factor between the two values if both can only be positive, else of the
+            difference in the metric's unit; None if there is no interval.
+        p: the p of the difference, corrected for the family of tests; None without an interval.
     """
 
     difference: float | None
@@ -104,8 +104,7 @@ class Row(NamedTuple):
         measured: the metric, scope, resource and unit; its value is the baseline's.
         values: one value per run, the baseline's first.
         changes: one for each run except the baseline.
-        at_least: for each value, whether it is a lower bound that can still grow; empty if that was not asked
-            for.
+        at_least: for each value, whether it is a lower bound that can still grow; empty if not requested.
     """
 
     measured: Measurement
@@ -114,7 +113,7 @@ class Row(NamedTuple):
     at_least: Sequence[bool | None] = ()
 
     def is_least(self, place: int) -> bool:
-        """Returns True if a run's value is a lower bound, as some jobs had not come that far at its end."""
+        """Returns True if a run's value is a lower bound: the run ended before some jobs got that far."""
         return place < len(self.at_least) and bool(self.at_least[place])
 
 

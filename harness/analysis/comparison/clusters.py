@@ -1,4 +1,4 @@
-"""Lists the differences between the clusters of two runs, from the content that the runs keep of them."""
+"""Lists the differences between two runs' clusters, from the cluster content that runs record."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def cluster_distinctions(base: Info, other: Info) -> list[Distinction]:
         *_counted(mine["counted"], theirs["counted"]),
     ]
     if not found and base.get("events") != other.get("events"):
-        return []  # how many there are is told by itself
+        return []  # a distinction of its own gives the number of events
     same = "the manifests differ, but in no modelled part (perhaps in the order of objects)"
     return found or [Distinction(CLUSTER, "", same, None, None)]
 
@@ -39,7 +39,7 @@ def cluster_distinctions(base: Info, other: Info) -> list[Distinction]:
 
 
 def _objects(base: Info, other: Info) -> Iterator[Distinction]:
-    """Changes of objects; an object of only one of the clusters is shown with its first fields."""
+    """Changes of objects; an object that only one cluster has is shown with its first fields."""
     for kind in dict.fromkeys((*base, *other)):
         mine, theirs = base.get(kind, {}), other.get(kind, {})
         for name in sorted({*mine, *theirs}):
@@ -61,7 +61,7 @@ def _changes(kind: str, name: str, before: Info, after: Info) -> Iterator[Distin
 
 
 def _not_given(kind: str, field: str, fields: Info) -> str:
-    """The value of a field that an object's content leaves out; a single flavor is known by its quotas."""
+    """The value of a field that an object's content leaves out; the names of quotas tell a single flavor."""
     if field == FLAVORS:
         return next(filter(None, map(_flavor, fields)), NOTHING)
     return default_of(kind, field)
@@ -87,7 +87,7 @@ def _short(field: str) -> str:
     return field.replace(f" {flavor}/", " ", 1) if flavor else field
 
 
-# --- what is only counted, and runs of which little is known ----------------------------------------------
+# --- counted objects, and runs that record little of a cluster ------------------------------------------
 
 
 def _counted(base: Info, other: Info) -> Iterator[Distinction]:

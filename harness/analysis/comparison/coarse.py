@@ -1,4 +1,4 @@
-"""Checks that a jitter of arrivals is small against the trace; if it is not, the twins are other traces."""
+"""Checks that a jitter of arrivals is small for the trace; a larger one turns twins into other traces."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def why_coarse(run: Run, shake: Shake) -> str:
         return ""
     with reading(run.path):
         jobs = run.micros("jobs")
-        if RAN_BEFORE in jobs.collect_schema():  # what was there at the beginning does not arrive
+        if RAN_BEFORE in jobs.collect_schema():  # jobs that were there at the beginning do not arrive
             jobs = jobs.filter(pl.col(RAN_BEFORE).is_null())
         times = jobs.select("submit_time").collect().to_series().sort()
     if len(times) < 2:

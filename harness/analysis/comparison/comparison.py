@@ -66,8 +66,8 @@ class Comparison:
         twins: the twins of each run.
 
     Raises:
-        RunError: the runs have too few jobs in common, or one is given twice. Or no run is called like the
-            baseline. Or twins are to be compared, but the runs differ in jobs.
+        RunError: the runs have too few jobs in common, or one run is given twice. Or no run has the
+            baseline's name. Or twins are requested, but the runs differ in jobs.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Comparison:
 
         Raises:
             RunError: they cannot be compared, or a single run was given instead of a sequence.
-            OptionError: the arguments are no runs.
+            OptionError: the arguments are not runs.
         """
         return cls(opened(runs), baseline=baseline)
 
@@ -151,7 +151,7 @@ class Comparison:
 
     @cached_property
     def differing_capacities(self) -> frozenset[str]:
-        """The resources that jobs ask for and whose capacity differs between the runs at any time."""
+        """The resources that jobs request and whose capacity differs between the runs at any time."""
         resources = {resource for run in self.runs for resource in run.resources}
         return frozenset(
             each for each in resources if len({tuple(run.capacity_steps(each)) for run in self.runs}) > 1
@@ -178,9 +178,9 @@ class Comparison:
         return self._figures.lack(measured, place)
 
     def without_run_times(self, measured: Measurement, place: int) -> str:
-        """Why a metric of a run, and its difference from the baseline, say nothing; "" if they say something.
+        """Why a run's value and its difference from the baseline are meaningless; "" if they are not.
 
-        Waits and losses say nothing if the run times of some jobs are unknown.
+        Waits and losses are meaningless if the run times of some jobs are unknown.
         """
         if not depends_on_run_times(measured.metric):
             return ""
@@ -204,7 +204,7 @@ class Comparison:
         return self.judge(self.select(*metrics, scope=scope))
 
     def judge(self, found: Iterable[tuple[Measurement, list[float | None]]]) -> list[Row]:
-        """Adds the changes to what `select` gave."""
+        """Adds the changes to the metrics and values that `select` yields."""
         return [self._judged(measured, values) for measured, values in found]
 
     def remarks(self, changes: Sequence[Change]) -> Iterator[str]:
@@ -265,7 +265,7 @@ class Comparison:
         """Checks conditions such as `wait.first_start.p95{queue=prod} > +5%` for each run but the baseline.
 
         Args:
-            conditions: what must not hold.
+            conditions: the conditions that must not hold.
             values: True to judge point values. By default a condition is judged by the 95 % interval over
                 twins: it holds if the whole interval meets it, and is undecided if only a part does.
 
@@ -304,7 +304,7 @@ class Comparison:
         brief: bool = False,
         every_note: bool = False,
     ) -> str:
-        """Headlines or metrics for a terminal of this many columns; brief with four notes, or every note."""
+        """Headlines or metrics for a terminal of this width; `brief` has few notes unless `every_note`."""
         return text(self, metrics, scope, width, brief=brief, every_note=every_note)
 
     def markdown(self, *metrics: str, scope: str | None = "all", brief: bool = False) -> str:

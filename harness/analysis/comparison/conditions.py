@@ -35,7 +35,7 @@ _CONDITION = re.compile(
 _ALLOWED = (
     "write METRIC{SCOPE} > BOUND, with >, >=, < or <=: 'wait.first_start.p95{queue=prod} > +5%' or "
     "'disruption.lost{resource=cpu} > 100'. A bound with a sign is a change against the baseline (+5%, -10%, "
-    "+10m, -3). One without is a value (4h, 100; of shares 80%)"
+    "+10m, -3). A bound without a sign is a value (4h, 100, or 80% of a share)"
 )
 _RESOURCE = "resource"
 _KEYS = (*KINDS, _RESOURCE)
@@ -48,7 +48,7 @@ class Check(NamedTuple):
     """A condition and a value that it was checked on.
 
     Attributes:
-        condition: as it was written.
+        condition: the condition as the user wrote it.
         measured: the metric, scope and resource; its value is the baseline's.
         run: the name of the run.
         value: the value of that run.
@@ -80,10 +80,10 @@ class Check(NamedTuple):
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition on metrics, as it was written.
+    """A condition on metrics, as the user wrote it.
 
     Attributes:
-        text: all of it.
+        text: the whole condition.
         metric: a name or pattern.
         scope: such as `all` or `queue=prod`.
         resource: the resource to check; None for all resources.
@@ -174,7 +174,7 @@ class Condition:
         assert base is not None
         change = row.changes[place - 1]
         difference, relative = change.difference, change.relative
-        if difference is None:  # one of them is no finite number
+        if difference is None:  # one of the values is not finite
             difference = value - base
             relative = difference / abs(base) if base else None
         if self.bound.endswith("%"):
@@ -190,8 +190,9 @@ class Condition:
     def _ends(self, comparison: Comparison, row: Row, place: int) -> tuple[float, float]:
         """The ends of the interval that the bound is compared with.
 
-        For a bound without a sign it is the interval of the mean, else that of the change. A change is a part
-        of the baseline's value if the bound is in per cent, else it is in the metric's unit.
+        A bound without a sign is compared with the interval of the mean, other bounds with that of the
+        change. Changes are parts of the baseline's value if the bound is in per cent, else in the metric's
+        unit.
         """
         measured = row.measured
         if self.sign and self.bound.endswith("%"):
@@ -225,7 +226,7 @@ class Condition:
         return beyond if beyond or self.how.endswith("=") else _LEAST  # the bound itself is not allowed
 
     def _said(self, comparison: Comparison, row: Row, place: int, ends: tuple[float, float] | None) -> str:
-        """A sentence with a run's value and what it is compared with; `ends` are the judged interval's."""
+        """A sentence with a run's value and its counterpart; `ends` are those of the judged interval."""
         unit = row.measured.unit
 
         def value_in(at: int) -> str:
@@ -248,7 +249,7 @@ class Condition:
             return f"{sentence}, {was}{f' (change {how})' if how else ''}"
         how = changed(change, unit)
         if self.bound.endswith("%") and change.relative and abs(change.relative) < PRACTICAL:
-            sign = "+" if change.relative > 0 else ""  # no table shows it, but the condition may be about it
+            sign = "+" if change.relative > 0 else ""  # below 1 % tables show no change
             how = f"{sign}{plain_number(100 * change.relative, 3)} %{' relative' if unit in PARTS else ''}"
         return f"{sentence}, {was}{f' ({how})' if how else ''}"
 
@@ -267,7 +268,7 @@ class Condition:
         if unit in PARTS:
             what += " or per cents such as 80%"
         raise OptionError(
-            f"condition {self.text!r}: {self.bound!r} is not {what}, as {self.metric} has it", hint=_ALLOWED
+            f"condition {self.text!r}: {self.bound!r} is not {what}, which {self.metric} needs", hint=_ALLOWED
         )
 
 
@@ -275,7 +276,7 @@ def parse_condition(text: str) -> Condition:
     """Parses a condition as a user writes it.
 
     Raises:
-        OptionError: the text is no condition; the message says what is allowed.
+        OptionError: the text is not a condition; the message says what is allowed.
     """
     match = _CONDITION.fullmatch(text)
     if match is None:
@@ -288,7 +289,7 @@ def parse_condition(text: str) -> Condition:
         try:
             parse_duration(bare)
         except InputError as error:
-            raise OptionError(f"condition {text!r}: {bound!r} is no bound", hint=_ALLOWED) from error
+            raise OptionError(f"condition {text!r}: {bound!r} is not a bound", hint=_ALLOWED) from error
     return Condition(text.strip(), match["metric"], scope, resource, match["how"], sign, bare)
 
 

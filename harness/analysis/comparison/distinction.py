@@ -11,7 +11,7 @@ PLUGIN, OPTION, SETTING, TRACE, CLUSTER, NODES = "plugin", "option", "setting", 
 EVENTS = "events"
 """Kinds of differences besides those of Kubernetes' objects."""
 
-_NAMED = 3  # of the objects that changed alike
+_NAMED = 3  # names shown of objects with equal changes
 _WIDEST = 63 + 1 + 253
 """The most characters of a name or value: the longest that a Kubernetes namespace and name can be."""
 
@@ -23,9 +23,9 @@ class Distinction(NamedTuple):
         kind: the kind of an object (`ClusterQueue`), or `plugin`, `option`, `setting`, `trace`, `nodes`,
             `cluster`.
         name: of the object, option or setting; "" if there is only one of its kind.
-        field: such as `nominalQuota nvidia.com/gpu`; "" for the whole.
-        before: its value in the baseline; None if it does not exist there. For nodes, their number.
-        after: its value in the other run; None if it does not exist there.
+        field: such as `nominalQuota nvidia.com/gpu`; "" for the whole object.
+        before: the value in the baseline; None if it has none. For nodes, their number.
+        after: the value in the other run; None if it has none.
     """
 
     kind: str
@@ -36,7 +36,7 @@ class Distinction(NamedTuple):
 
     @property
     def text(self) -> str:
-        """For people."""
+        """The difference as text for people."""
         return _told([self])
 
     def to_json(self) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def summarized(distinctions: Iterable[Distinction]) -> list[str]:
     """Sentences for people; equal changes of several objects become one, placed where the first was."""
     alike: dict[tuple[object, ...], list[Distinction]] = {}
     for each in distinctions:
-        counts = each.kind == NODES and not each.field  # nodes that came or went, however many of each kind
+        counts = each.kind == NODES and not each.field  # added or removed nodes become one sentence
         values = (each.before is None, each.after is None) if counts else (each.before, each.after)
         alike.setdefault((each.kind, each.field, *values), []).append(each)
     return [_told(group) for group in alike.values()]
@@ -69,7 +69,7 @@ def _told(alike: Sequence[Distinction]) -> str:
     if value is None:
         return f"{about}: {field}"  # a remark
     if kind == OPTION:
-        return f"{about} {shortened(value, _WIDEST)}"  # which the baseline's plugin does not have
+        return f"{about} {shortened(value, _WIDEST)}"  # an option that the baseline's plugin lacks
     if kind == NODES:
         count = _nodes(alike)
         return f"{count:,} node{'' if count == 1 else 's'} {how}: {listed}"

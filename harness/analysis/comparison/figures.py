@@ -43,8 +43,8 @@ def name_of(row: Measurement) -> str:
 def digits_of(*values: float | None) -> int:
     """The number of digits after the point, one for all numbers of a column.
 
-    It is none if all numbers are whole or the largest has five digits. Otherwise it is two, or as many as
-    show three digits of the largest number.
+    It is 0 if all numbers are whole or the largest has five digits. Otherwise it is 2, or as many as show
+    three digits of the largest number.
     """
     known = [abs(value) for value in values if value is not None and isfinite(value)]
     top = max(known, default=0.0)
@@ -58,7 +58,7 @@ def shown(value: float | None, unit: str, digits: int | None = None, *, at_least
 
     Args:
         value: the value.
-        unit: of the metric.
+        unit: the metric's unit.
         digits: digits after the point, if the number stands in a column.
         at_least: whether the value is a lower bound that can still grow.
     """
@@ -140,7 +140,7 @@ def _sign(change: Change) -> str:
 
 
 def _in_units(change: Change) -> bool:
-    """Returns True if a table shows a difference in the unit: only values above 0 change by per cents."""
+    """Returns True if a table shows a difference in the metric's unit: per cents need values above 0."""
     return change.relative is None or (change.interval is not None and not change.interval.ratio)
 
 
@@ -163,7 +163,7 @@ def _ends(change: Change, unit: str, digits: int | None) -> tuple[str, str]:
 
 
 def _suffix(unit: str) -> str:
-    """The unit behind a number, so that three numbers in a row need it only once."""
+    """The unit to write once, after the last of several numbers."""
     return "" if unit == "s" else f" {_signed(1, unit, 0).partition(' ')[2]}"
 
 

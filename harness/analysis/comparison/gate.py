@@ -33,7 +33,7 @@ def checks_text(
 
 
 def checks_markdown(comparison: Comparison, checks: Sequence[Check], *, values: bool) -> str:
-    """For a pull request."""
+    """The checks as Markdown, for a pull request."""
     lines = [f"- {_WORDS[check.holds]}: {plain(f'{check.condition}: {check.text}')}" for check in checks]
     return "\n".join([plain(_summary(comparison, checks, values=values)), "", *lines])
 

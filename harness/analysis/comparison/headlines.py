@@ -1,6 +1,6 @@
 """The metrics of a comparison: those that are judged together, and those that a table shows.
 
-Allocated time is not among them: work that is lost and done again allocates more.
+Allocated time is left out, because it also grows when lost work is repeated.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from harness.plugins.measurement import Measurement
 from harness.runs.run import Run
 
 TWINS, SEEDS = "twins", "seeds"
-"""The words for several replays of one thing."""
+"""The words for several replays of one run or setting."""
 
 _OF_RUN_TIMES = (
     *("wait.", "delay.", "jct.", "slowdown.", "starvation", "reclaim_latency", "fairness.finish_time"),
@@ -32,12 +32,13 @@ _OfRuns: TypeAlias = dict[int, list["Lack"]]
 
 
 class Lack(NamedTuple):
-    """The number of replays of one thing in which a metric has no value.
+    """The number of replays of one run or setting in which a metric has no value.
 
     Attributes:
-        absent: how many.
-        replays: how many there are: the run itself, its twins, or the seeds of an experiment's setting.
-        called: the word for several of them.
+        absent: the number of replays without a value.
+        replays: the number of all replays: the run itself, its twins, or the seeds of an experiment's
+            setting.
+        called: the word for several replays.
     """
 
     absent: int

@@ -11,7 +11,7 @@ from harness.analysis.comparison.distinction import NODES, Distinction
 from harness.cluster.content import NOTHING
 from harness.cluster.node_kinds import digest
 
-_SAY_LITTLE = ("pods", "ephemeral-storage")  # resources that say little of a node
+_SAY_LITTLE = ("pods", "ephemeral-storage")  # resources that say little about a node
 _COMMON = ("kinds", "allocatable", "taints", "unschedulable", "ready")
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,9})", re.DOTALL)
 
@@ -27,8 +27,8 @@ def node_distinctions(base: Info, other: Info) -> Iterator[Distinction]:
     they changed. It also names labels that divide nodes into too many kinds.
 
     Args:
-        base: what `node_kinds` made of the first cluster.
-        other: likewise, of the second one.
+        base: the kinds of the first cluster's nodes, from `node_kinds`.
+        other: the same for the second cluster.
     """
     left_out = {*base["labels"], *other["labels"]}
     mine, theirs = (_kinds(each["nodes"], left_out) for each in (base, other))
@@ -73,7 +73,7 @@ def _kinds(nodes: Iterable[Info], left_out: Container[str]) -> dict[str, dict[st
 def _apart(mine: Kinds, theirs: Kinds) -> Iterator[Distinction]:
     """Yields nodes of one kind of `mine` that are kinds of their own in `theirs`, and removes them from both.
 
-    It does so only if the names of all these nodes are known. The rest of the kind then keeps the other
+    It does so only if the names of all these nodes are known. The remaining nodes of the kind keep the other
     names.
     """
     alone = {key: names for key, kind in theirs.items() if key not in mine and (names := _names(kind))}
@@ -122,7 +122,7 @@ def _other_nodes(before: Info, after: Info) -> Iterator[Distinction]:
 
 
 def _changed_nodes(before: Info, after: Info) -> Iterator[Distinction]:
-    """The same nodes with other amounts, labels or taints."""
+    """Differences in the resources, labels or taints of nodes that both clusters have."""
     for table, word in (("allocatable", "allocatable"), ("labels", "label")):
         mine, theirs = before.get(table, {}), after.get(table, {})
         for key in dict.fromkeys((*mine, *theirs)):

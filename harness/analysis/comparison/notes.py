@@ -132,7 +132,7 @@ def _over_own_window(comparison: Comparison, of_table: Sequence[Line], place: in
 
 
 def _about_capacity(comparison: Comparison) -> Iterator[str]:
-    """The capacity that shares refer to: that of the resources that jobs ask for."""
+    """The capacity of the requested resources, which shares refer to."""
     capacities = [_capacity(run) for run in comparison.runs]
     if not any(capacities):
         return
@@ -148,7 +148,7 @@ def _about_capacity(comparison: Comparison) -> Iterator[str]:
 
 
 def _capacity(run: Run) -> str:
-    """The capacity of the resources that a run's jobs ask for, and the nodes or quotas that it comes from.
+    """The capacity of the resources that a run's jobs request, and the nodes or quotas that provide it.
 
     If it changes during the run, these are the least and the most.
     """
@@ -166,7 +166,7 @@ def _capacity(run: Run) -> str:
 
 
 def _between(amounts: Sequence[int], text: Callable[[int], str]) -> str:
-    """An amount that may change over time: the least and the most."""
+    """The least and the most of an amount that may change over time."""
     least, most = min(amounts), max(amounts)
     return text(most) if least == most else f"{text(least)} to {text(most)}"
 
@@ -199,7 +199,7 @@ def _is_sure(change: Change) -> bool:
 
 
 def _about_lost_work(comparison: Comparison, listed: Sequence[Line]) -> Iterator[str]:
-    """The part of the work that each run loses, if the baseline loses none: then no percentage can say it."""
+    """The part of the work that each run loses, if the baseline loses none and no percentage is possible."""
     from_nothing = [
         line.measured.resource
         for line in listed

@@ -1,4 +1,4 @@
-"""A metric over several replays of each of several things: over twins of runs, or seeds of settings.
+"""A metric over several replays: the twins of each run, or the seeds of each setting.
 
 If some replays lack a value, the mean is over the others. Differences use the replays in which both sides
 have a value. Missing values of one run never change the figures of another.
@@ -31,8 +31,8 @@ class Paired:
     Args:
         values: for each run or setting, the baseline first, its values in the order of twins or seeds. These
             are the same for all; None if a replay has no value.
-        lacks: for each, the number of its replays without a value.
-        unit: the metric's; shares can be 1 at most.
+        lacks: for each run or setting, the number of replays without a value.
+        unit: the metric's unit; shares can be 1 at most.
     """
 
     def __init__(

@@ -32,13 +32,13 @@ class Pairs:
         jobs: for each run, its number of jobs.
         rows: for each run, the rows of the common jobs in `jobs.parquet`, in order of arrival in the
             baseline.
-        same_arrivals: whether the common jobs arrive at the same times in all runs, and others only after the
-            end of stopped runs. Up to there all runs see the same.
+        same_arrivals: whether the common jobs arrive at the same times in all runs, and other jobs arrive
+        only after the end of stopped runs. Up to that end all runs see the same jobs.
         shifts: for each run, the time to add to a time since its origin to get one since the baseline's
             origin. Times are compared as runs write them. A window moves the origin, but its jobs still
             arrive at their times in the whole trace. If all common jobs arrive alike since the origins, the
             shift is 0.
-        know_requests: whether all runs record what their jobs ask for, so that it could be compared.
+        know_requests: whether all runs record the requests of their jobs, so that requests were compared.
 
     Raises:
         RunError: fewer than half of the jobs of the smaller run are in the other one too; the message says
@@ -129,7 +129,7 @@ def why_not_shaken(runs: Sequence[Run], pairs: Pairs) -> str:
 
 
 def _shift(base: Run, other: Run, ours: pl.Series, theirs: pl.Series) -> int:
-    """See `Pairs.shifts`; with when the common jobs arrive in both, since the origins."""
+    """A shift as in `Pairs.shifts`, from the arrivals of the common jobs since each run's origin."""
     first, second = base.info["trace"], other.info["trace"]
     if first["times"] != second["times"] or ours.equals(theirs):
         return 0
@@ -142,7 +142,7 @@ class _Pair:
     Attributes:
         named: how many have the id of a job of the baseline.
         differing: field in which such jobs differ -> how many of them.
-        rows: for jobs that differ in nothing, the rows `base` and `other`, in the order of the baseline.
+        rows: for the equal jobs, the rows `base` and `other`, in the order of the baseline.
     """
 
     def __init__(self, base: pl.DataFrame, other: pl.DataFrame, *, requests: bool) -> None:
@@ -195,7 +195,7 @@ def _equal(name: str, base: pl.DataFrame, other: pl.DataFrame, rows: pl.DataFram
 
 
 def _common(jobs: int, found: Sequence[_Pair]) -> list[pl.Series]:
-    """For each run the rows of the jobs that are in all of them."""
+    """For each run, the rows of the jobs that all runs have."""
     first = pl.int_range(jobs, dtype=pl.UInt32, eager=True)
     base = reduce(lambda rows, pair: rows.filter(rows.is_in(pair.rows["base"].implode())), found, first)
     both = [pair.rows.filter(pl.col("base").is_in(base.implode())) for pair in found]

@@ -38,8 +38,8 @@ class _Aim(NamedTuple):
     Attributes:
         group: the group of `GROUPS` that it belongs to.
         metric: its name.
-        name: what it is about, in a word or two.
-        told: formats a value.
+        name: its subject, in a word or two.
+        told: the format of a value.
         of_resource: whether it is measured for the resource that the comparison is about.
         counts: whether it matters only if it is not 0.
     """
@@ -69,7 +69,7 @@ class Recommendation(NamedTuple):
     Attributes:
         sentence: the answer with its condition; or that there is none, and which command would give one.
         prices: for each run except the baseline, its gains and losses: a line for each group of headlines.
-        weighed: those of these runs that are better in something.
+        weighed: the runs, except the baseline, that are better in something.
         carried: whether there is an answer.
     """
 

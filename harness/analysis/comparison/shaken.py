@@ -82,11 +82,11 @@ class Shaken:
         return {key: [number(table, key) for table in tables] for key in _keys(tables)}
 
     def lack(self, measured: Measurement, place: int) -> Lack:
-        """In how many twins of a run it has no value."""
+        """The number of a run's twins in which a metric has no value."""
         return self._values(key_of(measured)).lacks[place]
 
     def testable(self, measured: Measurement) -> bool:
-        """Every metric is."""
+        """Returns True: twins can test every metric."""
         return bool(measured.metric)
 
     def evidence(self, measured: Measurement, place: int) -> Evidence:

@@ -215,7 +215,7 @@ def _prices(answer: Recommendation) -> Iterator[str]:
 
 
 def html(comparison: Comparison) -> str:
-    """For a notebook."""
+    """The comparison as HTML, for a notebook."""
     from html import escape
 
     shown = lines(comparison, (), "all")
@@ -228,7 +228,7 @@ def html(comparison: Comparison) -> str:
 
 
 def _columns(comparison: Comparison, shown: Sequence[Line]) -> tuple[list[str], list[list[str]]]:
-    """The head and the lines with a column for each run's values, and for each but the first its changes."""
+    """The head and the lines, with columns for each run's values and the changes of all but the first."""
     base, *others = comparison.names
     head = ["metric", base, *(cell for other in others for cell in (other, f"{other} against {base}"))]
     body = []

@@ -17,7 +17,7 @@ def shares_of(runs: Sequence[Run], pairs: Pairs) -> list[Shared]:
         pairs: the jobs that they have in common.
     """
     ends = [run.window.end for run in runs]
-    if len(runs) == 1:  # of which nothing more needs to be read
+    if len(runs) == 1:  # no file needs to be read
         return [Shared(end, end) for end in ends]
     shares = shared_by(runs, pairs.refused)
     if pairs.same_arrivals:

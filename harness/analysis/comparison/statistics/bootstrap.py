@@ -1,8 +1,8 @@
 """Paired bootstrap intervals for the difference between two runs of the same jobs, if blocks allow them.
 
-A replay is deterministic, so the only chance is in which jobs there were. Jobs that arrive together wait
-together. Therefore *blocks* of jobs in order of arrival are drawn, the same ones for both runs. That is right
-if blocks are much longer than the influence of one job on the next, which `plateau.py` tests.
+A replay is deterministic, so only the sample of jobs is random. Jobs that arrive together wait together.
+Therefore *blocks* of jobs in order of arrival are drawn, the same ones for both runs. This is valid if blocks
+are much longer than the influence of one job on the next, which `plateau.py` tests.
 
 If both values can only be above 0, the interval is of their ratio. The error of a mean or percentile is that
 of its resamples. It is made a little larger because blocks are few (Hesterberg, "What teachers should know
@@ -41,7 +41,7 @@ LEAST_JOBS = 128
 """With fewer jobs than this no interval is given."""
 
 _FLIPS = 9_999
-_CELLS = 512  # a sample is looked at as this many groups of neighbours in order of size
+_CELLS = 512  # a sample is divided into this many groups of values of similar size
 
 Numbers = NDArray[np.float64]
 
@@ -75,7 +75,7 @@ class Paired:
         ranks.
 
         Args:
-            statistic: as of `interval`.
+            statistic: as in `interval`.
         """
         ranked = statistic != "total"
         if ranked not in self._congested:
@@ -165,7 +165,7 @@ class _Sample:
         return self._drawn(np.bincount(self._block, minlength=self._blocks))
 
     def _quantile(self, share: float) -> Numbers:
-        """A percentile, linear between order statistics; values of a cell are taken to be evenly spread."""
+        """A percentile, linear between order statistics; values of a cell are assumed to be evenly spread."""
         order = np.argsort(self._values, kind="stable")
         size = len(order)
         cells = min(_CELLS, size)
@@ -209,9 +209,9 @@ def _signs(blocks: int) -> Numbers:
 
 
 def _sign_flipped(differences: Numbers) -> float:
-    """The probability of a sum at least so large if the sign of each block's difference were random.
+    """The probability of a sum at least this large if the sign of each block's difference were random.
 
-    If few blocks make up most of a sum, as of lost work, a standard error says nothing, but signs do.
+    If few blocks make up most of a sum of lost work, its standard error says nothing. Signs still do.
     """
     apart = differences[differences != 0]
     if not len(apart):

@@ -1,10 +1,10 @@
-"""Intervals of mean differences if some values are at the bound of what they can be.
+"""Intervals of mean differences if some of the values are at a bound, such as 0 or 1.
 
-If a share is 1 in one of two runs, the difference is what the other run lacks of 1. That is little in most
-twins and much in a few. The same holds for a count that is 0 in one of them. Student's t takes differences to
-be symmetric, and ten of them often show nothing of that tail. Near a bound, values vary more the farther they
-are from it; their roots do not. The source is Bartlett, "The square root transformation in analysis of
-variance", Supplement to the Journal of the Royal Statistical Society 3, 1936.
+If a share is 1 in one of two runs, the difference is the distance of the other run from 1. It is small in
+most twins and large in a few. The same holds for a count that is 0 in one of them. Student's t assumes
+symmetric differences, and ten differences often show nothing of that tail. Near a bound, values vary more the
+farther they are from it; their roots do not. The source is Bartlett, "The square root transformation in
+analysis of variance", Supplement to the Journal of the Royal Statistical Society 3, 1936.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from harness.analysis.comparison.statistics.significance import (
 
 
 def of_bounded_pairs(base: Sequence[float], other: Sequence[float]) -> Interval | None:
-    """The interval of a mean paired difference: on each side the outer end of two, and the larger p.
+    """The outer ends of two intervals of a mean paired difference, and the larger p.
 
-    One interval is Student's. The other has the same mean. It is computed on the scale of roots that keep the
-    sign, and its width follows from the spread of the roots of the differences.
+    One of the two intervals is Student's. The other has the same mean. It is computed on the scale of roots
+    that keep the sign, and its width follows from the spread of the roots of the differences.
 
     Args:
         base: one value per pair.

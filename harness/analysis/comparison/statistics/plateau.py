@@ -10,9 +10,9 @@ plateau, or only seem to. If a trace has few long queues by chance, three things
 the visible correlation, and the difference of two runs. So the decision to print an interval should depend as
 little as possible on that chance. Therefore correlations use the ranks of blocks, which a few long queues
 hardly change. (See Bartels, "The rank version of von Neumann's ratio test for randomness", Journal of the
-American Statistical Association 77, 1982.) Short blocks must already be little alike: among the 1,024 of the
-finest level, neighbours may correlate by at most 1/8. That bound was chosen on queues with known waits. Their
-loads and seeds were other ones than those that docs/statistics.md reports.
+American Statistical Association 77, 1982.) Even short blocks must be nearly independent: neighbours among the
+1,024 of the finest level may correlate by at most 1/8. That bound was chosen on queues with known waits.
+Their loads and seeds differ from those that docs/statistics.md reports.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FINEST = 1024
 COARSEST = 64
 
 _FIRST = 1 / 8
-_LATER = 3.0  # standard errors of a correlation that is not there: there are twelve chances to be wrong
+_LATER = 3.0  # in standard errors of a correlation of 0, because twelve tests can be wrong by chance
 
 
 def levels_off(values: NDArray[np.float64], *, ranked: bool = True) -> bool:
@@ -52,7 +52,7 @@ def memory(values: NDArray[np.float64], blocks: int) -> float:
     """The error of the mean as a multiple of the error that this many blocks show.
 
     It is the largest of three estimates: from half as many blocks, from twice as many, and from these. If
-    blocks are independent, all three are the same but for chance, and the largest is on the safe side.
+    blocks are independent, all three differ only by chance, and the largest is on the safe side.
 
     Args:
         values: a series in order of time.
@@ -86,7 +86,7 @@ def _correlations(values: NDArray[np.float64], blocks: int, *, ranked: bool) -> 
 
 
 def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The place of each in order of size, from 1; equal ones share theirs."""
+    """The rank of each value by size, from 1; equal values share a rank."""
     _, which, count = np.unique(values, return_inverse=True, return_counts=True)
     found: NDArray[np.float64] = (np.cumsum(count) - (count - 1) / 2)[which]
     return found

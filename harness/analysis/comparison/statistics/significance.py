@@ -12,7 +12,7 @@ from typing import NamedTuple
 CONFIDENCE = 0.95
 LEVEL = 1 - CONFIDENCE
 
-_SAME = 1e-12  # of values that are computed from equal ones in another order
+_SAME = 1e-12  # the relative error of equal values that are computed in a different order
 
 ALIKE = 6
 """With this many equal differences there is nothing to test; fewer may be equal by chance, say in counts."""
@@ -51,7 +51,7 @@ def of_pairs(base: Sequence[float], other: Sequence[float], *, ratio: bool) -> I
     """Student's interval of paired differences.
 
     If all pairs differ by the same, the interval is a point. Then p is 1 for no difference, else 0. With
-    fewer than `ALIKE` pairs it is that of a sign test, which is too large for any verdict.
+    fewer than `ALIKE` pairs, p is that of a sign test, which is too large for any verdict.
 
     Args:
         base: one value per pair.
@@ -94,12 +94,12 @@ def wide(error: float, count: int) -> float:
 
 
 def _p_of_equal(count: int) -> float:
-    """The probability that this many pairs all differ to the same side, if only the side is known."""
+    """The probability that this many pairs all differ in the same direction by chance."""
     return 0.0 if count >= ALIKE else 2.0 ** (1 - count)
 
 
 def p_value(estimate: float, error: float, freedom: int) -> float:
-    """The probability of an estimate at least so far from 0 if there is no difference, to either side.
+    """The two-sided probability of an estimate at least this far from 0 if there is no difference.
 
     Args:
         estimate: the difference.

@@ -7,7 +7,7 @@ from math import cbrt, fsum, sqrt
 
 from harness.analysis.comparison.statistics.significance import CONFIDENCE, p_value, t_quantile
 
-_STRAIGHT = 1e-6  # skewness so small that only rounding would come of it
+_STRAIGHT = 1e-6  # with a smaller skewness, a correction would be mere rounding
 
 
 def skewness(values: Sequence[float]) -> float:
@@ -44,15 +44,15 @@ def ends_of_mean(estimate: float, error: float, skew: float, count: int) -> tupl
 
 
 def p_of_mean(estimate: float, error: float, skew: float, count: int) -> float:
-    """The probability of so large a mean if there is no difference: the larger p of the same two methods.
+    """The probability of a mean this large if there is no difference: the larger p of the same two methods.
 
-    It is below the level exactly if 0 is outside the ends. The arguments are those of `ends_of_mean`.
+    This p is below the level exactly if 0 is outside the ends. The arguments are those of `ends_of_mean`.
     """
     if error == 0:
         return 0.0 if estimate else 1.0
     part, ratio = skew / (6 * sqrt(count)), estimate / error
     transformed = ratio + part + 2 * part * ratio**2 + 4 / 3 * part**2 * ratio**3
-    # Where the two are of different signs, 0 is inside whatever the larger one says.
+    # If the two differ in sign, 0 is inside the interval, whatever the larger one says.
     least = min(abs(ratio), abs(transformed)) if ratio * transformed > 0 else 0.0
     return p_value(least, 1.0, count - 1)
 
