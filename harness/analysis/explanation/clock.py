@@ -1,8 +1,8 @@
 """Times of a run as people read and write them, equal to those in its tables.
 
-They are timestamps in the time zone of the trace, or durations that count like those of the trace. Within the
-program, times count from the run's origin. In a trace of durations that is 0, or the first submission of the
-chosen window.
+Texts show timestamps in the time zone of the trace, or durations that count like those of the trace. Within
+the program, times count from the run's origin. In a trace of durations the origin is 0, or the first
+submission of the chosen window.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Clock:
         fraction = f".{time % SECOND:06d}" if time % SECOND else ""
         if self._timestamps:
             moment = _EPOCH + timedelta(microseconds=time)
-            if self._zone is not UTC:  # with its offset, for an hour of the year comes twice
+            if self._zone is not UTC:  # with its offset, since one hour of the year comes twice
                 return moment.astimezone(self._zone).isoformat(" ")
             return f"{moment:%Y-%m-%d %H:%M:%S}{fraction}"
         seconds = time // SECOND
@@ -73,7 +73,7 @@ class Clock:
         the trace, like what `text` writes.
 
         Raises:
-            InputError: it is neither.
+            InputError: the text is neither.
         """
         if self._timestamps:
             try:

@@ -56,7 +56,7 @@ class Cycle:
 
     Attributes:
         number: the number of cycles up to this one; `cycle` in `decisions.parquet`.
-        at: when, in microseconds as the observer counts.
+        at: its time, in microseconds as the observer counts.
         said: the calls and decisions, in order.
         over: whether the policy has made all its decisions.
     """
@@ -74,7 +74,8 @@ class Cycle:
         """The cycle in lines.
 
         Args:
-            jobs: write out what concerns these, and count the rest; without any, write out everything.
+            jobs: write out calls and decisions about these jobs, and count all others; without any, write out
+                everything.
         """
         shown: list[Said] = []
         besides: Counter[str] = Counter()
@@ -106,11 +107,11 @@ def _time(at: int) -> str:
 
 
 class Observer:
-    """A policy that acts like another one and reports every cycle.
+    """A policy that leaves all decisions to another policy and reports every cycle.
 
     Args:
-        policy: the other one.
-        report: is given each cycle when the policy has decided; an exception from it ends the replay.
+        policy: the other policy.
+        report: receives each cycle after the policy has decided; an exception from it ends the replay.
         origin: the time in microseconds that texts give for 0 on the policy's clock.
         leaps: whether cycles in which nothing happens are only counted, if the policy can skip them.
     """
@@ -128,7 +129,7 @@ class Observer:
         self._said: list[Said] = []
         self._now = 0
         ready = getattr(policy, "ready", None)
-        if ready is not None:  # the engine tells it only to policies that have the method
+        if ready is not None:  # the engine calls only methods that the policy has
             self._tell_ready = ready
             self.ready = self._be_ready
         changed = getattr(policy, "changed", None)
@@ -190,7 +191,7 @@ class Observer:
         if now in self._wakes or now in self._idle_wakes:
             self._wakes.discard(now)
             self._idle_wakes.discard(now)
-            self._said.append(Said(True, "wakes", "it is the time at which it wanted to be woken", ()))
+            self._said.append(Said(True, "wakes", "it is the time at which the policy asked to be woken", ()))
         for decision in self._policy.cycle(now):
             self._said.append(_decided(decision, self._origin))
             if isinstance(decision, Wake):
@@ -217,7 +218,7 @@ class Observer:
 
 
 def _pods(job: Job, pods: range) -> str:
-    """A job's pods in words: how many, and which ones if they are not all."""
+    """A job's pods in words: their number, and which ones unless it is all."""
     count = f"{len(pods):,} pod{'s' if len(pods) != 1 else ''}"
     if len(pods) == job.pods:
         return count
@@ -230,7 +231,7 @@ def _amounts(job: Job, pods: range) -> str:
 
 
 def _decided(decision: Decision, origin: int) -> Said:
-    """A decision in words; an object that is no decision is shown as it is, and the engine refuses it."""
+    """A decision in words; any other object is shown as it is, and the engine refuses it."""
     match decision:
         case Admit(job):
             flavors = "".join(

@@ -1,4 +1,4 @@
-"""`explain()`: the question put right, then the answer."""
+"""`explain()`: checks the question, then answers it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def explain(
     Raises:
         RunError: there is no such run, job or queue. Or the instant is before the run's origin or after its
             end. Or neither job, queue nor instant is given.
-        InputError: `at` is no time.
+        InputError: `at` is not a time.
     """
     run = run if isinstance(run, Run) else Run.open(run)
     clock, units = Clock(run), units_of(run)

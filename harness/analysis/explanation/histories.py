@@ -52,7 +52,7 @@ class Histories:
         return self.jobs.row(self._rows[name], named=True)
 
     def of(self, names: Sequence[str]) -> Iterator[History]:
-        """The histories of some jobs, in this order; their tables are read at once."""
+        """The histories of some jobs, in this order; reads the tables once for all of them."""
         rows = [self._rows[name] for name in names]
         with reading(self._run.path):
             own = pl.col("job").is_in(rows)
@@ -91,7 +91,7 @@ class Histories:
         return self._with_holders(self._with_figures(rows, self._events(rows, None)))
 
     def _with_figures(self, rows: list[dict[str, Any]], events: list[Event]) -> list[Event]:
-        """Events of one job, with the figures that were recorded earlier than any of them."""
+        """Events of one job; figures that only earlier decisions recorded are filled in."""
         if not any(each.figures.again for each in events):
             return events
         with reading(self._run.path):
@@ -193,7 +193,7 @@ class Histories:
         ]
 
     def _held(self, wanted: list[tuple[int, str]]) -> dict[tuple[int, str], tuple[tuple[str, int], ...]]:
-        """For times and resources, the queues that held most at the end of that instant."""
+        """For each time and resource, the queues that held most at the end of that instant."""
         timeline = self._timeline
         found: dict[tuple[int, str], tuple[tuple[str, int], ...]] = {}
         queues = timeline.select("queue").unique().sort("queue")
@@ -219,10 +219,10 @@ class Histories:
         return self._run.micros("timeline").select(columns).collect().sort("time")
 
     def _refused_beside(self, name: str, first: Stretch) -> tuple[str, Event] | None:
-        """The last refusal of another job of the queue, for a job that waited as long for a start.
+        """The last refusal in the same queue of another job that waited during this job's wait.
 
-        If there is none, the first rejected job of the queue: Kueue keeps those at the head of a StrictFIFO
-        queue.
+        Without such a refusal, the first rejected job of the queue: Kueue keeps rejected jobs at the head of
+        a StrictFIFO queue.
         """
         queue = self.row(name)["queue"]
         since = first.events[0].time if first.since is None else first.since
@@ -299,7 +299,7 @@ def _by_label(holders: Table) -> dict[str, tuple[tuple[str, int], ...]]:
 
 
 def _figures(group: Sequence[Mapping[str, Any]]) -> Figures:
-    """Joins the details of a preemption's victims: values from before the first to after the last."""
+    """Joins the details of a preemption's victims: values before the first one left and after the last."""
     details = [read(text) for text in dict.fromkeys(row["detail"] for row in group)]
     first = details[0]
     if len(details) == 1:

@@ -46,11 +46,11 @@ class Event:
         what: the action, or `preempts` if the job is the preemptor.
         pods: the number of its pods; for `preempts`, of pods that the victims lost.
         reason: the component's word for the rule, or "".
-        figures: the policy's record of it.
+        figures: the policy's record of the event.
         others: preemptor or victims, in the order of their names.
         nodes: node -> pods.
         flavors: JSON of the flavors of an admission, or "".
-        waits: whether it is an admission for which others still hold the resources: the job starts later.
+        waits: whether it is an admission whose resources other jobs still hold, so that the job starts later.
         ran: for an eviction, how long the job had progressed, in microseconds; None if that was not read.
         lost: the progress that the eviction threw away, summed over pods, in microseconds.
         lost_pods: how many pods lost progress with it, including pods of a gang that stay.
@@ -78,7 +78,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Stretch:
-    """A stretch of time: the job waits, may get what it asks for, and then loses it or finishes.
+    """A stretch of time: the job waits, may get what it requests, and then loses it or finishes.
 
     Attributes:
         events: in order; if an eviction ends the stretch, it is the last event.
@@ -107,7 +107,7 @@ class Stretch:
 
     @property
     def ending(self) -> tuple[str, str]:
-        """The key of stretches that share a sentence: the rule, and the queue that the eviction served."""
+        """Equal for stretches that share a sentence: the rule, and the queue that the eviction served."""
         eviction = self.eviction
         if eviction is None:
             return "", ""
@@ -126,8 +126,8 @@ class History:
     Attributes:
         job: its row in `jobs.parquet`, times in microseconds since the origin.
         stretches: in order.
-        behind: set if the job waits first without a refusal of its own: the last refusal, else rejection, of
-            another job of its queue, with that job's name.
+        behind: another job of its queue with its last refusal, or else its rejection. Set only if the job
+            waits first without a refusal of its own.
         end: the end of the measured span.
         standings: the job's state after each instant with a decision about it.
     """
@@ -151,7 +151,7 @@ class History:
         return self.standings[place - 1][1]
 
     def reason(self, time: int) -> Event | None:
-        """The reason for its wait at an instant: its latest refusal, or preemption for it, in that wait.
+        """The reason for a wait at an instant: its last refusal, or its last preemption of another job.
 
         None if it did not wait, or if the scheduler had not yet tried it.
         """

@@ -35,7 +35,7 @@ class Moment:
         at: the state after this instant of the run, microseconds since its origin; None means the whole run.
 
     Raises:
-        RunError: no job of the run is of that queue.
+        RunError: the run has no job of that queue.
     """
 
     def __init__(self, run: Run, clock: Clock, units: Units, queue: str | None, at: int | None) -> None:
@@ -298,9 +298,9 @@ class Moment:
         return "\n".join(printable(line) for line in lines)
 
     def _behind(self, job: str) -> str:
-        """The job of its queue that failed last, for a job that was not tried itself."""
+        """For a job that was not tried itself, the job of its queue that the scheduler last tried in vain."""
         first = self._last_tried.get(self._lives.row(job)["queue"])
-        return "" if first is None else f": not tried itself; the last job of its queue to fail was {first}"
+        return "" if first is None else f": not tried itself; the last job tried in its queue is {first}"
 
     @cached_property
     def _last_tried(self) -> dict[str, str]:

@@ -20,9 +20,9 @@ class Sentences:
 
     Args:
         units: formats labels and amounts.
-        queue: of the job that the sentences are about.
-        priority: that job's.
-        pods: how many it has.
+        queue: the queue of the job that the sentences are about.
+        priority: the job's priority.
+        pods: the job's number of pods.
         time: formats times.
     """
 
@@ -47,9 +47,9 @@ class Sentences:
             case "bind":
                 return f"{pods(event.pods)} bound to {_nodes(event.nodes)}{_together(event.figures)}"
             case "nominate":
-                return f"room is being made for {pods(event.pods)} on {_nodes(event.nodes)}"
+                return f"{_nodes(event.nodes)} is being freed for {pods(event.pods)}"
             case "unnominate":
-                return f"the room made for {pods(event.pods)} is given up"
+                return f"the node chosen for {pods(event.pods)} is given up"
             case "preempt" | "evict":
                 return self._evicted(event)
             case "gone":
@@ -140,7 +140,7 @@ class Sentences:
             TO_INITIAL_SHARE: f"{share} {against} {initial} of {theirs} with it",
         }
         said = [f"{tests[name]} ({name})" for name in figures.strategies if name in tests]
-        tried = f", after {figures.tried:,} in vain" if figures.tried else ""
+        tried = f", after {figures.tried:,} were not enough" if figures.tried else ""
         return f"the next candidate is job {figures.candidate}{tried}: share of {mine} {' and '.join(said)}"
 
     def _admitted(self, event: Event) -> str:
@@ -299,7 +299,7 @@ class Sentences:
         return ", ".join(self._units.named(label, amount) for label, amount in amounts.items())
 
     def _unit(self, resource: str) -> int:
-        """The amount of a resource in one resource-hour: a core, a GiB, or one."""
+        """The amount of a resource in one resource-hour: a core, a GiB, or one of any other resource."""
         return {"cpu": 1000, "memory": 2**30, "ephemeral-storage": 2**30}.get(resource, 1)
 
 

@@ -99,7 +99,7 @@ def waiting(decisions: pl.LazyFrame) -> pl.LazyFrame:
     """
     action, pods = pl.col("action"), pl.col("pods").cast(pl.Int64)
     bound = pods.filter(action == "bind").sum() - pods.filter(action.is_in(_ENDS)).sum()
-    # A pod that waits again is of a job that keeps its quota, or never had any.
+    # A pod that waits again belongs to a job that keeps its quota, or never had any.
     of_job = pl.col("pod").is_null()
     moved = action.filter(action.is_in([*_RETURNS, *_EVICTIONS, "admit"]) & of_job)
     return (

@@ -118,7 +118,7 @@ class Story:
             told = [f"preempted {times(preempted)}"] if preempted else []
             told += [f"evicted {times(history.evictions)}"] if history.evictions else []
             thrown_away = job["progress_lost"]
-            if ran_before:  # what of that was lost no column of jobs has
+            if ran_before:  # no column of jobs says how much of that was lost
                 thrown_away = sum(stretch.lost for stretch in history.stretches)
             lost = f"{format_duration(thrown_away)} of work"
             lost += summed(job["pods"]) if thrown_away else ""
@@ -240,7 +240,7 @@ def _by_ending(stretches: Sequence[Stretch]) -> list[tuple[tuple[str, str], list
 
 
 def _returns(gone: Event, later: Sequence[Event]) -> bool:
-    """Returns True if gone pods are back in the queue at once; the story then names only the return."""
+    """Returns True if gone pods return to the queue in the same instant: the story then names only that."""
     return any(each.what == "requeue" and each.time == gone.time for each in later)
 
 

@@ -1,7 +1,7 @@
 """The fields of a decision's `detail` that explanations understand, whichever policy wrote them.
 
-`docs/explain.md` describes them for authors of policies. A missing field says nothing. A field of another
-form than expected here is skipped, because a third-party policy may use the name for its own purpose.
+`docs/explain.md` describes them for authors of policies. A missing field says nothing. A field of an
+unexpected form is skipped, because a third-party policy may use the name for its own purpose.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ class Figures:
     """The contents of a detail.
 
     Attributes:
-        queue: the quota that asks: the preemptor's, or that of a job that waits.
+        queue: the requesting quota: that of the preemptor, or of the waiting job.
         message: the component's own sentence.
         request, short: label -> amount that is requested, and the part of it that is missing.
         usage, quota, most: name -> label -> amount used, guaranteed, and allowed at most.
         runtime: name -> label -> amount allowed at that time, if it depends on all requests.
         taken: name -> label -> amount that a preemption takes from a quota.
-        pool: the pool of several queues: its name, usage, quota, and what they keep for themselves beside it.
+        pool: the pool of several queues: its name, usage, quota, and the quota that each queue keeps for
+            itself.
         shares: name -> weighted share before and after.
         local_queues: LocalQueue -> the usage that orders it among others.
         nodes: reason -> number of nodes that gave it; not_freed: why none of them could be freed.
@@ -44,18 +45,18 @@ class Figures:
         checks: admission check -> microseconds from the reservation of quota until it is ready.
         round: the number of this eviction in a row without progress of either side.
         gang: how many pods are placed together; waiting: how many of a pod group still wait then.
-        pod: the pod that it is about.
+        pod: the pod that the decision is about.
         nominated: label -> amount of pods that are nominated before it.
         holders: queue -> label -> amount, for the queues that hold most of what is short.
         ahead: job -> label -> amount that is kept for jobs that were served before it.
         waits_for: jobs that leave, will leave, or come first -> the job that they leave for, or "".
-        fields: fields of manifests that forbid it to preempt -> their values.
-        borrows: labels that it would borrow, if that matters.
-        tried: how many candidates were taken in vain before shares forbid more.
+        fields: fields of manifests that forbid the job to preempt -> their values.
+        borrows: labels that the job would borrow, if that matters.
+        tried: how many candidates were not enough before shares forbade more.
         candidate, strategies: the next candidate, and the strategies that forbid it. `shares` are then those
             with the job and without the candidate.
-        lacks: the only thing that is missing, if it is no quota.
-        again: whether the same was recorded before in this wait, with all figures.
+        lacks: the only thing that is missing, unless it is quota.
+        again: whether the same refusal was recorded before in this wait, with all figures.
         replaced_by: nodes that replace a failed one -> pods.
     """
 
