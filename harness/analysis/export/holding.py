@@ -1,7 +1,7 @@
-"""The times for which jobs and pods held something, and the preemptions with their two sides.
+"""The times for which jobs and pods held quota or resources, and the preemptions with both sides.
 
-Both are found from the decisions in one pass. A job holds something from the decision that gave it quota or
-resources until it has neither. A pod does from its binding until it is gone or has finished.
+Both are found from the decisions in one pass. A job's time runs from the decision that gave it quota or
+resources until it has neither. A pod's time runs from its binding until it is gone or has finished.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from harness.runs.folder import reading
 from harness.runs.run import Run
 
 FINISHED = "finished"
-IN_PART = "the pods that it had finished; others of it waited"
+IN_PART = "all its bound pods finished; its other pods waited"
 AT_THE_END = "had it at the end of the run"
 
 _READ = (
@@ -45,13 +45,13 @@ class Stay:
     Attributes:
         job: its row in `jobs.parquet`.
         pod: the pod's number and how often it had been recreated; None for a whole job.
-        node: of a pod.
+        node: the node of a pod.
         start: microseconds since the trace's origin.
         waited: how long the job had held nothing before, or the pod had been in its queue.
         held: when the job began to hold resources, if it did.
         end: when the span ended, or the end of the run.
         how: how it ended, in words.
-        hits: the numbers of each `Preemption` of pods of the job, or of all of it.
+        hits: the number of each `Preemption` of the job or some of its pods.
     """
 
     job: int
@@ -73,9 +73,9 @@ class Preemption:
         number: its place among all preemptions of the run.
         time: microseconds since the trace's origin.
         by: the preemptor's name, or "" if none is recorded.
-        by_job: its row in `jobs.parquet`, if it has one.
+        by_job: the preemptor's row in `jobs.parquet`, if it has one.
         victim: the row of the victim's job.
-        pods: how many of its pods.
+        pods: how many of the victim's pods.
         reason: the component's word for the rule.
     """
 
@@ -134,18 +134,16 @@ class _Ledger:
     """Follows the holdings of jobs and pods, decision by decision.
 
     Args:
-        over: when the last pod of each job had finished; None if it has not.
+        over: the time at which the last pod of each job had finished; None if it had not.
     """
 
     def __init__(self, over: Sequence[int | None]) -> None:
         self._over = over
         self._admitted: set[int] = set()
         self._holds: set[int] = set()
-        self._since: dict[int, int] = {}  # job -> when it came to have nothing
-        self._back: dict[int, int] = {}  # job -> when all of it came to its queue
-        self._back_of_pods: dict[
-            int, dict[int, int]
-        ] = {}  # and those pods that came back by themselves since
+        self._since: dict[int, int] = {}  # job -> since when it has held nothing
+        self._back: dict[int, int] = {}  # job -> when the whole job came to its queue
+        self._back_of_pods: dict[int, dict[int, int]] = {}  # job -> pod -> when it came back alone since
         self._open: dict[int, Stay] = {}
         self._pods: dict[int, dict[tuple[int, int], Stay]] = {}
         self._evicted: dict[int, str] = {}
@@ -226,7 +224,7 @@ class _Ledger:
         if row["pod_number"] is None:
             self._admitted.discard(job)
         if stay is not None and job not in self._holds:
-            self._end(job, time, how)  # it had quota only, which is given back at once
+            self._end(job, time, how)  # it had quota only, and loses it immediately
 
     def _release(self, row: Mapping[str, Any]) -> None:
         pods = self._pods.get(row["job"], {})
@@ -239,7 +237,7 @@ class _Ledger:
 
     @staticmethod
     def _released(row: Mapping[str, Any], pods: Mapping[Any, Stay]) -> Iterator[tuple[int, int]]:
-        """The pods on nodes that a row is about: all of the job if the row names none."""
+        """The pods on nodes that a row is about: all pods of the job if the row names none."""
         if row["pod_number"] is None:
             yield from list(pods)
         elif (row["pod_number"], row["successor"]) in pods:

@@ -41,12 +41,12 @@ def write_openmetrics(run: Run, window: Window, step: int, file: BinarySink) -> 
 
     Args:
         run: the run.
-        window: the first time is its beginning, none is later than its end.
+        window: times start at its beginning and do not pass its end.
         step: from one time to the next, microseconds.
         file: receives the text. Times of a trace without timestamps count from 1970-01-01.
 
     Raises:
-        OptionError: that would be more than `MOST` samples.
+        OptionError: the file would have more than `MOST` samples.
         RunError: a table is damaged.
     """
     for text in _Series(run, window, step).families():
@@ -63,7 +63,7 @@ class _Series:
         step: from one time to the next, microseconds.
 
     Raises:
-        OptionError: these would be more than `MOST`.
+        OptionError: there would be more than `MOST` samples.
     """
 
     def __init__(self, run: Run, window: Window, step: int) -> None:
@@ -114,13 +114,13 @@ class _Series:
         yield from self._preemptions()
 
     def _sampled(self, queue: str, resource: str, column: str) -> pl.Series:
-        """The level at each time: that of the last change until then."""
+        """The level at each time, as of the last change until then."""
         of_it = self._timeline.filter((pl.col("queue") == queue) & (pl.col("resource") == resource))
         return self._times.join_asof(of_it.select("time", column), on="time")[column].fill_null(0)
 
     def _preemptions(self) -> Iterator[str]:
         name = "harness_preemptions"
-        yield _head(name, "counter", "How often jobs or pods of the queue were preempted, by reason.")
+        yield _head(name, "counter", "Preemptions of jobs or pods of the queue, by reason.")
         run = self._run
         with reading(run.path):
             jobs = run.micros("jobs").collect()

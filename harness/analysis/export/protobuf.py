@@ -40,7 +40,7 @@ def varint(value: int) -> bytes:
     """A number in groups of seven bits, the lowest first."""
     if value < 0x80:
         return bytes((value,))
-    if value < 0x4000:  # as nearly all lengths are
+    if value < 0x4000:  # nearly all lengths are below
         return bytes((value & 0x7F | 0x80, value >> 7))
     groups = bytearray()
     while value >= 0x80:

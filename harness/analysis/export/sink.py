@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class BinarySink(Protocol):
-    """Takes bytes."""
+    """A target that takes bytes."""
 
     def write(self, data: bytes, /) -> object:
-        """Take some more."""
+        """Writes these bytes."""

@@ -20,13 +20,13 @@ def part_of(
 
     Args:
         run: the run.
-        since: a time as the run writes it, or a duration as `Clock` reads it; None is its beginning.
-        until: the same; None is its end.
+        since: a time as the run writes it, or a duration as `Clock` reads it; None is the run's beginning.
+        until: the same; None is the run's end.
         whole: the measured span; the run's own by default.
         asked: the name of the part in messages.
 
     Raises:
-        InputError: one is no time of the run.
+        InputError: a given time is not a time of the run.
         OptionError: nothing of the run lies between them.
     """
     clock, whole = Clock(run), whole or run.window
