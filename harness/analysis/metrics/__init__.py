@@ -43,7 +43,7 @@ def _fairness(run: Run, window: Window) -> Iterable[Measurement]:
 
 
 def _fragmentation(run: Run, window: Window) -> Iterable[Measurement]:
-    """How much was free where nobody who waited fits; see `harness.analysis.metrics.fragmentation`."""
+    """The capacity that was free where no waiting pod fits; see `harness.analysis.metrics.fragmentation`."""
     from harness.analysis.metrics import device_fragmentation, fragmentation
 
     return chain(fragmentation.measure(run, window), device_fragmentation.measure(run, window))
@@ -71,7 +71,7 @@ def _quota(run: Run, window: Window) -> Iterable[Measurement]:
 
 
 def _reclaim(run: Run, window: Window) -> Iterable[Measurement]:
-    """The times that quotas waited for resources of their own; see `harness.analysis.metrics.reclaim`."""
+    """The time that quotas waited for their own resources; see `harness.analysis.metrics.reclaim`."""
     from harness.analysis.metrics.reclaim import measure
 
     return measure(run, window)
@@ -88,12 +88,12 @@ def _topology(run: Run, window: Window) -> Iterable[Measurement]:
 def harness_register_metrics(register: RegisterMetric) -> None:
     """Register the built-in families of metrics."""
     register("utilization", _utilization, help="allocated, useful, lost and idle shares of capacity")
-    register("fragmentation", _fragmentation, help="what is free on nodes that no waiting pod fits on")
+    register("fragmentation", _fragmentation, help="free capacity of nodes that no waiting pod fits on")
     register("waiting", _waiting, help="waiting, completion and slowdown of jobs, and how many finished")
     register("starvation", _starvation, help="jobs that waited over a day, and far longer than they run")
-    register("fairness", _fairness, help="shares against ideal ones, unmet guarantees, unequal slowdowns")
-    register("users", _users, help="how unequal the parts are that became useful of what users asked for")
+    register("fairness", _fairness, help="shares against ideal shares, unmet guarantees, unequal slowdowns")
+    register("users", _users, help="how unequally users' requests became useful work")
     register("disruption", _disruption, help="preemptions and other evictions, their victims, and lost work")
     register("quota", _quota, help="quota that queues held beyond what they might borrow")
-    register("reclaim", _reclaim, help="how long quotas wait for what is theirs")
-    register("topology", _topology, help="over how many domains of a topology jobs are spread")
+    register("reclaim", _reclaim, help="how long quotas wait for their own resources")
+    register("topology", _topology, help="how many domains of a topology jobs are spread over")

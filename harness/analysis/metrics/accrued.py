@@ -1,9 +1,9 @@
-"""Statistics of times, some of them still running: these count with what has accrued so far.
+"""Statistics of times; those that still run count with what has accrued so far.
 
 The values are exact; nothing is estimated. Long jobs are the ones that still run when a window ends, so jobs
 that have ended say nothing about them. Each statistic has a mark that says whether it is a lower bound. A
-mean is one if any time still runs. A percentile lies between two order statistics. It is a lower bound if a
-time still runs that is not above the larger of the two.
+mean is a lower bound if any time still runs. A percentile lies between two order statistics. It is a lower
+bound if any running time does not exceed the larger of the two.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def statistics(values: Floats | Ints, going: Bools, names: Sequence[str]) -> lis
     if not len(known):
         return [NOTHING for _ in names]
     parts = {name: 100 if name == "max" else int(name[1:]) for name in names if name != "mean"}
-    # To find what percentiles lie between takes a fifth of the time of sorting.
+    # Partitioning at the percentiles' order statistics takes a fifth of the time of sorting.
     some = {place for percent in parts.values() for place in between(len(known), percent / 100)}
     ranked = np.partition(known, sorted(some)) if some else known
     unended = values[going & there] if going.any() else values[:0]

@@ -30,19 +30,18 @@ def request_columns(run: Run) -> list[str]:
 
 
 def counted(run: Run, only: pl.Series | None = None) -> pl.Series:
-    """For each job of a run, whether it counts: if it is among those given and was not refused at arrival."""
+    """For each job of a run, whether it counts: it is one of `only` and was not refused at arrival."""
     mask = pl.repeat(True, run.columns("jobs", "submit_time").height, eager=True) if only is None else only
     refused = rejected_at_arrival(run)
     return mask if refused.is_empty() else mask.clone().scatter(refused, False)
 
 
 def needs(run: Run, window: Window) -> pl.DataFrame:
-    """For each job its `submit_time`, and what it needs of each resource in all, resource-microseconds.
+    """For each job its `submit_time`, and its total need of each resource in resource-microseconds.
 
-    That is what its pods ask for, times its duration, also of a job that has not run so long. What a dump
-    says that they did before the replay is not needed again, unless an eviction threw it away by the end of
-    the window. Of work whose run time nobody knows nothing is needed. Runs of schema 2 do not say what jobs
-    ask for.
+    The need is the requests of its pods times its duration, even if the job has not run that long. Progress
+    from before the replay, as in a dump, is not needed again unless an eviction threw it away by the end of
+    the window. Work of unknown run time has no need. Runs of schema 2 do not record requests.
     """
     amounts = request_columns(run)
     before = [RAN_BEFORE] if RAN_BEFORE in run.micros("jobs").collect_schema() else []

@@ -1,7 +1,8 @@
 """The causes of evictions, and the cost of each cause.
 
-One eviction is one (job, preemptor or cause, instant), however many pods it took. So evictions for preemption
-are the preemptions. A loss belongs to the first eviction that hit the progressing pods at that instant.
+One eviction is one (job, preemptor or cause, instant), however many pods it took. So the evictions caused by
+preemption equal the preemptions. A loss belongs to the first eviction that hit the progressing pods at that
+instant.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ PREEMPTION, FAILURE, DRAIN, QUOTA_STOP, TIME_OUT, OTHER = CAUSES = (
 )
 """The causes of evictions.
 
-A preemptor takes the place; the node failed, or a taint drains it; the queue is stopped; something did not
-happen in time; or the component gives another reason.
+In order: a preemptor, a failed node, a taint that drains the node, a stopped queue, a passed time limit, and
+any other reason.
 """
 
 _OF_REASONS = {
@@ -70,10 +71,10 @@ def evictions(run: Run, window: Window) -> pl.DataFrame:
 
 
 def with_causes(lost: pl.DataFrame, pods: pl.DataFrame) -> pl.DataFrame:
-    """Stints that lost progress, with their `cause`: that of the first eviction of their pods at their end.
+    """Stints that lost progress, with the `cause` of the first eviction of their pods at their end.
 
     Args:
-        lost: with `job, pod_number, end`; without a number the pods progressed as one.
+        lost: with `job, pod_number, end`; without a number the pods progressed together.
         pods: the rows of `evictions`.
     """
     stints = lost.with_row_index("stint")
@@ -98,7 +99,7 @@ def measure_causes(
         run: the run.
         window: the measured time.
         pods: the rows of `evictions`.
-        lost: of `with_causes`, with the amounts that were lost.
+        lost: the result of `with_causes`, with the lost amounts.
         arrived: how many jobs arrived.
     """
     each = pods.unique(["job", "by", "cause", "time"], maintain_order=True)

@@ -1,4 +1,4 @@
-"""Relations between preemptions: cascades, holders that hit back, loops without progress."""
+"""Relations between preemptions: cascades, holders that preempt back, loops without progress."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class HitsBack(NamedTuple):
     """The number of preemptions whose victim's side had preempted the preemptor's side shortly before.
 
     Attributes:
-        thrash: the victim's holder is another one, and had preempted the preemptor's holder.
-        rework: the victim had itself preempted a job of its holder, for another job of that holder.
+        thrash: the victim's holder differs from the preemptor's holder, and had preempted it.
+        rework: both jobs have the same holder, and the victim had itself preempted the preemptor.
     """
 
     thrash: int
@@ -25,9 +25,8 @@ class Cascades(NamedTuple):
     """The preemptions that led to other preemptions, one value per preemption in order.
 
     Attributes:
-        depth: 0 if the preemptor was not preempted shortly before, else one more than that preemption's
-            depth.
-        before: the number of the preemptor's own latest preemption, if it was shortly before.
+        depth: 0 if the preemptor was not preempted shortly before, else the depth of that preemption plus 1.
+        before: the number of the latest preemption that hit the preemptor, if that was shortly before.
     """
 
     depth: list[int]
@@ -41,7 +40,7 @@ def cascades(preemptions: pl.DataFrame, within: int) -> Cascades:
         preemptions: in order.
         within: the most time between the two, in microseconds.
     """
-    latest: dict[int, tuple[int, int]] = {}  # job -> when it was preempted last, and the number of that
+    latest: dict[int, tuple[int, int]] = {}  # job -> the time and number of its last preemption
     depths: list[int] = []
     befores: list[int | None] = []
     columns = (preemptions[name].to_list() for name in ("time", "job", "by"))
@@ -58,7 +57,7 @@ def cascades(preemptions: pl.DataFrame, within: int) -> Cascades:
 
 
 def hits_back(preemptions: pl.DataFrame, within: int) -> HitsBack:
-    """Counts preemptions that hit back.
+    """Counts preemptions whose victim's side had preempted the preemptor's side.
 
     Args:
         preemptions: in order.
@@ -73,7 +72,7 @@ def hits_back(preemptions: pl.DataFrame, within: int) -> HitsBack:
             latest.update(dict.fromkeys(of_instant, now))
             now, of_instant = time, set()
         if beneficiary is None:
-            continue  # nobody knows for whom
+            continue  # the beneficiary is unknown
         alike = victim == beneficiary
         before = latest.get(job if alike else (beneficiary, victim))
         if before is not None and time - before <= within:
@@ -88,7 +87,7 @@ def loops(run: Run, preemptions: pl.DataFrame) -> pl.DataFrame:
 
     The victim's previous preemption was for a job of the same holder. Since then neither the victim nor that
     job has progressed. The victim was admitted again, or a pod of it that had been evicted was bound again.
-    The pods of a gang that is evicted pod by pod are no loop.
+    Evictions of a gang pod by pod are not a loop.
 
     Columns: those of `preemptions`, and `since`, the time of the previous preemption.
     """
@@ -118,7 +117,7 @@ def loops(run: Run, preemptions: pl.DataFrame) -> pl.DataFrame:
         .with_columns(pl.col("end").cum_max().over("job"))
     )
     for side in ("job", "for_whom"):
-        # The last end of all that began before the pair was over.
+        # The last end among the spans that began before the pair was over.
         pairs = (
             pairs.sort("time")
             .join_asof(

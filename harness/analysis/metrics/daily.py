@@ -31,13 +31,13 @@ class Daily:
         self._sums: dict[int, dict[int, list[float]]] = defaultdict(lambda: defaultdict(lambda: [0.0, 0.0]))
 
     def add(self, found: Shares, piece: Piece) -> None:
-        """Take a piece into account."""
+        """Takes a piece into account."""
         start, times, end = self._window.start, piece.times, piece.end
         first, last = (int(times[0]) - start) // DAY, max(0, end - start - 1) // DAY
         begins = times[piece.parts]
         midnights = np.arange(first + 1, last + 1) * DAY + start
         borders = midnights[begins.searchsorted(midnights) == begins.searchsorted(midnights, side="right")]
-        # A level counts with the day in which it begins; what of it lasts into the next day is moved there.
+        # A level counts with the day in which it begins; its part after midnight is moved to the next day.
         stretches = np.sort(np.concatenate((begins, borders)))
         at = times.searchsorted(stretches)
         until = np.append(times, end)[at]
@@ -59,10 +59,12 @@ class Daily:
         Args:
             cells: a row for each holder, a column for each instant.
             spans: the time from each instant to the next.
-            begins: the first instant of each stretch; equal ones are of stretches without any.
-            beyond: the numbers of stretches that begin within a span, and how much of the span is in them.
+            begins: the first instant of each stretch; a stretch without instants has the same as the next
+                one.
+            beyond: the numbers of stretches that begin within a span, and how much of that span each
+                contains.
         """
-        # Each sum begins with 0, so that it is one of nothing if no instant is in the stretch.
+        # Each sum begins with 0, so that a stretch without instants has a sum.
         areas = np.insert(cells * spans, begins, 0.0, axis=1)
         found: Floats = np.add.reduceat(areas, begins + np.arange(len(begins)), axis=1)
         for place, left in beyond:

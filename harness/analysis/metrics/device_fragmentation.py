@@ -1,8 +1,8 @@
-"""FGD's fragmentation over time, of runs whose pods have devices: what is free and of no use to usual pods.
+"""FGD's fragmentation over time, for runs with devices: free capacity that usual pods cannot use.
 
 The measure is that of `harness.models.kube.placement.fragmentation`. Usual pods are all pods of the run. A
-run does not keep which models pods need, so every pod may run everywhere. Slices of GPUs (MIG) are devices
-of fixed sizes: the fragments that a pod leaves are slices of profiles that it does not ask for.
+run does not record which GPU models pods need, so every pod may run everywhere. Slices of GPUs (MIG) are
+devices of fixed sizes: the fragments for a pod are slices of profiles that it does not request.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _Pods: TypeAlias = Counter[tuple[int, tuple[tuple[str, int], ...]]]
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
     """The part of the GPUs' capacity that was fragments, of shared GPUs and of slices.
 
-    There is nothing of runs in which no pod has devices, and of those in which none asks for slices.
+    Yields nothing of shared GPUs if no pod has devices, and nothing of slices if no pod requests slices.
     """
     resource = next((each for each in run.resources if each in SHARES), None)
     if resource is not None and _names_devices(run):
@@ -65,10 +65,10 @@ def _names_devices(run: Run) -> bool:
 
 
 class _Shares:
-    """The fragments of GPUs that pods share: what each device of a node has left, in thousandths.
+    """The fragments of shared GPUs, from what each device of a node has left, in thousandths.
 
     Args:
-        pods: the least that pods ask for of processors, with all that they ask for -> how many they are.
+        pods: the processors and the whole request of pods -> the number of such pods.
     """
 
     def __init__(self, pods: _Pods) -> None:
@@ -98,10 +98,10 @@ class _Shares:
 class _Slices:
     """The fragments of GPUs that are cut into slices: how many of each profile a node has left.
 
-    For a pod that fits, slices of other profiles are fragments, since it cannot have them.
+    For a pod that fits, slices of other profiles are fragments, since the pod cannot use them.
 
     Args:
-        pods: the least that pods ask for of processors, with all that they ask for -> how many they are.
+        pods: the processors and the whole request of pods -> the number of such pods.
     """
 
     def __init__(self, pods: _Pods) -> None:
@@ -141,7 +141,7 @@ class _Slices:
 
 
 def _lost(run: Run, window: Window, kind: type[_Shares | _Slices]) -> tuple[int, int]:
-    """The fragments, summed up over time and usual pods, and how many pods these are."""
+    """The fragments, summed up over time and usual pods, and the number of these pods."""
     sizes = pod_sizes(run)
     asked = [
         {name: int(amount[size]) for name, amount in zip(run.resources, sizes.each, strict=True)}
@@ -176,7 +176,7 @@ def _lost(run: Run, window: Window, kind: type[_Shares | _Slices]) -> tuple[int,
 
 
 def _pods(sizes: PodSizes, asked: list[dict[str, int]]) -> _Pods:
-    """All pods of a run, those together that ask for the same."""
+    """All pods of a run, grouped by equal requests."""
     counts: _Pods = Counter()
     for job, pods in enumerate(sizes.pods.tolist()):
         parts = (
@@ -190,7 +190,7 @@ def _pods(sizes: PodSizes, asked: list[dict[str, int]]) -> _Pods:
 
 
 class _Nodes:
-    """What nodes have left, and the fragments of all of them together.
+    """What nodes have left, and the fragments of all nodes together.
 
     Args:
         run: the run.
@@ -208,7 +208,7 @@ class _Nodes:
         }
         self._others: Mapping[str, int] = next((pool["amounts"] for pool in pools if "nodes" not in pool), {})
         self._left: dict[str, tuple[int, list[int]]] = {}
-        self._parts: dict[str, int] = {}  # the fragments of each node that was looked at
+        self._parts: dict[str, int] = {}  # the fragments of each examined node
         self._held: dict[int, dict[int, tuple[str, int, Mapping[int, int]]]] = {}
         self.fragments = sum(pool["count"] * usual.of(*self._empty(pool["amounts"])) for pool in pools)
         self._events = [
@@ -232,13 +232,13 @@ class _Nodes:
     def bind(
         self, pod: tuple[int, int], name: str, asked: Mapping[str, int], devices: tuple[int, ...]
     ) -> None:
-        """A pod is on a node from now on."""
+        """Puts a pod on a node."""
         takes = self._usual.takes(asked, devices)
         self._held.setdefault(pod[0], {})[pod[1]] = name, asked.get("cpu", 0), takes
         self._move(name, -1, asked.get("cpu", 0), takes)
 
     def free(self, job: int, pod: int | None) -> None:
-        """A pod of a job is gone; all that are there where it is not said which."""
+        """Removes a pod of a job, or all its pods if none is named."""
         held = self._held.get(job, {})
         for each in list(held) if pod is None else [pod]:
             if each in held:
@@ -266,5 +266,5 @@ class _Nodes:
         self._parts[name], self._left[name] = part, (cpu, devices)
 
     def _empty(self, amounts: Mapping[str, int]) -> tuple[int, list[int]]:
-        """What is left of processors and devices of a node without pods."""
+        """The free processors and devices of a node without pods."""
         return amounts.get("cpu", 0), self._usual.has(amounts)

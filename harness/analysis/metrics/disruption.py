@@ -60,7 +60,7 @@ def _counts(run: Run, window: Window, pods: pl.DataFrame, each: pl.DataFrame) ->
 
 
 def _dominant_hours(run: Run, window: Window) -> float | None:
-    """Allocated hours of the resource of whose capacity most is allocated; None without a capacity."""
+    """Allocated hours of the resource whose capacity is allocated most; None without a capacity."""
     whole = {resource: run.capacity_time(resource, window) for resource in run.resources}
     parts = {
         resource: Fraction(resource_time(run, window, resource).allocated, there)
@@ -91,7 +91,7 @@ def _lost(run: Run, window: Window, pods: pl.DataFrame) -> Iterator[Measurement]
 
 
 def _lost_before(run: Run, stints: pl.DataFrame) -> Iterator[Measurement]:
-    """Work from before the replay that was lost in it; no integral over the replay contains it."""
+    """Lost work from before the replay; no integral over the replay contains it."""
     for resource in run.resources:
         amount = int(stints[f"request.{resource}"].sum())
         yield resource_hours("disruption.lost_before", amount, resource)
@@ -135,9 +135,8 @@ def _lost_for(run: Run, lost: pl.DataFrame, pods: pl.DataFrame) -> Iterator[Meas
     """The work that was lost for each queue, the beneficiary.
 
     If several preemptors took pods of a job at one instant, its loss is divided among them. Their parts are
-    in proportion to the resource-time of the pods that each took. That counts from when these were bound, or
-    from when the lost progress began. A resource that none of these pods asks for is divided by their time
-    alone.
+    in proportion to the resource-time of the pods that each took, counted from when these pods were bound or
+    the lost progress began. A resource that none of these pods requests is divided by their time alone.
     """
     if lost.is_empty() or pods.is_empty():
         return
@@ -177,7 +176,7 @@ def _divided(run: Run, rows: pl.DataFrame) -> Mapping[str, Sequence[Fraction]]:
 
 
 def lost_by_jobs(run: Run, window: Window, only: pl.Series) -> Iterator[Measurement]:
-    """The work that some of the jobs lost, in all, by queue and by quota.
+    """The work that some of the jobs lost: in all, by queue and by quota.
 
     Args:
         run: the run.
@@ -215,7 +214,7 @@ def mean_duration(run: Run) -> int:
 
 
 def measure_restarts(run: Run, window: Window, pods: pl.DataFrame | None = None) -> Iterator[Measurement]:
-    """The time until preempted jobs ran again, final or so far; and how many preemptions none followed.
+    """The time until preempted jobs ran again, final or so far; and how many preemptions had no restart.
 
     Victims that were refused later do not wait, so they have no time.
 

@@ -13,14 +13,14 @@ import numpy as np
 from harness.base.arrays import Floats, Ints
 
 _SLICE = 1 << 16
-_FEW = 64  # values that Python adds up sooner than arrays do
-_BITS = 62  # of a sum that is added up in 64 bits
+_FEW = 64  # up to so many values, Python adds faster than arrays
+_BITS = 62  # bits that a partial sum may have in 64-bit arithmetic
 
 
 def exact_sum(values: Floats) -> float:
     """The sum of values below 2 to the power of 1,000. It equals that of `math.fsum`, at ten times the speed.
 
-    The leading digits of all values are added up first, then the next ones, until none are left. Each step
+    The leading digits of all values are added up first, then the next digits, until none remain. Each step
     takes as many digits as add up without rounding.
     """
     if len(values) < _FEW:
@@ -29,7 +29,7 @@ def exact_sum(values: Floats) -> float:
     for start in range(0, len(values), _SLICE):
         rest = values[start : start + _SLICE]
         while top := max(float(rest.max()), -float(rest.min())):
-            # What is added and taken off again rounds to digits that are not far below those of the largest.
+            # Adding and subtracting this number rounds values to digits close to those of the largest.
             rounds = 2.0 ** (frexp(top)[1] + _SLICE.bit_length())
             leading = (rest + rounds) - rounds
             parts.append(float(leading.sum()))
@@ -42,7 +42,8 @@ def exact_sums(values: Floats, begins: Ints) -> list[float]:
 
     Args:
         values: the values.
-        begins: the place at which each sum begins, ascending from 0; equal ones are sums of nothing.
+        begins: the place at which each sum begins, ascending from 0; if two are equal, the first of these
+            sums is empty.
     """
     return [exact_sum(values[begin:end]) for begin, end in pairwise([*begins.tolist(), len(values)])]
 
@@ -61,15 +62,15 @@ def resource_times(amounts: Ints, spans: Ints, begins: Ints) -> list[int]:
     """The sum of amounts times spans, for each group of neighbouring rows.
 
     Args:
-        amounts: what is held, ...
-        spans: how long.
+        amounts: the amount in each row.
+        spans: how long each amount is held.
         begins: the row at which each group begins, ascending from 0; no group is empty.
     """
     found = [0] * len(begins)
     if not found:
         return found
     room = _BITS - len(amounts).bit_length()
-    # Factors that are too long are cut into digits of so many bits, as one multiplies on paper.
+    # Factors that are too long are cut into digits of so many bits, as in long multiplication.
     bits, others = (max(room // 2, room - _length(factors)) for factors in (spans, amounts))
     for left, amount in _digits(amounts, bits):
         for right, span in _digits(spans, others):

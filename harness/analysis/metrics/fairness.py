@@ -64,16 +64,16 @@ class _Shares:
         self._compared = 0
 
     def add(self, piece: Piece, found: Shares) -> None:
-        """Take a piece into account."""
+        """Takes a piece into account."""
         self._daily.add(found, piece)
         span = piece.spans
-        # So many instants at a time as stay near the processor.
+        # As many instants at a time as fit the processor's cache.
         step = max(1, _NEAR // len(found.holders))
         ideal = np.concatenate(
             [found.askers.total(found.ideal[:, some], some) for some in _cut(len(span), step)]
         )
         self._ideal += exact_sums(ideal * span, piece.parts)
-        # Where all have just what is ideal nothing is off, and of several the index is 1.
+        # If all holders have their ideal shares, the distance is 0, and the index of several holders is 1.
         several = found.even & (found.holding >= 2)
         alike = np.add.reduceat(np.where(several, span, 0), piece.parts)
         self._compared += int(alike.sum())
@@ -118,7 +118,7 @@ def _compared(found: Shares, instants: Ints) -> tuple[Floats, ...]:
 
 
 class _Owed:
-    """Adds up the resource-time of their own that quotas did not get although jobs asked for it."""
+    """Adds up resource-time within their own quota that holders did not get although jobs requested it."""
 
     def __init__(self, run: Run, users: Sequence[Holder]) -> None:
         self._resources = run.resources
@@ -129,7 +129,7 @@ class _Owed:
         self._sums = [[0] * len(users) for _ in run.resources]
 
     def add(self, piece: Piece) -> None:
-        """Take a piece into account."""
+        """Takes a piece into account."""
         begins = np.flatnonzero(firsts(piece.holder))
         nominals = self._nominals[number_at(self._epochs, int(piece.times[0]))]
         for number, (nominal, sums) in enumerate(zip(nominals, self._sums, strict=True)):
@@ -139,7 +139,7 @@ class _Owed:
                 sums[holder] += owed
 
     def measurements(self, unused: Sequence[Holder]) -> Iterator[Measurement]:
-        """The measurements of the sums: for all together, then for each holder; `unused` are owed nothing."""
+        """The measurements of the sums: of all holders, then of each; `unused` are owed nothing."""
         every = sorted([*self._users, *unused])
         for resource, sums in zip(self._resources, self._sums, strict=True):
             owed = {user.name: amount for user, amount in zip(self._users, sums, strict=True)}

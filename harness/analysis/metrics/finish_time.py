@@ -1,8 +1,8 @@
 """Finish-time fairness: how much later jobs of a quota end than if they ran alone on that quota.
 
 Source: rho of Themis (Mahajan and others, NSDI 2020), with the jobs of a ClusterQueue or ElasticQuota instead
-of an app. A run does not show how a quota would do alone. So this is measured only on request, from further
-replays (`harness.studies.isolated`).
+of an app. A run does not show the completion times of a quota alone. So this is measured only on request,
+from further replays (`harness.studies.isolated`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FINISH_TIMES = (FINISH_TIME, VIOLATIONS, LATER)
 """The metrics that are measured only on request."""
 
 TOLERATED = 1.05
-"""Sharing pays off for a quota whose jobs take at most this many times as long as alone."""
+"""Sharing does not harm a quota if its jobs take at most this many times as long as alone."""
 
 
 class Sharing(NamedTuple):
@@ -37,8 +37,8 @@ class Sharing(NamedTuple):
     Attributes:
         ratios: for each of its jobs that finished in both runs, time in the shared run over time alone; both
             times are from submission to the end.
-        left_out: how many that finished in the shared run did not finish alone, or took no time there.
-        later: for each of its jobs, whether it takes longer in the shared run. One that does not end counts
+        left_out: how many jobs finished in the shared run but did not finish alone, or took no time alone.
+        later: for each of its jobs, whether it takes longer in the shared run. A job that does not end counts
             with the least time that it can take.
     """
 
@@ -72,11 +72,11 @@ def sharing(run: Run, alone: Mapping[str, Run]) -> dict[str, Sharing]:
 
 
 def measurements(found: Mapping[str, Sharing], holders: Sequence[Holder]) -> Iterator[Measurement]:
-    """The mean ratio of each quota, the number of quotas that are worse off than alone, and of such jobs.
+    """The mean ratio of each quota, and the numbers of quotas and of jobs that are worse off than alone.
 
     Args:
         found: the result of `sharing`.
-        holders: those of the run; jobs of a queue without a quota have no run alone.
+        holders: the holders of the run; jobs of a queue without a quota have no run alone.
     """
     means = {
         quota: exact_sum(each.ratios.to_numpy()) / len(each.ratios)

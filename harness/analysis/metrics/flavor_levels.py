@@ -1,8 +1,8 @@
 """The quota that holders hold in each flavor, followed decision by decision: timelines sum over flavors.
 
-A job holds quota of the flavors that its admission names, until its pods have ended or are gone. Without a
-bound pod it holds quota until this is released, see `harness.analysis.metrics.quota_held`. This is needed
-only for runs in whose cluster a resource has several flavors.
+A job holds quota of the flavors that its admission names, until its pods have ended or are gone. A job
+without a bound pod holds quota until the quota is released, see `harness.analysis.metrics.quota_held`. This
+is needed only for runs in whose cluster a resource has several flavors.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _moves(run: Run, window: Window, cells: Sequence[Cell]) -> Iterator[Moves]:
 
 
 def _moved(found: Sequence[tuple[int, int, int, int]], places: Mapping[Cell, int]) -> Moves:
-    """Moves of a time, holder, cell by its place, and amount each."""
+    """Joins moves; each has a time, a holder, the place of a cell, and an amount."""
     columns = np.array(found, np.int64).reshape(-1, 4).T
     of_cells = {
         level_of(cell): np.where(columns[2] == place, columns[3], 0) for cell, place in places.items()
@@ -91,7 +91,7 @@ class _Following:
         self._run, self._sizes = run, pod_sizes(run)
         self._held: dict[int, dict[Cell, int]] = {}
         self._of_job: dict[int, Chosen] = {}
-        self._left: dict[int, list[int]] = {}  # of each pod set the pods that have not ended
+        self._left: dict[int, list[int]] = {}  # job -> for each pod set, the pods that have not ended
         self._chosen: dict[str, Chosen] = {}
 
     def take(
@@ -116,7 +116,7 @@ class _Following:
             del self._held[job], self._of_job[job]
             return {cell: -amount for cell, amount in held.items()}
         given = self._asks([sets[place_of(sets, pod)]], [1], self._of_job[job])
-        # A pod that was gone and waits again is of a job that kept its quota.
+        # A pod that was gone and waits again belongs to a job that kept its quota.
         sign = 1 if action == "requeue" else -1
         for cell, amount in given.items():
             held[cell] += sign * amount
@@ -126,7 +126,7 @@ class _Following:
         """The requests of this many pods of some pod sets, by the flavors of these sets."""
         found: dict[Cell, int] = {}
         for each, count in zip(sets, counts, strict=True):
-            # Pods that all ask for the same are one here, whatever pod sets they come from.
+            # Pods with equal requests count as one set here, whatever pod sets they come from.
             of_set = chosen.get(each.name) or next(iter(chosen.values()), {})
             for place, resource in enumerate(self._run.resources):
                 amount = int(self._sizes.each[place][each.size]) * count

@@ -1,8 +1,8 @@
-"""Fragmentation: what is free on nodes where no waiting pod fits, by resources alone, while any pod waits.
+"""Fragmentation: free resources of nodes that no waiting pod fits on, while any pod waits.
 
-Whether a node is of use depends only on the smallest waiting pods. A pod is left out if another one asks for
-no more of anything. These smallest pods are the *needs*. Between two changes of the needs, the free resources
-of each node decide what is of no use.
+Only resources decide whether a pod fits, so only the smallest waiting pods matter. A pod is left out if
+another waiting pod requests no more of any resource. The remaining pods are the *needs*. Between two changes
+of the needs, the free resources of each node decide whether they are useless.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Decisions(NamedTuple):
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """The part of each resource's capacity that was of no use; null if no nodes are known."""
+    """The useless part of each resource's capacity; null if no nodes are known."""
     pools = run.info["cluster"].get("allocatable", [])
     wasted = _wasted(run, window, pools) if pools and len(request_columns(run)) else None
     for place, resource in enumerate(run.resources):
@@ -54,7 +54,7 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
 
 
 def _wasted(run: Run, window: Window, pools: Sequence[Mapping[str, Any]]) -> list[int]:
-    """For each resource the resource-time that was free and of no use."""
+    """For each resource the resource-time that was free and useless."""
     pods, sizes = PodMoves(run), pod_sizes(run)
     shape_of = joint(*sizes.each)
     some = np.zeros(int(shape_of.max(initial=-1)) + 1, np.int64)
@@ -94,7 +94,7 @@ class _Changes(NamedTuple):
 def _nodes(
     run: Run, pools: Sequence[Mapping[str, Any]]
 ) -> tuple[list[str], list[Ints], Counter[Shape], _Changes]:
-    """The nodes that pods were bound to or that change, and what is free there at first.
+    """The nodes that pods were bound to or that change, and their free resources at first.
 
     Also the number of the other nodes by their resources, and the changes of nodes.
     """
@@ -147,12 +147,12 @@ class _Waiting:
         self._least: tuple[Shape, ...] = ()
 
     def needs(self, rows: _Decisions, shape_of: Ints) -> list[tuple[int, tuple[Shape, ...]]]:
-        """The smallest waiting pods, each set with its time; the first set holds from the beginning."""
+        """The sets of smallest waiting pods, each with its time; the first set holds from the beginning."""
         some = np.flatnonzero(rows.moves.waiting)
         groups = Groups(shape_of[rows.moves.size[some]])
         time = rows.time[rows.moves.row[some]][groups.order]
         pods = groups.running(rows.moves.waiting[some][groups.order]) + self._counts[groups.keys]
-        # What changes at one instant counts as what comes of it in the end.
+        # Of several changes at one instant, only the final state counts.
         stays = groups.last
         stays[:-1] |= time[1:] != time[:-1]
         shape, time, waits = groups.keys[stays], time[stays], pods[stays] > 0
@@ -174,7 +174,7 @@ class _Waiting:
         return found
 
     def _turn(self, shape: Shape, *, waits: bool) -> None:
-        """Notes that a pod of this shape begins to wait, or that the last one has ceased to."""
+        """Notes that a pod of this shape begins to wait, or that no pod of this shape waits any more."""
         if waits:
             self._present.add(shape)
             if not any(_fits(least, shape) for least in self._least):
@@ -208,7 +208,7 @@ class _Free:
     """Follows the free resources of nodes.
 
     Args:
-        free: of each resource, what is free on each node.
+        free: for each resource, what is free on each node.
         sizes: the requests of pods.
         changes: the changes of nodes, in order.
     """
@@ -227,7 +227,7 @@ class _Free:
         unused: Mapping[Shape, int],
         sums: Sequence[int],
     ) -> list[int]:
-        """Adds what was of no use from `begin` to `end` to some sums, and moves on to the end."""
+        """Adds what was useless from `begin` to `end` to some sums, and moves on to the end."""
         time, node, size, sign = self._moves(rows)
         changes = self._changes_until(end)
         every = np.arange(len(self._free[0]))
@@ -315,7 +315,7 @@ class _Parts:
         self._of_one = {need: one[groups.order[rows]] for need, rows in groups}
 
     def of(self, need: int) -> Ints:
-        """The numbers of the spans with this need, and of some others."""
+        """The numbers of the spans with this need, and of some other spans."""
         only = self._of_one.get(need)
         return self._others if only is None else np.append(only, self._others)
 
@@ -328,7 +328,7 @@ def _found(keys: Ints, known: Ints, values: Ints) -> Ints:
 
 
 def _useless(levels: Sequence[Ints], least: Sequence[Shape]) -> Ints:
-    """The places that have something free, but no room for any of the smallest pods."""
+    """The places that have something free, but too little for any of the smallest pods."""
     found: Bools = np.zeros(len(levels[0]), np.bool_)
     for level in levels:
         found |= level > 0
@@ -341,7 +341,7 @@ def _useless(levels: Sequence[Ints], least: Sequence[Shape]) -> Ints:
 
 
 def _passed(times: Ints, spans: Sequence[tuple[int, int]]) -> Ints:
-    """The time of some spans that has passed at each of some times."""
+    """The part of some spans that has passed by each of some times."""
     starts = np.array([since for since, _ in spans], np.int64)
     lengths = np.array([until - since for since, until in spans], np.int64)
     before = lengths.cumsum() - lengths

@@ -1,7 +1,7 @@
 """The ideal shares of holders: weighted max-min fairness over several resources, by progressive filling.
 
-The levels of all holders rise together in proportion to their weights. Each consumes resources in the
-proportions of its demand and stops when it has all of that. When a resource is full, the holders that demand
+The levels of all holders rise together in proportion to their weights. Each holder consumes resources in the
+proportions of its demand, and stops when the demand is met. When a resource is full, the holders that demand
 it stop too, and the others continue. Many instants are computed at once: a *cell* is a holder at an instant.
 Cells form a table with a row per holder and a column per instant.
 """
@@ -63,7 +63,7 @@ class Wants(NamedTuple):
 
 
 def total(cells: Floats) -> Floats:
-    """Add up the holders at each instant, always in the same order: halves are added, and again."""
+    """Adds up the holders at each instant, always in the same order: by halves, recursively."""
     rest: Floats | None = None
     while len(cells) > 1:
         half, odd = divmod(len(cells), 2)
@@ -75,12 +75,12 @@ def total(cells: Floats) -> Floats:
 
 
 def ideal_shares(some: Sequence[Wants], lengths: Sequence[Sequence[int]]) -> list[Floats]:
-    """The ideal share of each cell, of several tables of as many holders and resources.
+    """The ideal share of each cell, for several tables with equal numbers of holders and resources.
 
     Args:
         some: the tables.
-        lengths: for each table, the numbers of instants of its parts. What is found for a part does not
-            depend on the others.
+        lengths: for each table, the numbers of instants of its parts. The shares of a part do not depend on
+            other parts.
     """
     found = _shares(Wants.side_by_side(some), [length for of_table in lengths for length in of_table])
     return np.split(found, np.cumsum([sum(of_table) for of_table in lengths])[:-1], axis=1)
@@ -92,12 +92,12 @@ def _shares(wants: Wants, lengths: Sequence[int]) -> Floats:
     base: Floats = np.zeros(share.shape[1])
     used = [base] * len(wants.rates)
     guess = _guess(wants, lengths)
-    for _ in wants.rates:  # each time one more of them is full
+    for _ in wants.rates:  # each round fills one more resource
         level, full = _rise(wants, used, base, guess)
         stops = satisfied = wants.limit <= level
         for rate, is_full in zip(wants.rates, full, strict=True):
             stops = stops | (is_full & (rate > 0))
-        # An endless level satisfies everybody.
+        # An infinite level satisfies every holder.
         reached = np.where(np.isfinite(level), level, 0.0)
         share += np.where(stops, np.where(satisfied, wants.demand, wants.weight * reached), 0.0)
         if stops.all():
@@ -113,7 +113,7 @@ def _shares(wants: Wants, lengths: Sequence[int]) -> Floats:
 
 
 def _guess(wants: Wants, lengths: Sequence[int]) -> Floats:
-    """First guesses of the levels at which the first resource is full: those of an instant close by.
+    """First guesses of the levels at which the first resource is full: the levels at a nearby instant.
 
     That instant is in the same part, so that other parts do not change the result.
     """
@@ -129,7 +129,7 @@ def _guess(wants: Wants, lengths: Sequence[int]) -> Floats:
 
 
 def _rise(wants: Wants, used: Sequence[Floats], base: Floats, guess: Floats) -> tuple[Floats, list[Bools]]:
-    """The level at which the next resource is full, and whether each resource is; infinite if none is.
+    """The level at which the next resource is full, and which resources are; infinite if none becomes full.
 
     Consumption is a concave function of the level. An extrapolation from any level, as if no holder stopped
     on the way, gives a level that is not too high. Repeated steps raise it to the right level. It is exact
@@ -137,19 +137,19 @@ def _rise(wants: Wants, used: Sequence[Floats], base: Floats, guess: Floats) -> 
 
     Args:
         wants: the demands of the holders that still rise.
-        used: what the others have of each resource.
+        used: what the holders that have stopped consume of each resource.
         base: a level at which no resource is more than full.
         guess: where to begin, too high or too low.
     """
     most = [rate * wants.limit for rate in wants.rates]
     ends, overfull = _ends(wants, used, most, guess)
-    # Far too high a guess, at which nothing rises any more, says nothing.
+    # A guess so high that no holder rises any more is useless.
     nearest: Floats = np.minimum.reduce(ends)
     level: Floats = np.where(overfull | (nearest < base), base, nearest)
     ends, _ = _ends(wants, used, most, level)
     while True:
         nearest = np.minimum.reduce(ends)
-        # Most instants have their level at once.
+        # Most instants have their level after the first step.
         rises = np.flatnonzero(nearest > level)
         if not len(rises):
             return level, [(end <= level) & np.isfinite(level) for end in ends]
@@ -167,7 +167,7 @@ def _rise(wants: Wants, used: Sequence[Floats], base: Floats, guess: Floats) -> 
 def _ends(
     wants: Wants, used: Sequence[Floats], most: Sequence[Floats], level: Floats
 ) -> tuple[list[Floats], Bools]:
-    """For each resource, the level at which it is full if every holder that rises at `level` rises for ever.
+    """For each resource, the level at which it is full if no holder that rises at `level` stops.
 
     Also whether some resource is more than full although no rising holder demands it.
     """

@@ -1,9 +1,9 @@
 """Idle by cause: the reasons why capacity is idle while jobs wait.
 
 The idle and the waiting amounts at each instant are exact. The smaller of the two is split among the waiting
-jobs, in proportion to their requests. Each part gets the cause of its job's last judgement. The rest is idle
-without demand. A run does not record why jobs wait. That is judged only on request, in a further replay
-(`harness.studies.waiting_causes`).
+jobs, in proportion to their requests. Each part gets the cause of its job's last judgement. Idle capacity
+beyond the waiting amount is idle without demand. A run does not record the causes. They are judged only on
+request, in a further replay (`harness.studies.waiting_causes`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Judged(NamedTuple):
     Attributes:
         minute: the time, in whole minutes from the run's first arrival, ascending.
         job: the number of the job.
-        cause: its cause from then on.
+        cause: the job's cause from then on.
     """
 
     minute: Ints
@@ -74,10 +74,10 @@ class _Moved(NamedTuple):
     """The changes in jobs' pods and requests, in order of time.
 
     Attributes:
-        time: when.
+        time: the time of the change.
         job: the job of the pods.
-        waiting: how many more of them wait.
-        asked, held: for each resource, how much more waiting pods ask for, and how much more is held.
+        waiting: how many more of these pods wait.
+        asked, held: for each resource, how much more waiting pods request, and how much more is held.
     """
 
     time: Ints
@@ -108,7 +108,7 @@ def _idle(run: Run, window: Window) -> list[list[int]]:
     waits = _waits(moved, at, job)
     at, job, cause = at[waits], job[waits], cause[waits]
     causes = np.full(int(max(moved.job.max(initial=-1), job.max(initial=-1))) + 1, POLICY)
-    causes[job[::-1]] = cause[::-1]  # that of the first judgement stays
+    causes[job[::-1]] = cause[::-1]  # the cause of the first judgement stays
     found = []
     for place, resource in enumerate(run.resources):
         asked, held = moved.asked[place], moved.held[place]
@@ -163,7 +163,7 @@ class _Split:
         begin: the time to begin at.
 
     Attributes:
-        sums: without demand, and for each cause.
+        sums: the idle amount without demand, then for each cause.
     """
 
     def __init__(self, capacity: list[tuple[int, int]], causes: list[int], begin: int) -> None:
@@ -175,7 +175,7 @@ class _Split:
         self._held = 0
         self._asks: dict[int, int] = {}
         self._asked = [0] * len(CAUSES)
-        # Of what one job asks for: who does, in their order, and how many for each cause.
+        # Amount -> the jobs that request it, in order, and how many of them have each cause.
         self._jobs: dict[int, list[int]] = {}
         self._counts: dict[int, list[int]] = {}
 
@@ -239,7 +239,7 @@ class _Split:
     def _parts(self, idle: int, asked: int) -> list[int]:
         """Divides the idle amount among the causes: jobs have parts in proportion, by the largest remainder.
 
-        Jobs that ask for the same amount have the same part. The units that remain go one each to the jobs
+        Jobs that request the same amount have the same part. The units that remain go one each to the jobs
         with the largest remainders; among equal remainders, to the first jobs.
         """
         reserved = quota = fragmented = policy = 0

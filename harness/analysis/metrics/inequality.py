@@ -9,7 +9,8 @@ from math import fsum
 def jain(values: Sequence[float]) -> float | None:
     """(Σx)² / (n Σx²): 1 if all are equal, 1/n if one has everything; None if there is nothing.
 
-    Source: Jain, Chiu and Hawe, DEC-TR-301, 1984. It does not see who has more, nor how little all have.
+    Source: Jain, Chiu and Hawe, DEC-TR-301, 1984. The index does not see who has more, nor how little all
+    have.
     """
     square = fsum(value * value for value in values)
     return fsum(values) ** 2 / (len(values) * square) if square else None
@@ -18,8 +19,8 @@ def jain(values: Sequence[float]) -> float | None:
 def gini(values: Sequence[float]) -> float | None:
     """ΣΣ|x − y| / (2 n Σx): 0 if all are equal, (n − 1)/n if one has all; None if there is nothing.
 
-    Source: Gini, 1912. A few with nothing, or many with a little less than the others, can give the same
-    value.
+    Source: Gini, 1912. A few members with nothing, or many with a little less than the average, can give the
+    same value.
     """
     whole, count = fsum(values), len(values)
     if not whole:

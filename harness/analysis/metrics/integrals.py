@@ -13,16 +13,16 @@ from harness.base.units import INT64_MAX
 from harness.plugins.measurement import Window
 
 _HELD, _WAITING, _BEYOND = range(3)
-"""The sums of each owner: what its pods hold, what they wait for, and what is beyond the limit."""
+"""The sums of each owner: what its pods hold, what they wait for, and demand beyond the limit."""
 
 
 class Held(NamedTuple):
-    """The resource-microseconds that an owner held and asked for, for a resource and a window.
+    """The resource-microseconds that an owner held and requested, for a resource and a window.
 
     Attributes:
         allocated: held by pods.
-        demanded: held or asked for, at most the limit at any time.
-        pending: asked for by pods that waited.
+        demanded: held or requested, at most the limit at any time.
+        pending: requested by pods that waited.
     """
 
     allocated: int
@@ -31,16 +31,16 @@ class Held(NamedTuple):
 
 
 class Integrals:
-    """Adds up what owners hold and ask for, for some resources.
+    """Adds up what owners hold and request, for some resources.
 
-    A change of a level counts from its time until the end; that is enough for held and waiting amounts. From
-    what is asked for, the part beyond a limit is subtracted again.
+    A change of a level counts from its time until the end. That is enough for held and waiting amounts. From
+    demand, the part beyond a limit is subtracted again.
 
     Args:
-        owners: how many there are.
-        limits: for each resource the most that counts of what is asked for, with the time from which this
-            holds; None for no limit. The first ones hold from the beginning.
-        window: the begin and end; nothing is held or asked for at its beginning.
+        owners: the number of owners.
+        limits: for each resource the most that counts of the demand, with the time from which this limit
+            holds; None for no limit. The first limits hold from the beginning.
+        window: the begin and end; nothing is held or requested at its beginning.
     """
 
     def __init__(
@@ -50,18 +50,18 @@ class Integrals:
         some = [each for each in limits if each[0] < window.end]
         self._limits = [_Limit.of(some, place) for place in range(len(limits[0][1]))]
         self._since = np.full(owners, window.start)
-        self._levels = [np.zeros(owners, np.int64) for _ in self._limits]  # what is held or asked for
+        self._levels = [np.zeros(owners, np.int64) for _ in self._limits]  # what is held or requested
         self._sums = [[[0, 0, 0] for _ in range(owners)] for _ in self._limits]
-        # What all ask for together is not what each does where a limit cuts it.
+        # With a limit, the demand of all owners together is not the sum of their own.
         self._asked, self._beyond = [0 for _ in self._limits], [0 for _ in self._limits]
 
     def add(self, time: Ints, owner: Ints, moves: Sequence[tuple[Ints, Ints]]) -> None:
         """Takes changes of levels into account.
 
         Args:
-            time: when, in order, and not before what was added earlier.
+            time: the time of each change, in order, and not before changes that were added earlier.
             owner: the number of the owner whose levels change.
-            moves: for each resource the changes in what is held, and in what is held or asked for.
+            moves: for each resource the changes in what is held, and in what is held or requested.
         """
         groups = Groups(owner)
         number, ranked, last = groups.keys, time[groups.order], groups.last
@@ -126,12 +126,12 @@ def _held(held: int, waiting: int, beyond: int) -> Held:
 
 
 class _Limit(NamedTuple):
-    """The most that counts of a resource over time.
+    """The limit on the demand for a resource over time.
 
     Attributes:
         begins: the times from which the amounts hold, ascending; the first precedes everything.
         most: the amounts.
-        least: the least of them.
+        least: the smallest of the amounts.
     """
 
     begins: Ints
@@ -153,7 +153,7 @@ class _Limit(NamedTuple):
         Args:
             level: the levels.
             since: when each begins.
-            until: when it ends.
+            until: when each ends.
         """
         row = np.flatnonzero(level > self.least)
         if len(self.begins) == 1 or not len(row):

@@ -1,8 +1,8 @@
-"""The progress that unfinished jobs have kept: the part that nothing has thrown away so far.
+"""The progress that unfinished jobs have kept: the part that no eviction has thrown away so far.
 
 A job that is being evicted has already lost what the eviction throws away. If a job's pods run on their own,
-the least advanced pod decides; it is 0 if one never started. Run time before the replay, as a dump records
-it, counts.
+the least advanced pod decides; the progress is 0 if one never started. Run time before the replay, as a dump
+records it, counts.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def kept_progress(run: Run, window: Window) -> Ints:
 def _progress(run: Run, window: Window, going: Bools, pods: Ints) -> tuple[Ints, Ints, Ints]:
     """Kept progress in stints of some jobs: the job, the pod if it runs on its own, and the amount.
 
-    Runs from before schema 4 do not tell apart pods that run on their own, so nothing is known about these.
+    Runs from before schema 4 do not tell apart pods that run on their own, so the progress of such pods is
+    unknown.
     """
     there = run.micros("stints").collect_schema()
     more = [name for name in (_POD, LOST_BEFORE) if name in there]
@@ -66,7 +67,7 @@ def _progress(run: Run, window: Window, going: Bools, pods: Ints) -> tuple[Ints,
             next(numbers(batch, name))[rows] if name in there else np.full(len(job), otherwise)
             for name, otherwise in ((_POD, NEVER), (LOST_BEFORE, 0))
         )
-        # An eviction after the window has not thrown anything away yet.
+        # Within the window, a later eviction has thrown nothing away yet.
         gone = np.where(end <= window.end, lost + earlier, 0)
         found.append((job, pod, np.minimum(end, window.end) - start - gone))
     if not found:
@@ -89,11 +90,11 @@ def _add_least(kept: Ints, run: Run, window: Window, pods: Ints, alone: tuple[In
         ranked = np.sort(amounts[of_jobs.order[rows]])[::-1]
         number = int(wanted[owner])
         least = int(ranked[min(number, len(ranked)) - 1])
-        kept[owner] += min(least, 0) if number > len(ranked) else least  # the others have not started
+        kept[owner] += min(least, 0) if number > len(ranked) else least  # if not, some pods have not started
 
 
 def _wanted(run: Run, window: Window, jobs: Ints, pods: Ints) -> Ints:
-    """The number of pods of each job that should run: all, or its last admission's and those ended before."""
+    """The number of each job's pods that should run: all, or those admitted last and those ended before."""
     wanted = pods.copy()
     action, whole = pl.col("action"), pl.col("pod_number").is_null()
     admissions = (
@@ -105,5 +106,5 @@ def _wanted(run: Run, window: Window, jobs: Ints, pods: Ints) -> Ints:
         .collect()
     )
     job, count = numbers(admissions, "job", "pods")
-    wanted[job] = count  # of several of one job the last one stays
+    wanted[job] = count  # the last of several admissions of a job stays
     return wanted

@@ -1,8 +1,8 @@
-"""The amounts that quotas borrow, and the quotas in their tree of cohorts that lend them.
+"""The amounts that quotas borrow, and the quotas in their tree of cohorts that lend these amounts.
 
-A quota borrows what it holds beyond its nominal quota. All borrowing in a tree comes first from the quota
-that cohorts have of their own. The rest comes from the quotas that hold less than their own, in proportion to
-what each of them can lend at the time. Flavors are computed apart and then summed.
+A quota borrows what it holds beyond its nominal quota. Borrowing in a tree first uses the quota of the
+cohorts themselves. Beyond that, it uses the quotas that hold less than their own, in proportion to what each
+of them can lend at the time. Flavors are computed apart and then summed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from harness.base.arrays import Bools, Floats, Groups, Ints, Numbers, firsts, ne
 from harness.base.units import INT64_MAX
 from harness.runs.run import Run
 
-_HALF = 32  # bits of an amount
+_HALF = 32  # bits of half an amount
 
 ANY = ""
 """The flavor's name if a resource has no more than one."""
@@ -36,9 +36,9 @@ class Pool(NamedTuple):
 
     Attributes:
         own: the quota of the cohorts themselves, which belongs to no single queue.
-        nominal: each of them -> what is its own.
-        lendable: each of them -> the most that it lends.
-        elastic: whether they are ElasticQuotas.
+        nominal: each quota -> its nominal quota.
+        lendable: each quota -> the most that it lends.
+        elastic: whether the quotas are ElasticQuotas.
     """
 
     own: int
@@ -48,7 +48,7 @@ class Pool(NamedTuple):
 
 
 def cells_of(run: Run, cluster: Mapping[str, Any]) -> list[Cell]:
-    """The cells that a run borrows and lends: resources, with flavors if ClusterQueues have several of any.
+    """The cells that a run borrows and lends: resources, with flavors if any has several in ClusterQueues.
 
     Args:
         run: the run.
@@ -58,7 +58,7 @@ def cells_of(run: Run, cluster: Mapping[str, Any]) -> list[Cell]:
     for spec in (*cluster["queues"].values(), *cluster["cohorts"].values()):
         for flavor, of_flavor in spec.get("flavors", {}).items():
             found.update(dict.fromkeys(Cell(each, flavor) for each in of_flavor if each in run.resources))
-    # ElasticQuotas know no flavors, also beside ClusterQueues that do.
+    # ElasticQuotas have no flavors, even beside ClusterQueues that have some.
     return [*(Cell(each, ANY) for each in run.resources), *sorted(found)]
 
 
@@ -115,7 +115,7 @@ class Lending:
 
     Attributes:
         borrowed: quota -> resource-time.
-        lent: likewise.
+        lent: quota -> resource-time.
     """
 
     def __init__(self, some: Iterable[Pool], users: Sequence[str]) -> None:
@@ -126,7 +126,7 @@ class Lending:
         self.borrowed: dict[str, int] = {}
         self._lent: dict[str, list[float]] = {}
         numbers = {name: number for number, name in enumerate(users)}
-        # Of quotas without jobs the pool, and what they have to lend at any time.
+        # For quotas without jobs: the name, the pool, and what they can lend at any time.
         self._without_jobs: list[tuple[str, int, int]] = []
         for place, pool in enumerate(some):
             self._own.append(min(pool.own, INT64_MAX))
@@ -151,7 +151,7 @@ class Lending:
 
         Args:
             piece: the instants and quotas of the changes.
-            held: what each of them holds from then on.
+            held: what each quota holds from then on.
         """
         rows = np.flatnonzero(self._pool[piece.holder] >= 0)
         if not len(rows):
@@ -172,14 +172,14 @@ class Lending:
         Args:
             piece: the piece with the instants.
             holder: the number of each level's quota, in ascending order.
-            at: the number of the instant at which it begins.
+            at: the number of the instant at which each level begins.
             more: what the quota borrows from then on.
-            spare: what it has to lend.
+            spare: what the quota can lend.
         """
         first = firsts(holder)
         pool = self._pool[holder]
         order = Groups(pool * len(piece.times) + at).order
-        groups = Groups(pool[order])  # which are in order already
+        groups = Groups(pool[order])  # keys are in order already
         time = piece.times[at[order]]
         each = groups.keys
         own, idle = np.array(self._own), np.zeros(len(self._own))
@@ -187,15 +187,16 @@ class Lending:
             idle[place] += lendable
         asked = groups.running(_steps(more, first)[order]) - own[each]
         there = idle[each]
-        # Sums of whole numbers lose nothing; in halves they fit 64 bits, also of what is without end.
+        # Sums of whole numbers are exact. Halves of the bits keep them within 64 bits, even for unlimited
+        # amounts.
         for half, unit in ((spare >> _HALF, 1 << _HALF), (spare & (1 << _HALF) - 1, 1)):
             there += groups.running(_steps(half, first)[order]) * float(unit)
         rate = quotients(asked.clip(0).astype(np.float64), there)
         until = next_of(time, piece.end)
         until[groups.last] = piece.end
-        # After the last row nothing passes.
+        # Nothing is lent after the last row.
         passed = np.append(rate * (until - time), 0.0)
-        # Where each level's row is among those of its pool; it goes on to the next one of its quota.
+        # The place of each level's row among those of its pool; the level lasts until its quota's next one.
         since = np.empty(len(order), np.intp)
         since[order] = np.arange(len(order))
         ends = np.zeros(len(own), np.intp)
@@ -203,7 +204,7 @@ class Lending:
         then = next_of(since, 0)
         last = next_of(first, end=True)
         then[last] = ends[pool[last]]
-        # What passes meanwhile is added up anew: as the difference of two sums so far it could be lost.
+        # The amount between two rows is summed afresh: the difference of two running sums could lose it.
         meanwhile: Floats = np.add.reduceat(passed, np.stack((since, then), axis=1).ravel())[::2]
         parts = spare * meanwhile
         of_quotas = np.add.reduceat(parts, np.flatnonzero(first)).tolist()

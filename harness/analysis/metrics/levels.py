@@ -1,7 +1,7 @@
-"""The amounts held and asked for over time, in pieces, so that memory does not grow with the length of a run.
+"""The amounts held and requested over time, in pieces, so that memory does not grow with a run's length.
 
-Holders are kept apart, see `harness.plugins.scopes`: each ClusterQueue or ElasticQuota that jobs count
-against is one. The jobs of a queue without quota are a holder by themselves.
+Each holder has its own levels, see `harness.plugins.scopes`. A holder is a ClusterQueue or ElasticQuota that
+jobs count against, or the jobs of a queue without quota.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from harness.runs.run import Run
 from harness.runs.tenants import timeline_queues
 
 USED = ("allocated", "demand")
-"""The kinds of levels: what holders hold, and what they hold and ask for."""
+"""The kinds of levels: what holders hold, and what they hold or request."""
 
 _NAMED = ("namespace", "queue", TIMELINE_QUEUE)
 """The columns of jobs that name their owner."""
@@ -45,9 +45,9 @@ class Holder(NamedTuple):
     """A holder of resources: a quota, or the jobs of a queue that has none.
 
     Attributes:
-        name: the quota's, or the queue's as the timeline calls it.
+        name: the quota's name, or the queue's name in the timeline.
         weight: its fair-sharing weight.
-        nominal: resource -> the quota that is its own; None for a queue without one.
+        nominal: resource -> its nominal quota; None for a queue without quota.
         limited: whether it is a ClusterQueue, whose cohort has limits; False for an ElasticQuota.
     """
 
@@ -67,7 +67,7 @@ class _Steps(NamedTuple):
 
     Attributes:
         time: when.
-        tenant: the number of the queue.
+        tenant: the number of the queue in the timeline.
         levels: see `Moves`.
     """
 
@@ -76,7 +76,7 @@ class _Steps(NamedTuple):
     levels: Mapping[str, Ints]
 
     def short(self) -> _Steps:
-        """The same changes in as few bytes as they need: changes are far smaller than levels."""
+        """The same changes in the smallest types that hold them: changes are far smaller than levels."""
         levels = {name: short(level) for name, level in self.levels.items()}
         return _Steps(np.ascontiguousarray(self.time), short(self.tenant), levels)
 
@@ -96,7 +96,7 @@ def unused_quotas(run: Run) -> list[Holder]:
 def names_of_jobs(run: Run) -> pl.DataFrame:
     """For each job, in order of arrival, the names of its owners: enumerations, in the order of names.
 
-    Columns: `queue`, which the job names; `quota`, which it counts against, or null; `holder`, that quota,
+    Columns: `queue`, which the job names; `quota`, which it counts against, or null; `holder`, the quota or
     else the queue.
     """
     tenants, queues = _tenants_of_jobs(run)
@@ -125,7 +125,7 @@ def queue_names(run: Run) -> pl.Enum:
 
 @once
 def _tenants_of_jobs(run: Run) -> tuple[pl.Series, list[str | None]]:
-    """For each job the number of its queue of the timeline; and for each of these which queue jobs name."""
+    """For each job the number of its queue in the timeline; for each such queue, the queue that jobs name."""
     every, known = list(holder_behind(run)), run.scan("jobs").collect_schema().names()
     queues: list[str | None] = [None] * len(every)
     parts = []
@@ -202,7 +202,7 @@ def _steps(run: Run, kinds: Sequence[str]) -> Iterator[_Steps]:
     before = {name: np.zeros(len(behind), np.int64) for name in level_names(run, kinds)}
     left: pl.DataFrame | None = None
     for batch in run.batches("timeline", ("time", "queue", *columns)):
-        # Rows of one instant and tenant are together, one a resource.
+        # Rows of one instant and tenant are adjacent, one per resource.
         long = batch if left is None else pl.concat([left, batch])
         whole = long.height // width * width
         left, long = long.slice(whole), long.slice(0, whole)
@@ -258,7 +258,7 @@ def holders_then(run: Run) -> list[list[Holder]]:
 
 
 def nominals_then(run: Run) -> list[list[Ints]]:
-    """The holders' own amounts in each epoch of a run; one list while the holders stay the same."""
+    """The holders' nominal quota in each epoch of a run; one list while the holders stay the same."""
     found: list[list[Ints]] = []
     before: list[Holder] | None = None
     for users in holders_then(run):
@@ -268,7 +268,7 @@ def nominals_then(run: Run) -> list[list[Ints]]:
 
 
 def _nominal_of(run: Run, users: Sequence[Holder]) -> list[Ints]:
-    """For each resource, the holders' own amounts."""
+    """For each resource, the holders' nominal quota."""
     return [
         np.array([min((user.nominal or {}).get(each, 0), INT64_MAX) for user in users], np.int64)
         for each in run.resources

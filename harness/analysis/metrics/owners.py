@@ -1,7 +1,7 @@
 """The owners of jobs: the queues that they name and their users, each with its requests.
 
 Measurements of queues, and of users, add up to those of all jobs. Only owners with a job that counts have a
-value. There may be as many users as jobs: only those with the largest requests have a value each.
+value. There may be as many users as jobs: only users with the largest requests have a value each.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Owners(NamedTuple):
         scopes: the scope of each, by name; its place is its number.
         of_jobs: for each job of the run, in order of arrival, the number of its owner. If its owner has no
             value of its own, this is one more than the largest number.
-        asked: for each owner, what its jobs that count need in all, in resource-microseconds of each
+        asked: for each owner, the total need of its jobs that count, in resource-microseconds of each
             resource; empty in runs of schema 2.
-        several: whether there are several owners, so that one of them is not just all jobs.
+        several: whether there are several owners; a single owner would just be all jobs.
     """
 
     scopes: Sequence[str]
@@ -58,7 +58,7 @@ def owners(run: Run, window: Window, only: pl.Series | None = None) -> Mapping[s
 
 
 def _told_apart(kind: str, names: pl.Series, demand: pl.DataFrame) -> Owners:
-    """The owners with jobs that count; of users, those who ask for the largest part of any resource."""
+    """The owners with jobs that count; only the users who request the largest part of any resource."""
     amounts = [name for name in demand.columns if name not in (QUEUE, USER)]
     of_owners = demand.group_by(kind).agg(pl.col(amounts).sum()).sort(kind)
     several = of_owners.height > 1
@@ -102,7 +102,7 @@ def names_users(run: Run) -> bool:
 
 
 def _demand(run: Run, window: Window, names: Mapping[str, pl.Series], only: pl.Series | None) -> pl.DataFrame:
-    """What jobs that arrived and count need in all, told apart by the names of their owners."""
+    """The total need of jobs that arrived and count, by the names of their owners."""
     counts = (pl.col("submit_time") <= window.end) & pl.lit(counted(run, only))
     jobs = needs(run, window).with_columns(**names)
     return jobs.filter(counts).group_by(list(names)).agg(pl.col(request_columns(run)).sum())

@@ -1,7 +1,7 @@
 """Changes of levels cut into pieces of time, so that memory does not grow with the length of a run.
 
-A piece has parts. Sums of floats are rounded once for each part, so that it does not matter which parts make
-up a piece.
+A piece has parts. Sums of floats are rounded once for each part, so that results do not depend on how parts
+are grouped into pieces.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Moves(NamedTuple):
     """Changes of holders' levels, in order of time.
 
     Attributes:
-        time: when.
+        time: the time of each change.
         holder: the number of the holder whose levels change.
         levels: such as `allocated<n>` for the n-th resource -> the changes.
     """
@@ -29,7 +29,7 @@ class Moves(NamedTuple):
     levels: Mapping[str, Ints]
 
     def part(self, rows: slice) -> Moves:
-        """Some of them."""
+        """Some of the changes."""
         levels = {name: level[rows] for name, level in self.levels.items()}
         return Moves(self.time[rows], self.holder[rows], levels)
 
@@ -83,11 +83,11 @@ def cut(
     Args:
         found: the changes, in order of time.
         owners: the number of owners whose levels change.
-        names: of the levels.
+        names: the names of the levels.
         window: the measured time; nothing changes before it.
         changes: the approximate number of changes in a piece.
         turns: times at which a new piece begins, in order.
-        alike: those of them at which only a new part of a piece begins, unless the piece is long enough.
+        alike: the turns at which only a new part of a piece begins, unless the piece is long enough.
     """
     state: Mapping[str, Ints] = {name: np.zeros(owners, np.int64) for name in names}
     parts: list[_Part] = []
@@ -127,7 +127,7 @@ def _parts(
             yield _Part(waiting.part(slice(done)), start, turn)
             waiting, start = waiting.part(slice(done, None)), turn
         while len(waiting.time) > changes:
-            # The instant of the last one may go on in what follows.
+            # The instant of the last change may continue in the next table.
             last = int(waiting.time[changes - 1])
             done = int(waiting.time.searchsorted(last))
             if not done:
@@ -155,7 +155,7 @@ def _piece(state: Mapping[str, Ints], parts: Sequence[_Part]) -> tuple[Piece, Ma
     times, at = time[new], new.cumsum() - 1
     groups = Groups(np.concatenate([each.holder for each in rows]))
     at = at[groups.order]
-    # Of what changes for a holder at one instant, only what comes of it in the end is a level.
+    # Of several changes of a holder at one instant, only the final state is a level.
     stays = groups.last
     stays[:-1] |= at[1:] != at[:-1]
     moved = {name: np.concatenate([each.levels[name] for each in rows]) for name in state}

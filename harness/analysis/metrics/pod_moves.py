@@ -1,8 +1,8 @@
 """The numbers of pods that wait and that hold resources, and the changes that each decision makes.
 
 A decision gives its number of pods, which is nearly always enough. A job that is admitted with fewer pods
-than it has gives up the others, which then no longer wait. If a job's pods do not all ask for the same, it
-matters which pods these are. Such jobs are followed decision by decision.
+than it has gives up the others, which then no longer wait. If a job's pods have different requests, it
+matters which pods wait. Such jobs are followed decision by decision.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Moves(NamedTuple):
     Attributes:
         row: the place of the decision among the given ones; a decision may make several changes.
         size: the number of the request of each of these pods, see `PodSizes`.
-        waiting, holding: how many more of them wait, and how many more hold resources.
+        waiting, holding: how many more of these pods wait, and how many more hold resources.
     """
 
     row: Ints
@@ -58,13 +58,13 @@ class PodMoves:
         """The changes by the run's next decisions, which have `COLUMNS` and come in order."""
         seq, job, pods, holding = numbers(decisions, "seq", "job", "pods", "holding")
         action = action_codes(decisions["action"])
-        # Of a job that is admitted with fewer pods than it has, some may have ended before, though.
+        # But if a job is admitted with fewer pods than it has, some pods may have ended before.
         if self._followed is None:
             admits = np.flatnonzero(action == ADMIT)
             if (pods[admits] < self._sizes.pods[job[admits]]).any():
                 self._followed = _followed(self._run)
         held = BOUND[action] if self._by_pods else holding
-        # What comes to hold resources waits no longer.
+        # Pods that begin to hold resources no longer wait.
         waiting, held = (ASKED[action] - held.clip(0)) * pods, held * pods
         moved = (waiting != 0) | (held != 0)
         if self._followed is not None:
@@ -85,7 +85,7 @@ class _Followed(NamedTuple):
 
     Attributes:
         jobs: whether each job was followed.
-        moves: the changes that their decisions make; `row` is the number `seq` of the decision.
+        moves: the changes that these jobs' decisions make; `row` is the number `seq` of the decision.
     """
 
     jobs: Bools
@@ -153,12 +153,12 @@ class _Pods:
     """The numbers of pods that wait and hold resources, for each pod set of a job.
 
     Args:
-        pod_sets: of the job.
+        pod_sets: the pod sets of the job.
     """
 
     def __init__(self, pod_sets: Sequence[PodSet]) -> None:
         self._sets = pod_sets
-        self._left = [each.pods for each in pod_sets]  # that have not ended
+        self._left = [each.pods for each in pod_sets]  # pods that have not ended
         self._waiting, self._holding = ([0] * len(pod_sets) for _ in range(2))
 
     def take(
@@ -169,9 +169,9 @@ class _Pods:
         Args:
             action: what was decided.
             pods: the number of pods.
-            pod: the number of the only one, or None.
+            pod: the number of the pod if there is only one, or None.
             detail: the policy's detail of the decision.
-            starts: whether all that wait hold resources from now on, as happens without nodes.
+            starts: whether all waiting pods hold resources from now on, as happens without nodes.
         """
         waiting, holding = list(self._waiting), list(self._holding)
         one = None if pod is None else place_of(self._sets, pod)
@@ -209,7 +209,7 @@ def place_of(sets: Sequence[PodSet], pod: int) -> int:
 
 
 def admitted_of(sets: Sequence[PodSet], left: Sequence[int], pods: int, detail: str | None) -> list[int]:
-    """For each pod set, the number of admitted pods if this many of all are admitted; ended pods are out.
+    """For each pod set, the number of admitted pods if this many are admitted in all, without ended pods.
 
     The detail names the pod sets that get fewer pods, with their numbers; without it, the last pods are left
     out.

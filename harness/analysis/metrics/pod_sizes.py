@@ -1,6 +1,6 @@
 """The requests of pods: an equal part of the job's request, or that of the pod set.
 
-Runs from before jobs recorded pod sets have equal parts throughout.
+Runs that do not record pod sets have equal parts throughout.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from harness.base.tables.schemas import POD_SETS
 from harness.runs.known import once
 from harness.runs.run import Run
 
-_PODS = 1 << 32  # more than any job has
+_PODS = 1 << 32  # more pods than any job has
 
 
 class PodSet(NamedTuple):
-    """Pods of a job that ask for the same.
+    """Pods of a job with equal requests.
 
     Attributes:
-        size: the number of the request of each.
-        name: of the pod set, or "".
-        pods: how many.
+        size: the number of each pod's request.
+        name: the name of the pod set, or "".
+        pods: the number of pods.
     """
 
     size: int
@@ -39,8 +39,8 @@ class PodSizes(NamedTuple):
 
     Attributes:
         each: for each resource, the request of a pod of each size; empty in runs of schema 2. Sizes are
-            numbered: the first ones are the jobs, by their rows in `jobs.parquet`. The others are the pod
-            sets of jobs whose pods do not all ask for the same.
+            numbered: the first ones are the jobs, by their rows in `jobs.parquet`. The further ones are the
+                pod sets of jobs whose pods have different requests.
         pods: the number of pods of each job.
         unequal: the jobs with different pods, with their pod sets in the order in which pods are numbered.
         firsts: the first pod of each of these pod sets, in order, as `job * _PODS + pod`.
@@ -83,7 +83,7 @@ def pod_sizes(run: Run) -> PodSizes:
 
 
 def _texts(run: Run) -> list[tuple[int, str]]:
-    """Jobs whose pods do not all ask for the same, and the text in their rows that describes the pod sets."""
+    """Jobs whose pods have different requests, and the text in their rows that describes the pod sets."""
     jobs = run.scan("jobs")
     if POD_SETS not in jobs.collect_schema():
         return []

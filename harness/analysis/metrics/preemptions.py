@@ -1,7 +1,7 @@
 """The preemptions of a run: victims, beneficiaries, and consequences.
 
-One preemption is one (job, preemptor, instant), however many pods it took. So schedulers that preempt jobs
-can be compared with schedulers that preempt pods.
+One preemption is one (job, preemptor, instant), however many pods it took. This makes schedulers that preempt
+jobs comparable with schedulers that preempt pods.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def with_held(run: Run, pods: pl.DataFrame) -> pl.DataFrame:
     """The rows of `preempted_pods` with `held` (the number of pods that held resources then) and `since`.
 
     Pods that are preempted one by one are bound. A job that is preempted as a whole may have been admitted
-    without having begun, or may have only a part of its pods bound. `since` is when the last of these pods
+    without having started, or may have only a part of its pods bound. `since` is when the last of these pods
     began to hold resources.
     """
     if pods.is_empty():
@@ -66,7 +66,7 @@ def with_held(run: Run, pods: pl.DataFrame) -> pl.DataFrame:
         )
         .collect()
     )
-    # What an eviction of the whole job took away belongs to the stay before, although it is gone after it.
+    # Pods evicted with the whole job belong to the stay before it, although they are gone after it.
     of_pod = pl.col("stay").first().over("job", "pod", "successor")
     moved = moved.with_columns(stay=pl.when("single").then(of_pod).otherwise("stay")).drop("single")
     of_jobs = moved.with_columns(
@@ -113,7 +113,7 @@ def restarts(run: Run, window: Window, pods: pl.DataFrame) -> pl.Series:
     running = (
         run.micros("stints")
         .filter((pl.col("state") == "progress") & (pl.col("start") < window.end))
-        # What ran before the replay and is preempted as it begins made no progress in it.
+        # A job that ran before the replay and is preempted at its beginning made no progress in it.
         .filter(pl.col("start") < pl.col("end"))
         .filter(pl.col("job").is_in(pods["job"].unique().implode()))
         .select("job", "start")

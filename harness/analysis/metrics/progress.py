@@ -1,4 +1,4 @@
-"""The times at which jobs progressed, found in pieces, so that memory holds only a few bytes per job."""
+"""The times at which jobs progressed, found piece by piece, so that memory holds only a few bytes per job."""
 
 from __future__ import annotations
 

@@ -28,17 +28,17 @@ from harness.runs.run import Run
 _OVER, _UNBOUND = "quota.over", "quota.held_unbound"
 _BORROWED, _LENT = "quota.borrowed", "quota.lent"
 _QUOTAS = ("queues", "cohorts")
-_CHANGES = 1 << 16  # changes of level that are looked at together
-_CELLS = 1 << 20  # instants times queues that are looked at together
+_CHANGES = 1 << 16  # changes of level that are processed together
+_CELLS = 1 << 20  # instants times queues that are processed together
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """The amounts beyond what might be used; null if no quota is known, or nothing was admitted."""
+    """The amounts beyond what quotas allow; null if no quota is known, or nothing was admitted."""
     users = holders(run)
     every = sorted([*users, *unused_quotas(run)])
     names = [user.name for user in users]
     admits, epochs = _admits(run), run.epochs
-    # While quotas stay the same, whole numbers go into the same sums.
+    # Sums of whole numbers continue while quotas stay the same.
     alike = [
         number > 0 and all(cluster.get(name) is epochs[number - 1].cluster.get(name) for name in _QUOTAS)
         for number, (_, cluster) in enumerate(epochs)
@@ -96,7 +96,8 @@ def _measurements(
 def _lent(run: Run, cluster: Mapping[str, Any], *, admits: bool) -> dict[Cell, list[Pool]]:
     """The quotas that lend each other, for each resource and flavor that has quota.
 
-    Pods count against an ElasticQuota whatever component binds them; against a ClusterQueue only if admitted.
+    Pods count against an ElasticQuota whatever component binds them, but against a ClusterQueue only if
+    admitted.
     """
     if "cohorts" not in cluster:
         return {}
@@ -166,7 +167,7 @@ def _quota_without_pods(run: Run, window: Window) -> dict[tuple[str, str], int]:
     sums: dict[tuple[str, str], int] = {}
     for batch in held_moves(run, window, ("held", "allocated")):
         groups = Groups(batch.holder)
-        # A level that moves by an amount has it from then on until the end.
+        # A change of a level counts from its time until the end.
         left = (window.end - batch.time)[groups.order]
         for number, resource in enumerate(run.resources):
             unbound = (batch.levels[f"held{number}"] - batch.levels[f"allocated{number}"])[groups.order]
@@ -196,8 +197,8 @@ class _Over:
         resource: the resource.
 
     Attributes:
-        resource: the same.
-        trees: the quotas that jobs use some of.
+        resource: as given.
+        trees: the quota trees that jobs use.
         sums: ClusterQueue with a quota for the resource, even one of 0 -> resource-time.
     """
 
@@ -213,7 +214,7 @@ class _Over:
         self.trees = [tree for tree in trees if any(node.queue in self._numbers for node in tree.nodes)]
 
     def add(self, piece: Piece) -> None:
-        """Take a piece into account."""
+        """Takes a piece into account."""
         held = piece.levels[self._held]
         begins = np.flatnonzero(firsts(piece.holder))
         ends = next_of(begins, len(held))
@@ -230,13 +231,13 @@ class _Over:
                 self._add(piece, tree, used, instants[start : start + step])
 
     def _suspicious(self, tree: QuotaTree, used: Mapping[int, _Level], instants: int) -> Ints:
-        """The instants at which a cohort or queue may use more than it may; usually there are none."""
+        """The instants at which a cohort or queue might exceed its limit; usually none."""
         found = np.zeros(instants, np.bool_)
         for place, node in enumerate(tree.nodes):
             if node.bound is None:
                 continue
-            # What queues keep from a cohort does not count for it; what cohorts between them keep does not
-            # either, but without it no instant is missed.
+            # Quota that queues keep does not count for their cohort. Quota kept by cohorts between them would
+            # not count either; ignoring that misses no instant.
             levels = [
                 _Level(used[queue].at, (used[queue].held - min(kept, INT64_MAX)).clip(0))
                 for queue in tree.below[place]

@@ -1,7 +1,7 @@
 """The quota that holders hold: that of admitted jobs, and of evicted ones until the scheduler releases it.
 
 An evicted job with a bound pod holds its quota until its last pod is gone, as timelines record. A job without
-a bound pod is gone at once. Its quota is free when the policy's `evictionLatency` has passed.
+a bound pod is gone immediately. Its quota is free when the policy's `evictionLatency` has passed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def unbound_evictions(run: Run) -> pl.DataFrame:
 
 
 def _late(run: Run, window: Window, kinds: Sequence[str]) -> Moves:
-    """The quota that such jobs hold after their eviction, and its release when the latency has passed."""
+    """The quota that jobs without bound pods hold after their eviction, and its release after the latency."""
     latency, columns = latency_of(run), request_columns(run)
     names = level_names(run, kinds)
     nothing = np.zeros(0, np.int64)

@@ -1,7 +1,7 @@
 """The amounts that queues may use, borrowing included, at many instants at once, by Kueue's quota arithmetic.
 
-`harness.models.quota` answers that for one state that changes step by step. Here states are the rows of a
-table. Amounts are summed over flavors.
+`harness.models.quota` does this for one state that changes step by step. Here each row of a table is a state.
+Amounts are summed over flavors.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ class Node(NamedTuple):
         parent: the place of its cohort; None at the top.
         nominal: its own quota.
         kept: the part of its own quota and of its children's loans that it never lends; 0 at the top.
-        bound: its own limit on what it may use, apart from those of nodes above it; None if only these limit
-            it.
+        bound: its own limit on usage, apart from the limits of nodes above it; None if only those limit it.
     """
 
     queue: str | None
@@ -42,7 +41,7 @@ class QuotaTree:
         nodes: the top first, each after its parent; a node's place is its name.
 
     Attributes:
-        nodes: the same.
+        nodes: as given.
         below: for each node the places of the ClusterQueues below it, or its own place if it is one.
     """
 
@@ -98,7 +97,7 @@ class QuotaTree:
         return pl.sum_horizontal([_amount(0), *parts])
 
     def _left(self, place: int) -> pl.Expr:
-        """The amount that a node could still use; negative if it or a node above it exceeds its limit."""
+        """The amount that a node can still use; negative if it or a node above it exceeds its limit."""
         node, used = self.nodes[place], pl.col(str(place))
         limits = [_amount(_ENDLESS)]
         if node.parent is not None:
@@ -126,7 +125,7 @@ def quota_trees(cluster: Mapping[str, Any], resource: str) -> list[QuotaTree]:
     kept = [spec["limits"]["kept"].get(resource, 0) for _, spec in specs]
     whole = list(nominal)
     for place in range(len(specs) - 1, -1, -1):
-        # Without end less without end is nothing, which no sum over flavors tells.
+        # An unlimited quota less an unlimited kept part is 0, which sums over flavors cannot show.
         lent = specs[place][1]["limits"].get("lent", {}).get(resource, whole[place] - kept[place])
         whole[place] = kept[place] + lent
         parent = parents[place]

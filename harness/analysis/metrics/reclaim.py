@@ -1,9 +1,9 @@
-"""Reclaim latency: the time from when quotas ask for resources of their own until they have them.
+"""Reclaim latency: the time from a quota's request for its own resources until it has them.
 
-An episode begins at the instant when a quota asks for more of a resource than it holds, and holds less than
-its own. It ends with the instant after which that is true of no resource. A request that is served at the
-instant of asking is also an episode, of length 0, and most are. An episode that ends and begins again at the
-same instant continues.
+A quota is owed a resource while it requests more than it holds, and holds less than its nominal quota. An
+episode begins when a quota is first owed a resource, and ends when it is owed none. A request that is served
+at the same instant is also an episode, of length 0. Most episodes have this length. An episode that ends and
+begins again at the same instant continues.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Episodes(NamedTuple):
 
     Attributes:
         holder: the number of the holder that waited.
-        times: how long, or so far.
+        times: the length of the wait, or its length so far.
         going: whether the episode lasts beyond the end of the window.
     """
 
@@ -59,7 +59,7 @@ class _Turns(NamedTuple):
 
 
 class _Moves(NamedTuple):
-    """Changes that decisions make in what holders hold and ask for, of each resource."""
+    """Changes that decisions make in what holders hold and request, for each resource."""
 
     holder: Ints
     time: Ints
@@ -67,19 +67,19 @@ class _Moves(NamedTuple):
     asked: Sequence[Ints]
 
     def part(self, some: slice) -> _Moves:
-        """Some of them."""
+        """Some of the changes."""
         held, asked = ([each[some] for each in kind] for kind in (self.held, self.asked))
         return _Moves(self.holder[some], self.time[some], held, asked)
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """The latencies, and the time for which quotas were owed anything."""
+    """The latencies, and the time for which quotas were owed resources."""
     yield from measure_latency(run, window)
     yield from measure_owed(run, window)
 
 
 def measure_latency(run: Run, window: Window) -> Iterator[Measurement]:
-    """The latencies of all quotas together and of each; null if no job asked for anything of a quota."""
+    """The latencies of all quotas together and of each; null if no job requested anything of a quota."""
     users = holders(run)
     found = _episodes(run, window)
     groups = Groups(found.holder)
@@ -91,7 +91,7 @@ def measure_latency(run: Run, window: Window) -> Iterator[Measurement]:
 
 
 def measure_owed(run: Run, window: Window) -> Iterator[Measurement]:
-    """The part of the window in which each quota asked for more of its own than it held; null without any."""
+    """The part of the window in which each quota was owed a resource; null without quotas."""
     users = holders(run)
     found, span = _episodes(run, window), window.end - window.start
     owed: Ints = np.zeros(len(users), np.int64)
@@ -128,7 +128,7 @@ def _episodes(run: Run, window: Window) -> _Episodes:
     turns = _Turns(*map(np.concatenate, zip(*_turns(run, window, holders(run)), strict=True)))
     groups = Groups(turns.holder)
     holder, time, owed = groups.keys, turns.time[groups.order], turns.owed[groups.order]
-    # Turns alternate: the first one of an instant says what was before it, the last one what is after it.
+    # Turns alternate: the first of an instant shows the state before it, the last one the state after it.
     first = groups.first | firsts(time)
     last = next_of(first, end=True)
     holder, time, before, after = holder[first], time[first], ~owed[first], owed[last]
@@ -190,16 +190,16 @@ def _by_nominals(run: Run, window: Window, users: int) -> Iterator[tuple[_Moves,
 
 
 def _moves(run: Run, window: Window) -> Iterator[_Moves]:
-    """Yields the changes that each decision makes in what its job's holder holds and asks for."""
+    """Yields the changes that each decision makes in what its job's holder holds and requests."""
     holder = codes(holder_of_jobs(run))
     pods, each = PodMoves(run), pod_sizes(run).each
     for batch in run.batches("decisions", ("time", *COLUMNS)):
         time, job = numbers(batch, "time", "job")
         moves = pods.of(batch)
-        # What one decision moves of several pods goes one way, so that nothing begins and ends in between.
+        # A decision moves several pods in one direction, so that no episode begins and ends within it.
         within = slice(int(time[moves.row].searchsorted(window.end, side="right")))
         moves = Moves(*(column[within] for column in moves))
         held = [amount[moves.size] * moves.holding for amount in each]
         waiting = [amount[moves.size] * moves.waiting for amount in each]
-        # What is held is asked for, too.
+        # Held amounts are requested, too.
         yield _Moves(holder[job[moves.row]], time[moves.row], held, list(map(np.add, held, waiting)))

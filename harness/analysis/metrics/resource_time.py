@@ -1,4 +1,4 @@
-"""The use of each resource over a window: by all jobs, and by those of each queue and user.
+"""The use of each resource over a window: by all jobs, and by the jobs of each queue and user.
 
 Held and requested amounts are integrated over change points. The parts of what was held are added up from
 stints. Both are exact, in integer resource-microseconds, so that for each owner
@@ -43,10 +43,10 @@ class ResourceTime(NamedTuple):
         lost: progress that an eviction had thrown away by the end of the window.
         idle_held: held without progress: gangs that wait, termination grace, restoring.
         unfinished: progress of jobs that do not finish, and progress that is thrown away after the window.
-        demanded: what was asked for, at most the capacity: what could have been used; None without capacity.
-        pending: asked for by pods that waited.
-        needed: what the jobs that count need in all; None if that is not known.
-        needed_useful: the useful part of these jobs.
+        demanded: requests up to the capacity, which is what could have been used; None without capacity.
+        pending: requests of waiting pods.
+        needed: the total need of the jobs that count; None if unknown.
+        needed_useful: the useful part of their need.
     """
 
     allocated: int
@@ -81,7 +81,7 @@ def resource_times(
         run: the run.
         window: the measured time; stints that reach beyond it are cut.
         until: the end of the run's own window, if it is later than that of `window`.
-        only: whether each job of the run counts in what is asked for; all of them by default.
+        only: for each job of the run, whether its requests count; all count by default.
     """
     if only is None:
         return _of_every_job(run, window, until or window.end)
@@ -89,7 +89,7 @@ def resource_times(
 
 
 def weighted(times: Sequence[ResourceTime], weights: Sequence[int]) -> ResourceTime:
-    """The sum of the uses of several resources, each times a weight; unknown where a part is unknown."""
+    """The weighted sum of the uses of several resources; unknown where a part is unknown."""
     some = [(time, weight) for time, weight in zip(times, weights, strict=True) if weight]
     columns = zip(*(time for time, _ in some), strict=True)
     return ResourceTime._make(
@@ -109,7 +109,7 @@ def _resource_times(
     kinds = owners(run, window, only)
     of_all, of_queues = _from_timeline(run, window, kinds[QUEUE])
     parts = _from_stints(run, window, until, list(kinds.values()), only)
-    # Runs of schema 2 do not say what jobs ask for.
+    # Runs of schema 2 do not record requests.
     nothing: list[int | None] = [0 if request_columns(run) else None for _ in run.resources]
     asked = [each for each in kinds[QUEUE].asked if each]
     needed = [sum(column) for column in zip(*asked, strict=True)] or nothing
@@ -142,7 +142,7 @@ def _together(
     for place, resource in enumerate(run.resources):
         allocated, demanded, pending = held[place]
         useful, lost, idle_held, unfinished, of_these = parts[place]
-        if beyond:  # what is still held after the last decision is held in vain
+        if beyond:  # pods that still hold resources after the last decision make no progress
             idle_held = allocated - useful - lost - unfinished
         limited = demanded if resource in run.capacity else None
         became = allocated, useful, lost, idle_held, unfinished
@@ -159,9 +159,9 @@ def _limits(run: Run) -> list[tuple[int, list[int | None]]]:
 
 
 def _from_timeline(run: Run, window: Window, queues: Owners) -> tuple[list[Held], list[list[Held]]]:
-    """Integrates over change points: what all jobs, and those of each queue, held and asked for."""
+    """Integrates over change points: what all jobs, and those of each queue, held and requested."""
     numbers_of = {scope: number for number, scope in enumerate(queues.scopes)}
-    # Queues without a job that counts never hold or ask for anything.
+    # Queues without a job that counts never hold or request anything.
     scopes = queue_behind(run)
     owner_of = {name: numbers_of.get(scopes.get(name, ""), len(numbers_of)) for name in holder_behind(run)}
     found = Integrals(len(numbers_of) + 1, _limits(run), window)
@@ -191,8 +191,8 @@ def _from_decisions(run: Run, window: Window, those: Owners) -> list[list[Held]]
 def _from_stints(
     run: Run, window: Window, until: int, kinds: Sequence[Owners], only: pl.Series | None
 ) -> list[list[list[list[int]]]]:
-    """Add up stints piece by piece, of all and of each owner of some kinds: for each resource its parts."""
-    # Whoever is not told apart is one more owner of the kind.
+    """Adds up the parts of each resource from stints, of all jobs and of each owner of some kinds."""
+    # All owners without a value of their own count as one more owner of the kind.
     widths = [len(kind.scopes) + 1 for kind in kinds]
     shape = (1, *widths)
     sums = [[[[0] * _PARTS for _ in run.resources] for _ in range(width)] for width in shape]
@@ -200,11 +200,11 @@ def _from_stints(
     counts = None if only is None else only.to_numpy()
     for piece in _stints(run, window, until):
         groups = Groups(pair[piece.job])
-        # Progress that is thrown away after the window is neither lost yet nor of any use.
+        # Progress that is thrown away after the window is neither lost yet nor useful.
         rest = piece.span - piece.lost - piece.useful
         useful = piece.useful if counts is None else piece.useful * counts[piece.job]
         every = (piece.useful, piece.lost, piece.idle, rest, *(() if counts is None else (useful,)))
-        # As a rule most parts are nothing at all.
+        # Most parts are usually 0.
         spans = [(part, span[groups.order]) for part, span in enumerate(every) if span.any()]
         whose = list(zip(*np.unravel_index(groups.keys[groups.begins], widths), strict=True))
         for resource, held in enumerate(piece.held):
@@ -231,7 +231,7 @@ def _stints(run: Run, window: Window, until: int) -> Iterator[_Stints]:
         # Stints that begin after the window have no span, and end after it.
         span = (np.minimum(end, window.end) - start).clip(0)
         progress = is_text(batch["state"], "progress")
-        # What an eviction throws away is the last part of the stint.
+        # An eviction throws away the last part of the stint.
         kept = (np.minimum(np.where(end <= until, end - lost, end), window.end) - start).clip(0)
         lost = np.where(end <= window.end, lost, 0)
         yield _Stints(job, span * progress, span * ~progress, lost, kept * (progress & finished[job]), held)
@@ -246,7 +246,7 @@ class _Stints(NamedTuple):
         idle: how long it held its resources without progress.
         lost: the progress of it that an eviction had thrown away by the end of the window.
         useful: the progress of it that was kept, if the job finishes.
-        held: for each resource the amount that it has.
+        held: for each resource the amount that it holds.
     """
 
     job: Ints

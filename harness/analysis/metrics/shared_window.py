@@ -1,9 +1,9 @@
-"""The windows and jobs that are measured again if runs of equal arrivals are compared.
+"""The windows and jobs over which runs are measured again if compared runs have equal arrivals.
 
 If all runs ended by themselves, sums over time end with the first of them. After the last arrival a slower
-run has an emptier cluster, which says nothing about how it did before. Results of jobs end with the last run:
-jobs that their own run left unfinished keep waiting. If any run was cut short, everything is measured up to
-the first cut. A job that one of the runs refused at arrival counts in none.
+run has an emptier cluster, which says nothing about its earlier performance. Results of jobs end with the
+last run: jobs that their own run left unfinished keep waiting. If any run was cut short, everything is
+measured up to the first cut. A job that one of the runs refused at arrival counts in none.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _DIGITS = 16
 
 
 class Shared(NamedTuple):
-    """The window and jobs over which a run is measured that is compared with others.
+    """The window and jobs over which a compared run is measured.
 
     Attributes:
         integrals: the end of sums over time.
@@ -51,7 +51,7 @@ class Shared(NamedTuple):
 
     @property
     def key(self) -> str:
-        """A text that identifies it among others."""
+        """A text that identifies this window and these jobs."""
         rows = " ".join(map(str, self.refused))
         return f"{self.integrals} {self.jobs} {sha256(rows.encode()).hexdigest()[:_DIGITS] if rows else ''}"
 
@@ -84,7 +84,7 @@ def shared_by(runs: Sequence[Run], refused: Sequence[Sequence[int]] | None = Non
 
 
 def measure_shared(run: Run, shared: Shared) -> Iterator[Measurement]:
-    """Yields the metrics of a run that must be replaced, because they are over other windows or jobs."""
+    """Yields the metrics of a run that must be replaced, because they cover other windows or jobs."""
     own = run.window
     integrals, jobs = (own._replace(end=end) for end in (shared.integrals, shared.jobs))
     until, only = min(own.end, shared.jobs), _only(run, shared)
@@ -115,7 +115,7 @@ def measure_shared(run: Run, shared: Shared) -> Iterator[Measurement]:
 
 
 def _only(run: Run, shared: Shared) -> pl.Series | None:
-    """For each job, whether it counts; None if all count that the run did not refuse at once."""
+    """For each job, whether it counts; None if all jobs count that the run did not refuse at arrival."""
     if not shared.refused:
         return None
     rows = run.columns("jobs", "submit_time").height

@@ -17,22 +17,22 @@ from harness.base.arrays import Bools, Floats, Groups, Ints, distinct, next_of, 
 from harness.runs.epochs import number_at
 from harness.runs.run import Run
 
-_CELLS = 1 << 20  # holders times instants that are looked at together
+_CELLS = 1 << 20  # holders times instants that are processed together
 _LEAST = 1 << 9
 _MOST = 1 << 12  # tables of more instants than this leave the processor's cache
-_PIECES = 32  # that wait for their ideal shares
-_AT_ONCE = 1 << 15  # ideal shares that are worked out together stay near the processor
+_PIECES = 32  # pieces that wait for their ideal shares
+_AT_ONCE = 1 << 15  # ideal shares that are computed together fit the processor's cache
 _FULL = 1 - 1e-6
-"""The part of a resource that may be asked for so that all get it; it leaves room for rounding errors."""
+"""If requests stay below this part of a resource, all are served; the margin covers rounding errors."""
 
 
 class Askers(NamedTuple):
-    """The holders that ask for anything, in each part of a piece.
+    """The holders that request anything, in each part of a piece.
 
     Attributes:
         part: the number of the part of each instant.
-        order: a column for each part: the rows of holders, those that ask for something first.
-        counts: for each part, how many ask.
+        order: a column for each part: the rows of holders, those that request something first.
+        counts: for each part, how many holders request something.
     """
 
     part: Ints
@@ -41,13 +41,13 @@ class Askers(NamedTuple):
 
     @classmethod
     def of(cls, asks: Bools, piece: Piece) -> Askers:
-        """Those of a piece; `asks` has a row for each holder, a column for each part."""
+        """The askers of a piece; `asks` has a row for each holder, a column for each part."""
         lengths = next_of(piece.parts, len(piece.times)) - piece.parts
         part = np.repeat(np.arange(len(lengths)), lengths)
         return cls(part, np.argsort(~asks, axis=0, kind="stable"), asks.sum(axis=0))
 
     def tables(self, instants: Ints | slice) -> Iterator[tuple[Ints, Ints]]:
-        """Instants at which as many holders ask, by their places, and the rows of these holders at each."""
+        """Places of instants with equally many askers, and the rows of the askers at each."""
         part = self.part[instants]
         counts = self.counts[part]
         for count in distinct(counts).tolist():
@@ -55,9 +55,9 @@ class Askers(NamedTuple):
             yield some, self.order[:count, part[some]]
 
     def total(self, cells: Floats, instants: Ints | slice) -> Floats:
-        """Adds up those who ask at each of some instants; the others have 0 in their cells.
+        """Adds up the cells of the askers at each of some instants; other holders have 0 in their cells.
 
-        The last digit depends on how many are added, so that it is the same however parts make up pieces.
+        The last digit depends on the number of summands. It stays the same however parts make up pieces.
         """
         if self.counts.min() == len(cells):
             return total(cells)
@@ -72,12 +72,12 @@ class Shares(NamedTuple):
     """The shares of holders over a piece of time.
 
     Attributes:
-        holders: the number of each holder; those that ask for nothing throughout the piece are left out.
+        holders: the number of each holder; holders that request nothing throughout the piece are left out.
         share: a row for each of them, a column for each instant of the piece: what it holds, as a share.
-        ideal: likewise, its ideal share; the same array as `share` if all hold their ideal share throughout.
+        ideal: the ideal shares, likewise; the same array as `share` if all hold their ideal share throughout.
         even: for each instant, True if all are known to hold exactly their ideal share.
         holding: at each instant, the number of holders that hold anything.
-        askers: the holders that ask for anything in each part of the piece.
+        askers: the holders that request anything in each part of the piece.
     """
 
     holders: Ints
@@ -103,16 +103,16 @@ class Sharing:
     def __init__(self, run: Run) -> None:
         self._epochs = run.epochs
         self._begins = np.array([begin for begin, _ in run.epochs], np.int64)
-        # 0 is no capacity: nobody has a share of it.
+        # A capacity of 0 counts as none: no holder has a share of it.
         capacities = [[then["capacity"].get(each) or 0 for _, then in run.epochs] for each in run.resources]
         self._capacities = np.array(capacities, np.float64).reshape(len(run.resources), -1)
         self._weights = [np.array([user.weight for user in users], np.float64) for users in holders_then(run)]
 
     def of(self, found: Iterable[Piece]) -> Iterator[tuple[Piece, Shares | None]]:
-        """Each piece with its shares; None if no holder asks for anything, or no capacity is known.
+        """Each piece with its shares; None if no holder requests anything, or no capacity is known.
 
-        Ideal shares take as long for a thousand contended instants as for ten. So those of neighbouring
-        pieces are computed together.
+        Ideal shares take as long for a thousand contended instants as for ten. So the ideal shares of
+        neighbouring pieces are computed together.
         """
         waiting: list[tuple[Piece, _Begun | None]] = []
         for piece in found:
@@ -136,7 +136,7 @@ class Sharing:
         ]
         if not capacities:
             return None
-        part = piece.parts.searchsorted(piece.at, "right") - 1  # of each level
+        part = piece.parts.searchsorted(piece.at, "right") - 1  # the part of each level
         every = [
             [quotients(piece.levels[f"{kind}{number}"], of_parts[part]) for number, of_parts in capacities]
             for kind in ("allocated", "demand")
@@ -152,7 +152,7 @@ class Sharing:
         top, asked = top[rows], [each[rows] for each in every[1]]
         groups, at = Groups(piece.holder[rows]), piece.at[rows]
         instants = len(piece.times)
-        # From a level to the next one of its holder, or the end.
+        # The time from a level to its holder's next level, or to the end.
         begins = at + (groups.first.cumsum() - 1) * instants
         lasts = next_of(begins, len(groups.begins) * instants) - begins
         weight = weights[groups.keys]
@@ -183,12 +183,12 @@ class Sharing:
 
 
 class _Table(NamedTuple):
-    """The demands at the contended instants of a piece at which as many holders ask.
+    """The demands at contended instants of a piece that have equally many askers.
 
     Attributes:
         instants: their numbers.
         rows: for each of these, the rows of the holders in the piece.
-        wants: what they demand.
+        wants: the demands of these holders.
         lengths: the number of instants in each part.
     """
 
@@ -199,7 +199,7 @@ class _Table(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The numbers of holders and of resources; tables that agree in them go together."""
+        """The numbers of holders and of resources; tables with equal numbers are computed together."""
         return len(self.rows), len(self.wants.rates)
 
 
@@ -211,7 +211,7 @@ class _Begun(NamedTuple):
         share: for each level, its holder's share from then on.
         demand: the share that the holder would have without contention.
         lasts: the number of instants for which the level lasts.
-        tables: the demands at instants at which not all can have what they ask for.
+        tables: the demands at instants at which not all requests can be met.
     """
 
     holders: Ints
@@ -229,7 +229,7 @@ class _Begun(NamedTuple):
         return sum(each.rows.size for each in self.tables)
 
     def shares(self, found: Mapping[tuple[int, int], Iterator[Floats]]) -> Shares:
-        """With the ideal shares of the tables, by their shapes."""
+        """The shares, completed with the tables' ideal shares by shape."""
         held = self._at_instants(self.share)
         ideal = held
         if not self.even.all():

@@ -34,7 +34,7 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
     levels = [name for name in admissions.columns if name not in ("time", "job", "pods")]
     last = admissions.unique("job", keep="last", maintain_order=True)
     hours = _hours(run, window, admissions)
-    # The domains of a level are parts of those of any coarser one, so that a job is in most of its finest.
+    # The domains of a level are parts of coarser ones, so a job has the most domains on its finest level.
     coarser = [level for level in levels if level != _HOSTNAME]
     spread = pl.coalesce(*([pl.max_horizontal(coarser)] if coarser else []), *levels)
     yield Measurement("topology.domains_per_job", _mean(last.select(spread).to_series()), MEAN, "lower")
@@ -63,9 +63,9 @@ def _within(window: Window) -> pl.Expr:
 def _answers(run: Run, window: Window) -> pl.DataFrame:
     """Refusals and admissions: `time, job, action`, and what each says about a place in a topology.
 
-    An admission gives the domains in which pods are `placed`; a refusal says that pods are `unplaced`. A
-    refusal is for a place `alone` if there was quota for all pods, when the head was considered or after its
-    cycle.
+    An admission gives the domains in which pods are `placed`; a refusal says that pods are `unplaced`.
+    `alone` is true if only a place was missing: there was quota for all pods when the head was considered, or
+    after its cycle.
     """
     detail = pl.col("detail").cast(pl.String)
     said = {

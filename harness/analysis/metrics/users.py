@@ -39,7 +39,7 @@ def measure(
 
 
 def _parts(run: Run, window: Window, until: int, users: pl.Series) -> list[list[float]]:
-    """For each resource, useful over demanded resource-time of every user who asked for any."""
+    """For each resource, useful over demanded resource-time of every user who requested any."""
     columns = request_columns(run)
     useful = _useful(run, window, until, users)
     asked = (
@@ -65,7 +65,7 @@ def _useful(run: Run, window: Window, until: int, users: pl.Series) -> pl.DataFr
     for batch in run.batches("stints", ("job", "start", "end", "state", "lost", *columns)):
         progress = batch.filter((pl.col("state") == "progress") & (pl.col("start") < window.end))
         done = (finished.gather(progress["job"]) <= until).fill_null(value=False)
-        # What an eviction throws away is the last part of the stint.
+        # An eviction throws away the last part of the stint.
         kept = pl.col("end") - pl.when(pl.col("end") <= until).then("lost").otherwise(0)
         span = (pl.min_horizontal(kept, pl.lit(window.end)) - pl.col("start")).clip(0)
         of_users = progress.with_columns(user=users.gather(progress["job"])).filter(done).group_by("user")

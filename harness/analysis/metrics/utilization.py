@@ -1,8 +1,8 @@
 """Utilization: the amounts allocated, their use, the useful part, and the amounts that wait.
 
 The values of queues and users are parts of the whole cluster's capacity, so that they add up to all. Their
-values of demand refer to their own requests. Slices of GPUs (MIG) of all profiles have values together too,
-in compute slices.
+values of demand refer to their own requests. Slices of GPUs (MIG) also have values over all profiles, in
+compute slices.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ HOURS = ".hours"
 """The end of a metric's name if it is in resource-hours instead of a share of the capacity."""
 
 _PARTS = {"allocated": "", "useful": "higher", "lost": "lower", "idle_held": "lower", "unfinished": ""}
-"""The parts of `ResourceTime`, and their better direction; more may be allocated because more is lost."""
+"""The parts of `ResourceTime`, and their better direction; allocation has none, as losses raise it."""
 
 
 def measure(
     run: Run, window: Window, *, until: int | None = None, only: pl.Series | None = None
 ) -> Iterator[Measurement]:
-    """The utilization metrics of every resource that jobs ask for: of all, of each queue, and of users.
+    """The utilization metrics of every resource that jobs request: of all jobs, of each queue, and of users.
 
     Args:
         run: the run.
         window: the measured time.
         until: when the run's own window ends, if later than that.
-        only: whether each job of the run counts in what is asked for; all of them by default.
+        only: for each job of the run, whether its requests count; all count by default.
     """
     span = window.end - window.start
     wholes = {resource: run.capacity_time(resource, window) for resource in run.resources}
@@ -58,10 +58,9 @@ def capacity_of_slices(run: Run, window: Window, of: Collection[str] | None = No
     Args:
         run: the run.
         window: the window.
-        of: the resources that count; by default also profiles that no job asks for.
+        of: the resources that count; by default also profiles that no job requests.
 
-    Returns:
-        None if there are unlimited slices of a profile that jobs ask for.
+    Returns: None if there are unlimited slices of a profile that jobs request.
     """
     known = {name for _, cluster in run.epochs for name in cluster["capacity"]}.union(run.resources)
     total = 0
@@ -75,7 +74,7 @@ def capacity_of_slices(run: Run, window: Window, of: Collection[str] | None = No
 
 
 def _of(time: ResourceTime, whole: int | None, scope: str, resource: str) -> Iterator[Measurement]:
-    """The use of a resource as shares of a capacity, in hours, and as shares of what was asked for."""
+    """The use of a resource as shares of a capacity, in hours, and as shares of the demand."""
     for name, better in _PARTS.items():
         part: int = getattr(time, name)
         yield _share(f"utilization.{name}", part, whole, better, scope, resource)

@@ -1,8 +1,8 @@
 """Waiting: from submission to first progress, all time without progress, completion time and slowdown.
 
-Jobs that have not come so far count with what has accrued by the end of the window. Percentiles interpolate
-linearly between order statistics. Means are of exact sums, so that they do not depend on the order in which a
-machine adds up.
+Jobs that have not reached the start or end count with what has accrued by the end of the window. Percentiles
+interpolate linearly between order statistics. Means use exact sums, so that they do not depend on the order
+of summation.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class _Shape(NamedTuple):
     """The statistics of a column of `job_times`.
 
     Attributes:
-        metric: its name.
+        metric: the metric's name.
         statistics: the statistics to compute.
-        until: the column that says whether a job has come so far.
+        until: the column that says whether a job's time has ended.
     """
 
     metric: str
@@ -159,10 +159,10 @@ def job_times(run: Run, window: Window, *columns: str, only: pl.Series | None = 
             order of names), priority; started and finished, whether it has; slowdown. In microseconds:
             submit, first_start, total (without progress), completion, delay (completion less the duration)
             and admission. Admission is from the first admission to first progress, which on nodes needs all
-            pods of a gang bound; it is null if the job was never admitted. If a job has not come so far,
-            values are what has accrued: as if it began now, and ran to its end from what it has kept. Also
-            length, its duration or `SHORTEST`; and weight, the largest part of any capacity that its pods ask
-            for, times its duration.
+            pods of a gang bound; it is null if the job was never admitted. Times that have not ended have
+            what has accrued: as if the job began now, and ran to its end from its kept progress. Also length,
+            its duration or `SHORTEST`; and weight, the largest part of any capacity that its pods request,
+            times its duration.
     """
     every = _short_times(run, window)
     if every is None:
@@ -192,7 +192,7 @@ def _times(run: Run, window: Window, columns: Sequence[str], only: pl.Series | N
     left = pl.when(finished).then(0).otherwise(duration - pl.col("kept"))
     completion = finish - submit + left
     shortest = pl.max_horizontal("duration", pl.lit(SHORTEST))
-    # What had run before the replay began took its time before it.
+    # A job that ran before the replay began spent that time before it.
     before = pl.lit(0)
     if RAN_BEFORE in run.micros("jobs").collect_schema():
         before = pl.col(RAN_BEFORE).fill_null(0)
@@ -227,7 +227,7 @@ def _times(run: Run, window: Window, columns: Sequence[str], only: pl.Series | N
         if only is not None:
             rows = rows.filter(only.slice(offset, batch.height))
         offset += batch.height
-        # Of some work of the manifests nobody knows how long it runs.
+        # The run time of some work in manifests is unknown.
         if rows["duration"].has_nulls() or rows["submit_time"].to_numpy().max(initial=0) > window.end:
             rows = rows.filter((submit <= window.end) & pl.col("duration").is_not_null())
         parts.append(rows.select(wanted))
@@ -235,7 +235,7 @@ def _times(run: Run, window: Window, columns: Sequence[str], only: pl.Series | N
 
 
 def _parts_of_capacity(run: Run) -> list[pl.Expr]:
-    """The parts of each known capacity that a job asks for."""
+    """The parts of each known capacity that a job requests."""
     amounts = {column.removeprefix("request."): pl.col(column) for column in request_columns(run)}
     return [
         amount / run.capacity[resource] for resource, amount in amounts.items() if run.capacity.get(resource)
@@ -282,7 +282,7 @@ def _figures(
 
     Args:
         times: the jobs' times.
-        name: of the column.
+        name: the name of the column.
         shape: the statistics to compute.
         jobs: the jobs that the metric covers.
         kinds: the divisions.
@@ -301,7 +301,7 @@ def _figures(
         found[kind] = [[NOTHING] * len(shape.statistics)] * len(of_kind.names)
         for place, part in of_kind.groups:
             rows = of_kind.groups.order[part]
-            if len(rows) == len(values):  # as where all have one priority
+            if len(rows) == len(values):  # for instance if all jobs have one priority
                 found[kind][place] = of_all
                 continue
             of_rows = going[rows] if some_go else going[: len(rows)]
@@ -323,7 +323,7 @@ def _rows(figures: list[_Figures], shape: _Shape, place: int = 0, scope: str = A
 
 
 def _slowdowns(jobs: _Jobs) -> Iterator[Measurement]:
-    """The slowdowns of all jobs, of each queue and priority, and weighted by what jobs ask for."""
+    """The slowdowns of all jobs, of each queue and priority, and weighted by requests."""
     times = jobs.times("slowdown", "weight", "finished")
     found = _figures(times, "slowdown", _SLOWDOWN, jobs)
     yield from _factors(found[ALL][0], ALL)
@@ -373,7 +373,7 @@ def measure_counts(run: Run, window: Window) -> Iterator[Measurement]:
     job, submit, completion = numbers(times, "job", "submit", "completion")
     ended = times["finished"].to_numpy()
     finished = int(np.count_nonzero(ended))
-    # Pods of the manifests that were refused are none of these jobs.
+    # Refused pods of manifests are not among these jobs.
     refused = int(np.count_nonzero(np.isin(job, rejected(run, window).to_numpy())))
     makespan = None
     if finished and finished + refused == len(job):
