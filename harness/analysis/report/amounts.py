@@ -35,8 +35,8 @@ class Scale(NamedTuple):
     """The scale of an axis for values of a metric.
 
     Attributes:
-        unit: for its title; empty if the numbers show it.
-        size: how many of the metric's units one on the axis is.
+        unit: the unit for the axis's title; empty if the numbers show it.
+        size: how many of the metric's units make one unit on the axis.
         shown_as: the format of its numbers; empty for short ones such as 15k.
     """
 

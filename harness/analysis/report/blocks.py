@@ -90,8 +90,8 @@ class Score:
     """One headline figure of every run.
 
     Attributes:
-        topic: what it is about, in a word.
-        meaning: what is measured, and which direction is good.
+        topic: its subject, in a word.
+        meaning: the measured quantity, and which direction is good.
         values: for each run its name, the figure, and its difference from the baseline's.
     """
 
@@ -130,9 +130,10 @@ class Figure:
 
     Attributes:
         title: the topic of the chart.
-        words: the same content in sentences with figures, for readers who cannot see it, and for Markdown.
+        words: the same content in sentences with figures, for readers who cannot see the chart, and for
+            Markdown.
         draw: makes the chart for a width in pixels, that of the whole chart with its axes. It is called for
-            several widths, and not at all for Markdown.
+            several widths, and never for Markdown.
         keys: the meanings of its colours; the chart itself needs no legend.
         note: how to read it, if that is not obvious.
     """

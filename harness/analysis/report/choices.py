@@ -14,7 +14,7 @@ class Axis(NamedTuple):
     Attributes:
         title: with its unit.
         shown_as: the format of its numbers, see `axes.written`.
-        sign: 1 if less is better, -1 if more is.
+        sign: 1 if less is better, -1 if more is better.
     """
 
     title: str
@@ -27,8 +27,8 @@ class Choice(NamedTuple):
 
     Attributes:
         name: the label beside it.
-        x: its place.
-        y: its place.
+        x: its place on the horizontal axis.
+        y: its place on the vertical axis.
         told: the text under the pointer.
         key: the number of its colour.
     """

@@ -24,7 +24,7 @@ _JUDGEMENTS: dict[Verdict, Judgement] = {
 
 
 def compared_head(material: Material, first: str) -> list[str]:
-    """The head of such a table; `first` heads the names of its rows."""
+    """The head of a table that compares runs; `first` heads the names of its rows."""
     head = [first, material.names[0]]
     for name in material.names[1:]:
         head += [name, "change"]

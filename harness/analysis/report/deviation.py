@@ -22,7 +22,7 @@ class Deviation(NamedTuple):
 
     Attributes:
         changes: `series` (always 0), `time` and `level`: half the sum of all differences between the shares
-            and the ideal ones. That is the part of the cluster that the wrong holders have.
+            and the ideal ones. This is the part of the cluster that the wrong holders have.
         excess: holder -> its share minus its ideal share, on average over the run's window.
     """
 

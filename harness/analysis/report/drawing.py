@@ -27,7 +27,7 @@ _CONFIG: dict[str, Any] = {
     "background": "transparent",
     "font": "sans-serif",
     "view": {"stroke": None},
-    # Charts are described as a whole, by the page; their parts are not.
+    # The page describes each chart as a whole, so its parts need no description.
     "mark": {"aria": False},
     "axis": {
         "aria": False,
@@ -64,7 +64,7 @@ def specification(figure: Figure, width: int) -> dict[str, Any]:
     """A figure as Vega-Lite."""
     import altair as alt
 
-    # That a chart is as Vega-Lite wants it takes a fifth of the time to check; tests do.
+    # Validating charts would take a fifth of the time; tests validate them.
     with alt.data_transformers.enable("default", max_rows=None):
         spec: dict[str, Any] = figure.draw(width).to_dict(validate=False)
     own = spec.get("config", {})
@@ -83,7 +83,7 @@ def _drawable(spec: dict[str, Any]) -> dict[str, Any]:
 
     Characters that JavaScript counts as two are replaced by a sign. Vega may cut long texts between the two
     halves, and half a character is invalid. A name that every object of JavaScript has, such as
-    `constructor`, gets a space without width. Otherwise Vega takes it for a text that it has seen before.
+    `constructor`, gets a zero-width space. Otherwise Vega mistakes it for a text that it has seen before.
     """
     text = json.dumps(spec)
     replaced = _OWN.sub(r'"\1\\u200b"', _PAIR.sub(r"\\ufffd", text))
@@ -97,7 +97,7 @@ def live(figure: Figure) -> dict[str, Any]:
     """A figure for the browser: values are shown under the pointer, and the horizontal axis can be moved."""
     spec = specification(figure, WIDE)
     spec["config"]["mark"] |= {"tooltip": True}
-    spec["config"]["timeFormat"] = "%Y-%m-%d %H:%M:%S"  # of what the pointer shows: axes have their own
+    spec["config"]["timeFormat"] = "%Y-%m-%d %H:%M:%S"  # for values under the pointer, not on axes
     views = []
     for number, panel in enumerate(spec.get("vconcat") or spec.get("concat") or [spec]):
         first = panel["layer"][0] if "layer" in panel else panel

@@ -35,7 +35,7 @@ def _block(block: Block) -> Iterator[str]:
                 yield from (f"**{plain(title)}**", "")
             yield from (f"- {plain(item)}" for item in items)
         case Code(text):
-            # Indented, because no text can end that; a fence could be closed by what is in it.
+            # Indented, because the text itself could close a fence.
             yield from (f"    {printable(line)}" for line in text.split("\n"))
         case Table(caption, head, rows, folded=True):
             yield from (f"<details><summary>{plain(caption)}</summary>", "")

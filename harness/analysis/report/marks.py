@@ -11,7 +11,7 @@ from harness.runs.epochs import SORTS, sentence, sort_name, sort_of, told_sorts
 from harness.runs.run import Run
 
 FAILURES = "failures"
-"""The kind of a change by which a node goes, as metrics call the evictions that follow."""
+"""The kind of a change that removes a node; metrics use this name for the evictions that follow."""
 
 ROWS = (FAILURES, *reversed(SORTS), "removed", "added", "others")
 """The kinds of changes in the order in which charts and tables show them, nodes first."""
@@ -22,9 +22,9 @@ class Mark(NamedTuple):
 
     Attributes:
         sort: the kind of the change, one of `ROWS`.
-        name: of the object, with its kind.
+        name: the name of the object, with its kind.
         begin: the instant, microseconds since the run's origin.
-        end: the instant from which all that it changed has changed again; None for never.
+        end: the instant from which all changed fields have changed again; None for never.
         told: the kind and the change in words.
     """
 
@@ -57,11 +57,11 @@ class _Open:
         self._end = None if self._left else at
 
     def mark(self) -> Mark:
-        """The mark, when all is known."""
+        """The finished mark."""
         failed = self._edit["kind"] == "Node" and self.how == "removed"
         sort = FAILURES if failed else sort_of(self._edit)
         told = sentence(self._edit)
-        if sort != self.how:  # else the sentence says the kind
+        if sort != self.how:  # otherwise the sentence already says the kind
             told = f"{sort_name(sort, 1)}: {told}"
         return Mark(sort, f"{self._edit['kind']} {self._edit['name']}", self.begin, self._end, told)
 
@@ -69,12 +69,12 @@ class _Open:
 def marks_of(run: Run) -> list[Mark]:
     """The changes of a run's cluster in order of time.
 
-    A change by which a field is again as it was at first makes no mark: it only ends the one before. What
-    changes of one object within a second is one mark, such as a cordon and the taint that follows.
+    A change that restores a field's first value makes no mark; it only ends the mark before. Changes of one
+    object within a second are one mark, such as a cordon and the taint that follows.
     """
     found: list[_Open] = []
     latest: dict[tuple[str, str], _Open] = {}
-    # Of each field that has changed: its value at first, and its last mark.
+    # For each field that has changed: its first value, and its last mark.
     changed: dict[tuple[str, str, str], tuple[str | None, _Open]] = {}
     for event in run.info["cluster"].get("events", ()):
         at = event["at_us"]
@@ -100,16 +100,16 @@ def marks_of(run: Run) -> list[Mark]:
 
 
 def by_kind(marks: Iterable[Mark]) -> str:
-    """How many marks there are, by kind of change: `5 (3 failures, 2 quotas)`."""
+    """The number of marks, in all and by kind of change: `5 (3 failures, 2 quotas)`."""
     return told_sorts(Counter(mark.sort for mark in marks))
 
 
 def merged(marks: Sequence[Mark], least: int) -> Iterator[Sequence[Mark]]:
-    """Marks of one kind in groups, so that the beginnings of two groups are at least so far apart.
+    """Marks of one kind in groups, so that the beginnings of two groups are at least `least` apart.
 
     Args:
         marks: in order of time.
-        least: microseconds.
+        least: the least distance in microseconds.
     """
     group: list[Mark] = []
     for mark in marks:

@@ -36,11 +36,11 @@ _FURTHER = (
 
 
 class Lane(NamedTuple):
-    """One series of a chart: a holder, or all those that are too small to be shown by themselves.
+    """One series of a chart: a holder, or all holders that are too small for their own series.
 
     Attributes:
         name: for people, printable and short; no two lanes have the same.
-        holders: by name.
+        holders: the names of its holders.
         colour: the same in every chart.
         nominal: for each run the lane's own quota of the charts' resource; None without quotas.
     """
@@ -61,17 +61,17 @@ class Material:
 
     Raises:
         InputError: a time of the part cannot be read.
-        OptionError: the part is no `FROM..TO`, or nothing of the run lies in it.
+        OptionError: the part is not of the form `FROM..TO`, or nothing of the run lies in it.
 
     Attributes:
         comparison: the runs, the baseline first.
         command: as given.
-        runs: those of the comparison.
+        runs: the runs of the comparison.
         names: the name of each run, printable.
         shifts: for each run, the time to add to a time since its origin to get one on the axis of time. The
             axis begins at the baseline's origin.
-        windows: for each run its own window, on the axis of time.
-        window: from the first submission to the end of the run that ends last: the axis of time.
+        windows: each run's own window, on the axis of time.
+        window: the axis of time, from the first submission to the end of the run that ends last.
         resource: the resource in charts of amounts: the one that the baseline uses most.
         part: the time in which jobs are shown one by one; None if none was given.
     """
@@ -141,9 +141,7 @@ class Material:
         found = []
         for run, window, shift in zip(self.runs, self.windows, self.shifts, strict=True):
             levels = steps(run.epochs, own)
-            if any(
-                each.amount is not None for each in levels
-            ):  # whoever has none for a while has 0 of its own
+            if any(each.amount is not None for each in levels):  # 0 while a lane has no quota
                 levels = [Step(each.time, each.amount or 0) for each in levels]
             found.append(self.drawn(levels, window, shift))
         return found
@@ -152,8 +150,8 @@ class Material:
         """Steps within a run's window on the axis of time; skips steps without a level.
 
         Args:
-            levels: since the run's origin.
-            window: of the run, on the axis of time.
+            levels: the steps, with times since the run's origin.
+            window: the run's window, on the axis of time.
             shift: the time of the run's origin on the axis.
         """
         on_axis = [Step(max(each.time + shift, self.window.start), each.amount) for each in levels]
@@ -197,7 +195,7 @@ class Material:
 
     @property
     def own_jobs(self) -> str:
-        """A sentence, after a space, that says that figures of a run cover all its own jobs.
+        """A space, then a sentence that says that figures of a run cover all its own jobs.
 
         Empty if all runs have the same jobs.
         """
@@ -205,7 +203,7 @@ class Material:
         if pairs.whole:
             return ""
         jobs = ", ".join(f"{name} {count:,}" for name, count in zip(self.names, pairs.jobs, strict=True))
-        return f" Of all jobs of each run ({jobs}); {pairs.count:,} of them are in all runs."
+        return f" Figures cover all jobs of each run ({jobs}); {pairs.count:,} of them are in all runs."
 
     @property
     def common_jobs(self) -> str:
@@ -227,7 +225,7 @@ class Material:
 
     @cached_property
     def lanes(self) -> list[Lane]:
-        """The holders that held most of `resource`, over all runs, and the rest as one."""
+        """The holders that held most of `resource` over all runs, and all other holders as one lane."""
         sums: dict[str, int] = {holder.name: 0 for run in self.runs for holder in holders(run)}
         for window, changes in zip(self.windows, self._moves, strict=True):
             for holder, amount in series.used(changes, window).items():
@@ -329,7 +327,7 @@ class Material:
         """The frames of all runs with their times on the axis of time.
 
         Args:
-            frames: with times since each run's own origin.
+            frames: frames with times since each run's own origin.
             columns: the columns with times; `time` by default.
         """
         times = pl.col(columns or ("time",))

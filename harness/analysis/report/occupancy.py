@@ -19,7 +19,7 @@ class Level(NamedTuple):
     """A level of a topology in one run.
 
     Attributes:
-        topology, name: of the topology, and the node label.
+        topology, name: the name of the topology, and the node label.
         nodes: domain (the values of the labels of its level and all coarser ones) -> the names of its nodes.
     """
 
@@ -29,7 +29,7 @@ class Level(NamedTuple):
 
 
 def levels_of(run: Run) -> list[Level]:
-    """The levels of the topologies of a run's cluster from the coarsest on, but for the host name."""
+    """The levels of the topologies of a run's cluster, coarsest first, without the host name."""
     found = []
     for topology in run.info["cluster"].get("domains", ()):
         for depth, name in enumerate(topology["levels"], start=1):
@@ -41,7 +41,7 @@ def levels_of(run: Run) -> list[Level]:
 
 
 def capacities(run: Run, level: Level, resource: str) -> Mapping[str, Sequence[Step]]:
-    """Domain -> the amounts of a resource that its nodes have over time; the first precedes all changes."""
+    """Domain -> its nodes' capacity for a resource over time; the first amount precedes all changes."""
     pools = run.info["cluster"]["allocatable"]
     rest: Mapping[str, int] = next((pool["amounts"] for pool in pools if "nodes" not in pool), {})
     own = {name: pool["amounts"] for pool in pools for name in pool.get("nodes", ())}

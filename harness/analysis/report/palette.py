@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Tone(NamedTuple):
-    """A colour on light and on dark ground."""
+    """A colour on a light and on a dark background."""
 
     light: str
     dark: str

@@ -1,6 +1,6 @@
 """Makes long series short enough to draw: the lowest, the mean and the highest level of every pixel.
 
-Changes within a pixel cannot be drawn, but no peak is lost: it is the highest level of its pixel.
+Changes within a pixel cannot be drawn. But no peak is lost: it is the highest level of its pixel.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ def per_pixel(changes: pl.DataFrame, window: Window, pixels: int) -> pl.DataFram
 
     Args:
         changes: `series`, `time` in microseconds and `level`. The level is an integer that lasts until the
-            next row of the series, or the end of the window. Rows are in order of time, and of two rows of
-            one instant the second counts. Before its first row a level is 0.
-        window: what is drawn.
-        pixels: how many parts; fewer if the window has fewer microseconds.
+            next row of the series, or the end of the window. Rows are in order of time; if two rows have one
+            instant, the second counts. Before its first row a level is 0.
+        window: the time that is drawn.
+        pixels: the number of parts; fewer if the window has fewer microseconds.
 
     Returns:
         `series`, `pixel` (from 0), `time` (its middle), `low`, `mean` (over time) and `high`; sorted by
@@ -49,7 +49,7 @@ def per_pixel(changes: pl.DataFrame, window: Window, pixels: int) -> pl.DataFram
         .group_by("series", "pixel", maintain_order=True)
         .agg(
             low=pl.col("level").min(),
-            # Whole numbers add up to the same on every machine, in whatever order.
+            # Whole numbers have the same sum on every machine, in any order.
             area=(pl.col("level").cast(pl.Int128) * pl.col("span")).sum(),
             span=pl.col("span").sum(),
             high=pl.col("level").max(),

@@ -11,7 +11,7 @@ from harness.base.text import printable
 from harness.runs.run import Run
 
 _SELDOM = ("at_start", "unfinished", "seed", "twin", "alone")
-"""Settings that runs record only if they have a meaning there."""
+"""Settings that runs record only where they have a meaning."""
 
 
 def repeat(material: Material) -> Iterator[str]:
@@ -29,10 +29,10 @@ def repeat(material: Material) -> Iterator[str]:
 
 
 def _calls(run: Run) -> Iterator[str]:
-    """The call of `harness.replay` that makes a run, with what it needs before it.
+    """The call of `harness.replay` that makes a run, with the lines that it needs before it.
 
-    No file may have the cluster or the policy: a cluster changed in memory, a policy class. The call then has
-    a name for it, and a comment says what it is.
+    A cluster that was changed in memory, or a policy class, has no file. The call then uses a name for it,
+    and a comment says what that is.
     """
     info = run.info
     provenance, policy, settings = info["provenance"], info["policy"], info["settings"]
@@ -70,7 +70,7 @@ def _cluster(info: Mapping[str, Any]) -> tuple[list[str], str]:
     source, files = info["provenance"].get("cluster"), info["provenance"].get("cluster_files")
     if not source or (info["cluster"].get("assumed") and files in (None, [], [""])):
         return [], ""
-    if files is None:  # a run of before they were kept
+    if files is None:  # a run from before these files were recorded
         return [], repr(source)
     if not files or not files[0]:
         return [f"# cluster was made in memory: {source}"], "cluster"

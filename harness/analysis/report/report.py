@@ -27,9 +27,9 @@ class Report:
     """A report before it is written.
 
     Attributes:
-        title: of the whole.
-        summary: what it is about, in a sentence.
-        chapters: in order.
+        title: the title of the whole report.
+        summary: its subject, in a sentence.
+        chapters: the chapters, in order.
     """
 
     title: str
@@ -51,7 +51,7 @@ class Report:
         return page(self, interactive=interactive)
 
     def markdown(self) -> str:
-        """For a pull request: words replace charts."""
+        """Writes Markdown for a pull request: words replace charts."""
         from harness.analysis.report.markdown import markdown
 
         return markdown(self)
@@ -64,14 +64,14 @@ def compose(
 
     Args:
         comparison: the runs.
-        plugins: with the registered sections.
+        plugins: the plugins with the registered sections.
         command: the command line that makes the report.
         gantt: the time in which jobs are shown one by one, as `FROM..TO`; all of small runs by default.
 
     Raises:
         PluginError: a section failed.
         InputError: a time of `gantt` cannot be read.
-        OptionError: `gantt` is no `FROM..TO`, or nothing of the run lies in it.
+        OptionError: `gantt` is not of the form `FROM..TO`, or nothing of the run lies in it.
     """
     material = Material(comparison, command=command, part=gantt)
     chapters = []
@@ -80,7 +80,7 @@ def compose(
             blocks = list(spec.make(material))
             for block in blocks:
                 if not isinstance(block, get_args(Block)):
-                    raise TypeError(f"{block!r} is no block")
+                    raise TypeError(f"{block!r} is not a block")
         if blocks:
             chapters.append(Chapter(spec.name, spec.owner, spec.title, blocks))
     trace = material.runs[0].info["trace"]

@@ -38,7 +38,7 @@ def used(changes: pl.DataFrame, window: Window) -> Mapping[str, int]:
 
 
 def levels(changes: pl.DataFrame, places: Mapping[str, int]) -> pl.DataFrame:
-    """Adds up holders that are drawn as one: `series`, `time` and `LEVELS`, the input of `per_pixel`.
+    """Adds up holders that share a series: `series`, `time` and `LEVELS`, the input of `per_pixel`.
 
     Args:
         changes: from `moves`.

@@ -20,7 +20,7 @@ class Waited(NamedTuple):
     """The waits, or the slowdowns, of some jobs.
 
     Attributes:
-        jobs: how many there are, started or not.
+        jobs: the number of jobs, started or not.
         sorted: the waits of those that started, microseconds, ascending; slowdowns of those that finished.
     """
 
@@ -41,8 +41,8 @@ class Waits(NamedTuple):
     """The waits, or slowdowns, of every group of jobs in every run.
 
     Attributes:
-        names: of the groups.
-        of_runs: for each run the waits of each of these.
+        names: the names of the groups.
+        of_runs: for each run the waits of each group.
     """
 
     names: Sequence[str]
@@ -50,7 +50,7 @@ class Waits(NamedTuple):
 
     @property
     def longest(self) -> float:
-        """The longest of all; 0 if there is none."""
+        """The longest wait of all; 0 without waits."""
         return max((each.sorted[-1] for run in self.of_runs for each in run if len(each.sorted)), default=0.0)
 
 
@@ -94,8 +94,8 @@ def slowdowns(material: Material) -> Waits:
 def waits_by_size(material: Material) -> Waits:
     """The waits of jobs by their request of the charts' resource, which doubles from group to group.
 
-    Groups are those that some run has jobs of, the smallest first. Runs that do not record requests have
-    none.
+    Every group has jobs of some run, and the smallest group comes first. Runs that do not record requests
+    have none.
     """
     column, unit = f"request.{material.resource}", shown_in(material.resource)
 

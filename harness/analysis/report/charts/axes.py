@@ -40,7 +40,8 @@ def time_axis(material: Material, *, labels: bool = True, part: Window | None = 
         domain[1] += 1.0
     axis = alt.Axis(title=None, labels=labels, ticks=labels, grid=False, labelFlush=True, tickCount=6)
     if _dated(material):
-        # As expressions: Vega-Lite wraps plain times into what its interpreter of expressions cannot read.
+        # As expressions: Vega-Lite wraps plain times in a form that its interpreter of expressions cannot
+        # read.
         ends = [alt.ExprRef(expr=f"{time:.0f}") for time in domain]
         scale = alt.Scale(type="utc", domain=ends, nice=False)
         if labels and not Clock(material.runs[0]).is_utc:
@@ -64,7 +65,8 @@ def upright_axis(title: str, **settings: Any) -> alt.Axis:
 def amount_axis(title: str, *, top: float, shown_as: str = "", field: str = "mean:Q") -> alt.Y:
     """A vertical axis from 0; see `written` for the format of its numbers."""
     top = top or 1
-    # No more ticks than whole numbers, so that they stand at such: of its least step Vega goes below.
+    # No more ticks than whole numbers, so that ticks stand at whole numbers: Vega may go below its least
+    # step.
     ticks = 4 if shown_as or top < 1 else min(4, int(top))
     axis = upright_axis(title, tickCount=ticks, labelExpr=written(shown_as))
     return alt.Y(field, scale=alt.Scale(domain=[0, top], nice=False), axis=axis)
@@ -83,7 +85,7 @@ def wait_axis(title: str, *, top: float, upright: bool = False) -> alt.Axis:
 
 
 def written(shown_as: str) -> str:
-    """The format of an axis' numbers: a given one of d3, or else short, such as 0.25, 400 and 15k."""
+    """The format of an axis' numbers: a given one of d3, or else short numbers such as 0.25, 400 and 15k."""
     if shown_as:
         return f"format(datum.value, '{shown_as}')"
     return "format(datum.value, abs(datum.value) < 1 ? '.2~g' : '~s')"
@@ -137,8 +139,8 @@ def stepped(
 
     Args:
         material: gives the axis of time.
-        steps: times on that axis, and the level from each on.
-        dash: of the line.
+        steps: times on that axis, and the level from each time on.
+        dash: the dashes of the line.
         x: the axis of time of the layers beside it.
     """
     if len(steps) == 1:
@@ -155,7 +157,7 @@ def stepped(
 def panel(layers: Iterable[alt.Chart], *, title: str, width: int, height: int) -> alt.LayerChart:
     """Layers on one pair of axes, below a heading."""
     chart = alt.layer(*layers)
-    assert isinstance(chart, alt.LayerChart)  # charts that are not facets make no facet
+    assert isinstance(chart, alt.LayerChart)  # layers of charts without facets are a LayerChart
     heading = alt.Title(title, anchor="start", limit=width + LEFT)  # it begins left of the axis
     drawn: alt.LayerChart = chart.properties(width=width, height=height, title=heading)
     return drawn

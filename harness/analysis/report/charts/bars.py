@@ -30,14 +30,14 @@ def grouped(
     """Bars side by side.
 
     Args:
-        rows: the number of the label, that of the key, and the value.
+        rows: the number of the label, the number of the key, and the value.
         labels: the names of the rows.
         keys: the colours of the bars in a row.
-        width: of the chart.
-        title: of the horizontal axis.
-        shown_as: the format of its numbers, see `axes.written`.
-        name: of the panel.
-        limit: the length of the axis to both sides; as far as is needed by default.
+        width: the width of the chart.
+        title: the title of the horizontal axis.
+        shown_as: the format of the axis's numbers, see `axes.written`.
+        name: the name of the panel.
+        limit: the length of the axis to both sides; as long as needed by default.
     """
     wide = width >= axes.NARROW
     room, letters = (_LABEL, _LETTERS) if wide else (_NARROW_LABEL, _NARROW_LETTERS)

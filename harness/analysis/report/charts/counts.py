@@ -27,9 +27,9 @@ def counts(
         material: gives the runs and the axis of time.
         events: for each run `time` and `reason`, the number of a key.
         keys: the colours.
-        bins: how many bars.
-        width: of the chart.
-        title: of the vertical axis.
+        bins: the number of bars.
+        width: the width of the chart.
+        title: the title of the vertical axis.
     """
     start, span = material.window.start, material.window.end - material.window.start
     step = span // bins + 1

@@ -15,24 +15,24 @@ from harness.analysis.report.material import Material
 
 _ROW = 16
 _APART = 26
-"""The least distance between the beginnings of two marks of a row, in pixels; nearer ones are one mark."""
+"""The least distance in pixels between the beginnings of two marks in a row; nearer marks become one."""
 
 _NAMED = 3
 """A mark of several changes names this many objects."""
 
 _PILL, _PILL_SIZE = "M-.5,-.55H.5A.55,.55,0,0,1,.5,.55H-.5A.55,.55,0,0,1,-.5,-.55Z", 12**2
-"""The outline under a number, of a size that Vega multiplies it by the root of."""
+"""The outline under a number, and its size; Vega scales the outline by the root of the size."""
 
 
 def strip(material: Material, place: int, *, width: int, labels: bool) -> alt.LayerChart:
     """A row for each kind of change: ticks where changes begin, and bars as long as they last.
 
-    Where several would be nearer to each other than a number is wide, their number is the mark.
+    Changes that are nearer to each other than the width of a number share one mark: their number.
 
     Args:
         material: gives the runs, their changes and the axis of time.
-        place: of the run.
-        width: of the plot, without axes.
+        place: the place of the run.
+        width: the width of the plot, without axes.
         labels: whether the axis of time has labels.
     """
     window, shift = material.windows[place], material.shifts[place]
@@ -73,12 +73,12 @@ def strip(material: Material, place: int, *, width: int, labels: bool) -> alt.La
 
 
 def _lasting(marks: Sequence[Mark], last: int, least: int) -> Iterator[tuple[int, int]]:
-    """The times in which any of these changes holds; gaps of less than `least` are none.
+    """The times in which any of these changes holds; gaps shorter than `least` are closed.
 
     Args:
         marks: in order of time.
-        last: until when those hold that have no end.
-        least: microseconds.
+        last: the time until which changes without an end hold.
+        least: the shortest gap in microseconds.
     """
     begin = end = marks[0].begin
     for mark in marks:
@@ -90,7 +90,7 @@ def _lasting(marks: Sequence[Mark], last: int, least: int) -> Iterator[tuple[int
 
 
 def _told(group: Sequence[Mark], clock: Clock) -> str:
-    """A mark in words, as the pointer shows it."""
+    """A mark in words, as shown under the pointer."""
     first, last = clock.text(group[0].begin), clock.text(group[-1].begin)
     if len(group) == 1:
         until = "" if group[0].end is None else f" to {clock.text(group[0].end)}"

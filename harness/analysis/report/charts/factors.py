@@ -33,7 +33,7 @@ class Effect(NamedTuple):
         name: the factor and its value.
         value: the difference that it makes, in the axis' unit.
         low: the lower end of its interval, or None.
-        high: the upper one.
+        high: the upper end, or None.
         told: the text under the pointer.
     """
 
@@ -88,8 +88,8 @@ class Square(NamedTuple):
     """A cell of a heat map.
 
     Attributes:
-        column: its place in words.
-        row: the same.
+        column: the name of its column.
+        row: the name of its row.
         value: the value that its colour shows.
         text: its label.
         told: the text under the pointer.
@@ -159,7 +159,7 @@ class Dot(NamedTuple):
         key: the number of its line.
         value: in the axis' unit.
         low: the lower end of its interval, or None.
-        high: the upper one.
+        high: the upper end, or None.
         told: the text under the pointer.
     """
 
@@ -182,7 +182,7 @@ def multiples(
     shown_as: str,
     width: int,
 ) -> alt.ConcatChart:
-    """A panel per value of one factor, a line per value of another, along a third; all on one scale."""
+    """A panel per value of one factor, a line per value of a second, along a third; all on one scale."""
     columns = min(len(panels), max(1, width // PANEL))
     inside = axes.inner(width, columns=columns)
     x_title, y_title = titles

@@ -25,15 +25,15 @@ def frontier(
     *,
     best: Collection[int] | None = None,
 ) -> alt.LayerChart:
-    """A chart with one point per choice; a name without room shows only under the pointer.
+    """A chart with one point per choice; a name that does not fit shows only under the pointer.
 
     Args:
         choices: the points.
         keys: their colours.
         x_axis: the horizontal axis.
-        y_axis: the vertical one.
-        width: of the chart.
-        best: the choices that no other beats, if more than the two axes counts; then no line joins them.
+        y_axis: the vertical axis.
+        width: the width of the chart.
+        best: the choices that no other beats, if more than the two axes count; no line then joins them.
     """
     joins = best is None
     best = unbeaten(choices, x_axis, y_axis) if best is None else best

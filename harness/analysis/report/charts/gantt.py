@@ -17,7 +17,7 @@ _ROW = 11
 _LEFT = 98
 """The pixels for names beside the rows."""
 _LETTERS = 14
-"""The number of a name's letters that fit there."""
+"""The number of a name's letters that fit beside the rows."""
 
 
 def gantt(material: Material, shown: Sequence[pl.Series], part: Window, width: int) -> alt.VConcatChart:
@@ -27,7 +27,7 @@ def gantt(material: Material, shown: Sequence[pl.Series], part: Window, width: i
         material: gives the runs and the axis of time.
         shown: for each run the rows of the jobs in `jobs.parquet`, ascending.
         part: the time that is shown.
-        width: of the chart.
+        width: the width of the chart.
     """
     panels = []
     of_runs = zip(material.names, material.runs, material.shifts, shown, strict=True)

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 from harness.base.text import columns
 
 SIZE = 11
-"""Of the letters, pixels."""
+"""The size of letters, in pixels."""
 _LETTER = 6.3
 """The approximate width of a letter of that size."""
 _LINE = 13
@@ -42,7 +42,7 @@ class Box(NamedTuple):
     def crossed(self, line: Line) -> bool:
         """Returns True if a line crosses the area."""
         (x, y), (to_x, to_y) = line
-        since, until = 0.0, 1.0  # the part of the line that is within, as far as is known
+        since, until = 0.0, 1.0  # the part of the line that may be within the area
         for at, to, least, most in ((x, to_x, self.left, self.right), (y, to_y, self.top, self.bottom)):
             if at == to:
                 if not least < at < most:
@@ -62,7 +62,7 @@ class Label(NamedTuple):
 
 
 def box_of(text: str, x: float, y: float) -> Box:
-    """The area of a name with this middle."""
+    """The area of a name whose middle is here."""
     half = columns(text) * _LETTER / 2
     return Box(x - half, y - _LINE / 2, x + half, y + _LINE / 2)
 
@@ -70,14 +70,14 @@ def box_of(text: str, x: float, y: float) -> Box:
 def placed(
     points: Sequence[Point], names: Sequence[str], lines: Sequence[Line] = (), *, width: int, height: int
 ) -> list[Label | None]:
-    """The place of each name; None if there is no room for it.
+    """The place of each name; None if the name does not fit.
 
     Args:
         points: in pixels from the upper left; points beyond the number of names have no name.
-        names: of the first points, the most important first.
+        names: the names of the first points, the most important first.
         lines: other lines that the chart has.
-        width: of the plot.
-        height: of the plot.
+        width: the width of the plot.
+        height: the height of the plot.
     """
     taken = [Box(x - _POINT, y - _POINT, x + _POINT, y + _POINT) for x, y in points]
     found: list[Label | None] = []

@@ -23,7 +23,7 @@ class Reference(NamedTuple):
     """A reference line.
 
     Attributes:
-        steps: times on the axis of time, and the level from each on; one step if it never changes.
+        steps: times on the axis of time, and the level from each time on; one step if it never changes.
         dash: its dashes.
     """
 
@@ -53,13 +53,13 @@ def stacked(
 
     Args:
         material: gives the axis of time.
-        titles: of the panels.
+        titles: the titles of the panels.
         areas: for each panel the result of `per_pixel`, in the unit of the axis.
         peaks: the same for all series together.
         keys: colours by number of series.
         references: for each panel its reference lines.
-        width: of the chart.
-        title: of the vertical axis.
+        width: the width of the chart.
+        title: the title of the vertical axis.
     """
     top = max([*map(highest, peaks), *(each.highest for own in references for each in own)]) * 1.04
     inside = axes.inner(width)
@@ -116,11 +116,11 @@ def panels(
 
     Args:
         material: gives the axis of time.
-        names: of the series, by number.
+        names: the names of the series, by number.
         reduced: for a number of pixels, the result of `per_pixel` for every run.
         references: for each series its reference lines.
-        width: of the chart.
-        title: of the vertical axes.
+        width: the width of the chart.
+        title: the title of the vertical axes.
     """
     columns = max(1, width // PANEL)
     inside = axes.inner(width, columns=columns)
@@ -169,11 +169,11 @@ def lines(
     Args:
         material: gives the axis of time.
         frames: for each run the result of `per_pixel` for one series, in the unit of the axis.
-        keys: of the runs.
-        width: of the plot, without axes.
-        height: of the plot.
-        title: of the vertical axis.
-        name: of the panel.
+        keys: the keys of the runs.
+        width: the width of the plot, without axes.
+        height: the height of the plot.
+        title: the title of the vertical axis.
+        name: the name of the panel.
         top: the end of the vertical axis.
         shown_as: the format of the vertical axis' numbers.
         references: reference lines.

@@ -23,7 +23,7 @@ class _Scale(NamedTuple):
     """A logarithmic axis.
 
     Attributes:
-        shortest: its beginning; shorter values are drawn there.
+        shortest: its beginning; shorter values are drawn at it.
         least: the lowest value at which it may end.
         rough: place -> its label.
         fine: further labels, if there is room.
@@ -35,7 +35,7 @@ class _Scale(NamedTuple):
     fine: Mapping[int, str]
 
     def axis(self, longest: float, *, room: bool) -> alt.X:
-        """The axis; places are counted in the shortest of them."""
+        """The axis; its places are multiples of the shortest one."""
         marks = {**self.rough, **(self.fine if room else {})}
         names = {mark // self.shortest: name for mark, name in sorted(marks.items()) if mark <= longest}
         return alt.X(
@@ -109,18 +109,18 @@ def _line(waited: Waited, grid: Sequence[float], scale: _Scale) -> pl.DataFrame:
 def by_size(
     material: Material, found: Waits, percents: Mapping[int, str], *, width: int, title: str
 ) -> alt.ConcatChart:
-    """The waits of jobs by their size, on an axis that shows short and long waits alike.
+    """The waits of jobs by their size, on an axis that shows both short and long waits.
 
     Args:
         material: gives the runs.
         found: groups of jobs of one size.
         percents: the percentile of each panel -> its heading.
-        width: of the chart.
-        title: of the horizontal axes.
+        width: the width of the chart.
+        title: the title of the horizontal axes.
     """
     columns = 1 if width < axes.NARROW else len(percents)
     inside = axes.inner(width, columns=columns)
-    # Where a size has no wait the line is broken: else it would look as though one were known.
+    # The line is broken at a size without a wait; a whole line would suggest one.
     rows = [
         (percent, name, key.name, None if (wait := waited.quantile(percent)) is None else wait / MINUTE)
         for key, of_run in zip(material.run_keys, found.of_runs, strict=True)

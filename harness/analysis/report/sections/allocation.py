@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 _NONE = "none"
 _MOST, _SHORT = 300, 12
-"""A table has this many changes at most, and a table with more than so many is folded."""
+"""The most changes in a table, and the most in a table that is not folded."""
 
 _TOLD = 3
-"""This many levels of a quota are named one by one."""
+"""A quota with at most this many levels has each of them named."""
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """All lanes on top of each other for each run, then each lane by itself with all runs."""
+    """A chart of all lanes stacked for each run, then a chart of each lane with all runs."""
     unit = shown_in(material.resource)
     others = [resource for resource in material.runs[0].resources if resource != material.resource]
     if others:
@@ -140,7 +140,7 @@ def _course(steps: Sequence[Step], size: int) -> str:
 
 
 def _distinct(material: Material, lane: Lane) -> list[list[Step]]:
-    """A lane's own quota over time, each different course once; runs in which it has none are left out."""
+    """A lane's own quota over time in the runs in which it has any; each different course once."""
     found: list[list[Step]] = []
     for each in material.nominal_steps([lane]):
         if each and each not in found:

@@ -28,7 +28,7 @@ _LINKS = 6
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """Preemptions of each run by reason; a sentence if there were none at all."""
+    """Preemptions of each run by reason; a sentence if there were none."""
     found = material.on_axis(material.of_runs(_preemptions))
     if not sum(each.height for each in found):
         yield Text("Nothing was preempted.")

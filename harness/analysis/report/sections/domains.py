@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from harness.runs.run import Run
 
 MOST = 24
-"""This many domains of a level have a panel: those with the largest mean use, over all runs."""
+"""This many domains of a level have a panel: the domains with the largest mean use over all runs."""
 
 
 class _Shown(NamedTuple):
     """The domains of a level that are shown.
 
     Attributes:
-        level: its label.
-        names: of the domains, printable.
+        level: the label of the level.
+        names: the names of the domains, printable.
         steps: for each run the amounts held in each: `series` by number, `time` and `level`.
         room: for each run and domain the capacity of its nodes over time, on the axis of time; empty for a
             domain that the run's cluster lacks.
-        left_out: how many domains are not shown.
+        left_out: the number of domains that are not shown.
     """
 
     level: str

@@ -23,7 +23,7 @@ def blocks(material: Material) -> Iterator[Block]:
         return
     found = material.of_runs(deviation)
     yield Figure(
-        title=f"Share of the cluster that is with the wrong {material.holder}s",
+        title=f"Share of the cluster that the wrong {material.holder}s hold",
         words=_words(material, found),
         draw=lambda width: _over_time(material, found, width),
         keys=material.run_keys,

@@ -74,7 +74,7 @@ def blocks(material: Material) -> Iterator[Block]:
 
 
 def _differing(material: Material, wanted: Sequence[tuple[str, str, str]]) -> _Side | None:
-    """The first of some metrics that has a value in every run and is not the same in all."""
+    """The first of some metrics that has a value in every run and differs between runs."""
     known = {(row.metric, row.resource): (row, values) for row, values in material.comparison.select()}
     for metric, about, resource in wanted:
         if (metric, resource) in known:

@@ -1,4 +1,4 @@
-"""Job by job: when jobs waited, ran and were evicted; all jobs of small runs, else those of a given time."""
+"""Job by job: when jobs waited, ran and were evicted; all jobs of small runs, or the jobs of a given time."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _CROSS = "A cross marks an eviction that threw progress away."
 def blocks(material: Material) -> Iterator[Block]:
     """A bar for every span in which a job held resources.
 
-    Without a given part of the time, only small runs are shown. If a part has many jobs, the ones that held
-    most are shown, and a sentence gives the number of all.
+    Without a given part of the time, only small runs are shown. If a part has many jobs, the chart shows the
+    jobs that held most, and a sentence gives the number of all jobs.
     """
     part = material.part
     if part is None:
@@ -52,7 +52,7 @@ def blocks(material: Material) -> Iterator[Block]:
     chosen = sums.sort("held", "place", descending=[True, False]).head(MOST_JOBS)["place"].sort()
     title = f"When jobs held resources, from {clock.text(part.start)} to {clock.text(part.end)}"
     if chosen.is_empty():
-        yield Text(f"{title}: no job was there.")
+        yield Text(f"{title}: there were no jobs.")
         return
     of = f"the {len(chosen)} of {sums.height:,} jobs that held most {shown_in(material.resource).hours} in it"
     which = f"Shown are {of}." if len(chosen) < sums.height else f"Shown are all {sums.height:,} jobs in it."
@@ -100,7 +100,7 @@ def _marks(material: Material, rows: Sequence[pl.Series], part: Window) -> list[
 
 
 def _held(run: Run, part: Window, resource: str) -> pl.Series:
-    """For each job the amount that it held within a part of the time; null if it was not present then."""
+    """For each job the amount that it held within a part of the time; null if it was absent then."""
     span = pl.col("end").clip(None, part.end) - pl.col("start").clip(part.start)
     stints = (
         run.micros("stints")

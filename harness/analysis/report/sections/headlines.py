@@ -98,7 +98,7 @@ def blocks(material: Material) -> Iterator[Block]:
 
 
 def _costs(material: Material) -> Iterator[Table]:
-    """Amounts and their changes; figures over each run's own jobs have their own table if jobs differ."""
+    """Amounts and their changes; if jobs differ, figures over each run's own jobs have a second table."""
     rows, caption = list(_amounts(material)), "What each one costs and brings"
     tables = [(caption, "of all jobs", [row for _, row in rows])]
     if material.common_jobs:
@@ -121,7 +121,7 @@ def _amounts(material: Material) -> Iterator[tuple[Measurement, Sequence[str | C
         hours = hours_cells(hours_waited(line, jobs), line)
         name = f"hours that jobs waited for their start{so_far(material)}"
         yield line.measured, compared_row(name, hours)
-    # What it is a part of stands in the row above, unless that is of other jobs.
+    # The row above names the whole, unless it covers other jobs.
     lost = f"{unit.hours} lost, " if material.common_jobs else ""
     for metric, resource, name in (
         ("wait.first_start.p95", "", "95 of 100 jobs started within"),

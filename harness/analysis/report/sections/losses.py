@@ -1,4 +1,4 @@
-"""Gains and losses: hours waited by queue, and lost work by the losing and by the causing queue."""
+"""Gains and losses: hours waited by queue, and lost work by the queue that lost it or caused it."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _MOST = 1500
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """Errors of first starts, waits against recorded waits, and the error over time; only with a record."""
+    """Errors of first starts, waits against recorded waits, and errors over time; empty without a record."""
     found = [place for place, run in enumerate(material.runs) if run.is_record]
     others = [place for place, run in enumerate(material.runs) if not run.is_record]
     if not found:
@@ -36,7 +36,7 @@ def blocks(material: Material) -> Iterator[Block]:
     try:
         pairs = [pairs_of(record, material.runs[place], material.resource) for place in others]
     except RunError:
-        return  # the traces differ, or nothing started: then there is nothing to be judged
+        return  # the traces differ, or nothing started, so there is nothing to judge
     if not pairs:
         return
     keys = [replace(material.run_keys[place], line=False) for place in others]
@@ -139,7 +139,7 @@ def _medians(material: Material, pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _range(name: str, medians: pl.Series) -> str:
-    """From the earliest to the latest of them, in words."""
+    """The range from the earliest to the latest median, in words."""
     if medians.is_empty():
         return f"{name}: no job starts."
     ends = dict.fromkeys(_side(float(medians.sort()[at])) for at in (0, -1))
