@@ -1,4 +1,4 @@
-"""Settings that bring a simulation nearer to a record: fitted on its first part, judged on the rest."""
+"""Settings that bring a simulation nearer to a record: fitted on the first jobs, judged on later jobs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CAPACITIES = (Fraction(1), Fraction(19, 20), Fraction(9, 10), Fraction(17, 20), 
 """The parts of the cluster's capacity to try."""
 
 LATENCY = "evictionLatency"
-"""The policies' option for the time until a victim hears of its eviction."""
+"""The policies' option for the time until a victim learns of its eviction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,12 @@ class Fit:
 
     Attributes:
         startup: how long pods take until they are ready, in microseconds.
-        eviction_latency: of the policy, in microseconds; None if it has no such option, or the record does
-            not show it.
-        capacity: the part of the cluster that seems to be there.
+        eviction_latency: the policy's eviction latency in microseconds; None if the policy has no such
+            option, or the record does not show it.
+        capacity: the part of the cluster that seems to exist.
         split: jobs submitted before this time were used for the fit, in microseconds since the origin.
         before: errors of the jobs submitted later, without the fitted settings.
-        after: the same with them.
+        after: the same errors with the fitted settings.
         told: the result in sentences.
     """
 
@@ -79,13 +79,13 @@ class Fit:
 def calibrate(
     validation: Validation, request: Request, plugins: Plugins, run: Callable[[Request], Run] | None = None
 ) -> Fit:
-    """Fits start-up, eviction latency and capacity to the jobs that arrive first, and judges by the others.
+    """Fits start-up, eviction latency and capacity to the first jobs, and judges by the later ones.
 
     Args:
-        validation: of the simulation without these settings.
+        validation: the validation of the simulation without these settings.
         request: the simulation, to be changed.
-        plugins: carry it out.
-        run: carries a request out; by default here.
+        plugins: the plugins that carry it out.
+        run: a function that carries a request out; by default in this process.
     """
     from harness.cluster.changes.scale import scaled_cluster
 
@@ -111,7 +111,7 @@ def calibrate(
         except TraceError:
             if part == 1:
                 raise
-            return inf, -part  # so little that a job of the trace could never start
+            return inf, -part  # with so little capacity, a job of the trace could never start
         found = pairs_of(validation.recorded, simulated, validation.resource)
         waits = pl.coalesce("simulated_wait", pl.lit(split) - pl.col("submit"))
         error = found.filter(first).select((waits - pl.col("wait")).abs().mean()).item()
@@ -130,7 +130,7 @@ def calibrate(
 
 
 def _latency(validation: Validation, startup: int, split: int) -> int | None:
-    """The median time by which preemptors start later than their start-up explains."""
+    """The median delay of preemptors' starts beyond their start-up."""
     simulated = validation.simulated
     preempting = (
         simulated.scan("decisions")

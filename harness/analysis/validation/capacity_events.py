@@ -1,4 +1,4 @@
-"""Findings as a table of events, and how much of the error of waits a replay with these events explains."""
+"""Turns findings into a table of events, and replays with them to see how much of the error they explain."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Part(NamedTuple):
     Attributes:
         name: the object, as people see it.
         rows: its events, in order of time.
-        error: the mean size of the error of waits if these events alone are replayed, microseconds.
+        error: the mean size of the error of waits if only these events are replayed, in microseconds.
     """
 
     name: str
@@ -53,13 +53,13 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """Events that findings give, and what a replay with them is worth.
+    """Events from findings, and the effect of a replay with them.
 
     Attributes:
         rows: all events, in order of time.
-        parts: the same by object, the one that explains most first.
-        before: the mean size of the error of waits without events, microseconds.
-        after: the same with all of them.
+        parts: the events by object; the object that explains most comes first.
+        before: the mean size of the error of waits without events, in microseconds.
+        after: the same with all events.
         notes: a sentence for each finding that gives no event.
     """
 
@@ -70,12 +70,12 @@ class Explained:
     notes: Sequence[str]
 
     def share(self, error: float) -> float | None:
-        """The part of the error that is gone when so much is left; None if there was none."""
+        """The part of the error that is gone if `error` remains; None if there was no error."""
         return 1 - error / self.before if self.before else None
 
     @property
     def table(self) -> str:
-        """The mean error of waits without events, with those of each object alone, and with all, as text."""
+        """The mean error of waits without events, with each object's events alone, and with all, as text."""
         lines = [("none", 0, self.before), *((part.name, len(part.rows), part.error) for part in self.parts)]
         if len(self.parts) > 1:
             lines.append(("all", len(self.rows), self.after))
@@ -96,7 +96,7 @@ class Explained:
         return "–" if share is None else f"{share:.0%}"
 
     def to_json(self) -> dict[str, Any]:
-        """The same as plain values; errors are microseconds."""
+        """The result as plain values; errors are in microseconds."""
         return {
             "rows": [dict(row) for row in self.rows],
             "objects": [
@@ -118,19 +118,19 @@ class Explained:
 def explained(
     validation: Validation, request: Request, plugins: Plugins, run: Callable[[Request], Run] | None = None
 ) -> Explained:
-    """Make events of the findings of a validation, and replay with them.
+    """Makes events from the findings of a validation, and replays with them.
 
-    Less quota becomes a lower nominal quota for that time. Fewer nodes become nodes that are removed: those
-    whose jobs the record evicts when they went, by the simulation with all earlier events.
+    Less quota becomes a lower nominal quota for that time. Fewer nodes become removed nodes: the nodes whose
+    jobs the record then evicts, as placed by the simulation with all earlier events.
 
     Args:
-        validation: with its findings.
+        validation: the validation with its findings.
         request: the simulation.
-        plugins: carry it out.
-        run: carries a request out; by default here.
+        plugins: the plugins that carry it out.
+        run: a function that carries a request out; by default in this process.
 
     Raises:
-        InputError: the cluster was made without manifests, so that no event can change it.
+        InputError: the cluster was made without manifests, so no event can change it.
     """
     carry_out = run or (lambda asked: asked.run(plugins=plugins))
     cluster, recorded_end = validation.cluster, validation.recorded.window.end
@@ -179,7 +179,7 @@ def explained(
 
 
 class _Events:
-    """Rows by object, with what is to be said of findings that give none."""
+    """Rows by object, and notes on findings that give no rows."""
 
     def __init__(self) -> None:
         self.of: dict[str, list[Row]] = {}
@@ -191,11 +191,11 @@ class _Events:
         return sorted(chain(*self.of.values()), key=_begins)
 
     def add(self, name: str, rows: Sequence[Row]) -> None:
-        """Take the rows of an object."""
+        """Adds the rows of an object."""
         self.of[name] = sorted([*self.of.get(name, ()), *rows], key=_begins)
 
     def contradict(self, rows: Sequence[Row]) -> bool:
-        """Whether rows change a field of an object at a time at which it is changed already."""
+        """Returns True if rows change a field of an object at a time when earlier rows have changed it."""
         return any(
             _key(one) == _key(other) and _begins(one) < _ends(other) and _begins(other) < _ends(one)
             for one in rows
@@ -216,7 +216,7 @@ def _key(row: Row) -> tuple[str, str, str]:
 
 
 def _parted(pairs: pl.DataFrame, finding: Finding) -> int:
-    """When a simulation first starts a job that the record starts later, near the beginning of a finding."""
+    """The first start in the simulation of a job that the record starts later, near a finding's beginning."""
     around = (finding.end - finding.start) // 4
     near = pl.col("simulated").is_between(finding.start - around, finding.start + around)
     first = pairs.filter(near & (pl.col("recorded") > pl.col("simulated")))["simulated"].min()
@@ -226,7 +226,7 @@ def _parted(pairs: pl.DataFrame, finding: Finding) -> int:
 def _quotas(
     finding: Finding, start: int, of: Object | None, knobs: Mapping[str, int | Fraction | None]
 ) -> Iterator[Row]:
-    """The quotas that an object consists of, each smaller by the part that is missing."""
+    """Rows for the quotas that an object consists of, each smaller by the missing part."""
     owners = {f"ClusterQueue/{finding.name}"}
     if finding.object == WHOLE:
         queues = of.queues if of is not None else ()
@@ -241,12 +241,12 @@ def _quotas(
 
 
 def _removals(finding: Finding, of: Object, recorded: Run, simulated: Run) -> list[Row]:
-    """The nodes that went, from the instant at which the record evicts their jobs."""
+    """Rows for the removed nodes, from the instant at which the record evicts their jobs."""
     around = (finding.end - finding.start) // 2
     time, evicted = went_at(recorded, finding.start - around, finding.start + around)
     start = time if evicted else finding.start
     nodes = {name: has.get(finding.resource, 0) for name, has in of.nodes.items()}
-    missing = sum(nodes.values()) - (finding.capacity - finding.amount)  # also what no quota lets anybody use
+    missing = sum(nodes.values()) - (finding.capacity - finding.amount)  # also capacity beyond all quotas
     names = nodes_of(simulated, start, evicted, nodes, missing)
     return [_row(start, finding.end, f"Node/{name}", "remove", "") for name in names]
 
@@ -264,7 +264,7 @@ def _row(start: int, end: int, owner: str, field: str, value: str) -> Row:
 
 
 def _error(validation: Validation, simulated: Run, until: int) -> float:
-    """The mean size of the error of waits of the jobs that came before a time.
+    """The mean size of the error of waits, over jobs submitted before a time.
 
     A job that never starts in the simulation waits until its end.
     """

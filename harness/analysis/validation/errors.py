@@ -19,11 +19,11 @@ GROUPS = ("queue", "size", "priority", "hour")
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 _SHORT = 100 * MINUTE
-"""In a shorter record ten minutes are more than a tenth of all: jobs are then near whatever happens."""
+"""In a shorter record, ten minutes are more than a tenth of the whole, so jobs are near in any case."""
 
 
 def is_short(window: Window) -> bool:
-    """Returns True if a record of such a window is too short for shares of starts within ten minutes."""
+    """Returns True if a record over this window is too short for shares of starts within ten minutes."""
     return window.end - window.start < _SHORT
 
 
@@ -32,17 +32,17 @@ class Errors:
     """The errors of some jobs; times in microseconds, positive if the simulation starts a job later.
 
     Attributes:
-        jobs: how many started in the record.
-        unstarted: how many of them never start in the simulation; they count in shares only.
-        quantiles: of the error, see `QUANTILES`.
-        absolute: median of the error's size.
-        absolute_p90: its 90th percentile.
+        jobs: how many jobs started in the record.
+        unstarted: how many of these jobs never start in the simulation; they count in shares only.
+        quantiles: the quantiles of the error, see `QUANTILES`.
+        absolute: the median of the error's size.
+        absolute_p90: the 90th percentile of the error's size.
         within_minute, within_ten_minutes: share of all jobs with at most such an error; the second is None if
             the record is short.
         within_tenth: share of all jobs with an error of at most a tenth of their recorded wait, or a second.
         rank: Spearman's correlation of waits; None if all are equal in either run.
-        recorded_wait, simulated_wait: summed.
-        recorded_evictions, simulated_evictions: summed.
+        recorded_wait, simulated_wait: the sums of waits.
+        recorded_evictions, simulated_evictions: the sums of evictions.
     """
 
     jobs: int
@@ -80,7 +80,7 @@ class Errors:
 
 
 def errors_of(pairs: pl.DataFrame, *, short: bool = False) -> Errors:
-    """The errors of the jobs of `pairs_of`, or of some of them; `short`: the record is (`is_short`)."""
+    """The errors of all or some jobs of `pairs_of`; `short` says whether the record is short (`is_short`)."""
     both = pairs.filter(pl.col("error").is_not_null())
     size = pl.col("error").abs()
     tenth = pl.max_horizontal(pl.col("wait") / 10, pl.lit(SECOND))
@@ -94,7 +94,7 @@ def errors_of(pairs: pl.DataFrame, *, short: bool = False) -> Errors:
         pl.col("recorded_evictions").sum(),
         pl.col("simulated_evictions").sum(),
     ).row(0, named=True)
-    # Without an error a job is within none: else those that never start would make the others look nearer.
+    # A job that never starts is within no limit; leaving it out would make the other jobs look nearer.
     shares = pairs.select(
         (size <= most).fill_null(value=False).mean().alias(name)
         for name, most in (("minute", MINUTE), ("ten", 10 * MINUTE), ("tenth", tenth))

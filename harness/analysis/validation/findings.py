@@ -1,9 +1,9 @@
 """Reasons why a record differs from a simulation: less or more capacity than assumed, or late starts.
 
 The capacity is judged against a scheduler that leaves nothing idle. If a job waits all through a span
-although everything that it asks for seems free, it was not free in truth. The missing amount is at most what
+although everything that it requests seems free, then it was not free. The missing amount is at most what
 seemed free at the moment of largest use. Over a period that bound is close to the truth, because jobs fill
-what there is. A scheduler may hold jobs back for another reason (a strict order, reservations,
+the available capacity. A scheduler may hold jobs back for another reason (a strict order, reservations,
 fragmentation). The simulation then shows the same effect, and only what exceeds it is a finding.
 """
 
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 
 LESS, MORE, LATE = "less", "more", "late"
 
-# Each threshold separates faults of planted size from none: tests/test_validation_thresholds.py.
+# Each threshold separates planted faults of known size from no fault: tests/test_validation_thresholds.py.
 _SLACK = 5 * MINUTE
 _LEAST = 0.015
-"""A missing part of a capacity below this is no finding: smaller ones come out in pieces."""
+"""A missing part of a capacity below this is not a finding: smaller parts are found in fragments."""
 _CONTRADICTS = 0.6
 """Within a period, this part of the missing amount must be free all the time."""
 _EVIDENCE = 6
@@ -50,11 +50,11 @@ _EVIDENCE = 6
 _MINE = 0.9
 """If a queue has this part of the evidence, it has lost quota; otherwise the whole object has."""
 _EVERYWHERE = 0.6
-"""Periods that span this part of the time, several of them, are one load that varies."""
+"""Several periods that span this part of the time are one load that varies."""
 _LEAST_LATE = 2 * SECOND
 """Starts that are later than this are not explained by records in whole seconds."""
 _SURE = 20
-"""With this many jobs that start at once in the simulation, the record can show that all are equally late."""
+"""If this many jobs start immediately in the simulation, the record can show that all are equally late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +62,14 @@ class Finding:
     """One reason for differences.
 
     Attributes:
-        kind: `less` or `more` capacity than the manifests give, or `late` starts.
+        kind: `less` or `more` capacity than in the manifests, or `late` starts.
         object: the kind of object with the capacity: `queue`, `nodes`, `whole`; "" for late starts.
-        name: its name.
-        resource: what is missing; "" for late starts.
+        name: the object's name.
+        resource: the resource with less or more capacity; "" for late starts.
         amount: how much less or more, in the resource's unit; for late starts in microseconds.
         capacity: the capacity in the manifests; 0 for late starts.
         start, end: the period, in microseconds since the origin.
-        evidence: how many spans of time, or jobs, show it.
+        evidence: how many spans of time, or jobs, show the difference.
         told: the finding as a sentence; times are in `{start}` and `{end}`.
     """
 
@@ -119,7 +119,7 @@ def findings_of(
 
 
 def _late(pairs: pl.DataFrame, run: Run) -> Iterator[Finding]:
-    """Yields a finding if jobs that start at once in the simulation start equally late in the record.
+    """Yields a finding if jobs that start immediately in the simulation start equally late in the record.
 
     The shortest span that holds half of their waits is the densest one, whatever the other waits are.
     """
@@ -142,7 +142,7 @@ def _late(pairs: pl.DataFrame, run: Run) -> Iterator[Finding]:
 
 
 class _World:
-    """One run: the use of every object, and the jobs that waited although there was room."""
+    """One run: the use of every object, and the jobs that waited although they would have fitted."""
 
     def __init__(
         self, run: Run, objects: Objects, resources: tuple[str, ...], bins: Bins, slack: int
@@ -168,7 +168,7 @@ class _World:
         for number, asked in enumerate(self.waiting):
             for amounts, (queue, places) in asked:
                 if all(self._fits(amounts, place, number) for place in places):
-                    # Of nodes that a job selects among those of the cluster, these are what it waits for.
+                    # A job that selects nodes waits for those, not for the whole cluster.
                     for place in places if objects.several[places[0]].queues else places[-1:]:
                         of = self.shown[place].setdefault(number, Counter())
                         of[queue if self._guaranteed(amounts, queue, places[0], number) else ""] += 1
@@ -177,10 +177,10 @@ class _World:
                 self._keep_apart(place)
 
     def _keep_apart(self, nodes: int) -> None:
-        """Take each span for evidence of missing nodes, or of missing quota.
+        """Counts each span as evidence either of missing nodes or of missing quota.
 
         If nodes are missing, jobs of all queues wait although they are within their quotas. If a queue has
-        lost quota, its own jobs do so alone.
+        lost quota, only its own jobs do so.
         """
         shown = self.shown[nodes]
         trees = [place for place, one in enumerate(self.objects.several) if len(one.queues) > 1]
@@ -202,7 +202,7 @@ class _World:
         return tuple(limit - level for limit, level in zip(self.limits[place], most, strict=True))
 
     def _fits(self, amounts: Amounts, place: int, number: int) -> bool:
-        """Whether there was room all through a span, however it was spread over nodes."""
+        """Returns True if a request fitted all through a span, however its nodes were filled."""
         free, pieces = self.free(place, number), self._pieces[place]
         if pieces is not None and pieces.have_room(amounts, self.levels[place][number].most):
             return True
@@ -277,10 +277,10 @@ class _Look:
         return self._finding(amount, at, resource, time, period)
 
     def _lasting(self, missing: int, at: int, start: int, end: int) -> tuple[int, int]:
-        """A period that is drawn out to where what is missing was held, at most as long again at each end.
+        """A period, extended while the missing amount was not held, by at most its own length at each end.
 
-        When it is there again, somebody waits for it. Nodes go with their pods, so that use falls at once; of
-        less quota nothing tells the beginning, as nobody is evicted.
+        When the capacity returns, a waiting job takes it. Nodes leave with their pods, so use falls
+        immediately. The beginning of a lower quota shows nowhere, since no pod is evicted.
         """
         held = above(self._recorded.held[self._place], at, self._limits[at] - missing)
         middle, most = (start + end) // 2, end - start
@@ -390,10 +390,10 @@ _GAP = 24
 
 
 def _attributed(found: list[Finding], alone: Collection[str]) -> list[Finding]:
-    """One cause for each time at which something is missing, if several objects show it.
+    """One cause for each time at which capacity is missing, if several objects show it.
 
     If nearly all jobs that wait are of one queue of several, and within its quota, that queue has lost quota.
-    Else nodes are missing, and that explains what their queues lack.
+    Otherwise nodes are missing, which explains what their queues lack.
 
     Args:
         found: all findings.
@@ -412,6 +412,6 @@ def _attributed(found: list[Finding], alone: Collection[str]) -> list[Finding]:
 
 
 def _overlap(one: Finding, other: Finding) -> float:
-    """The part of the shorter period that lies in the other one."""
+    """The part of the shorter period that lies in the other period."""
     both = min(one.end, other.end) - max(one.start, other.start)
     return both / max(1, min(one.end - one.start, other.end - other.start))

@@ -1,4 +1,4 @@
-"""The use and the waiting jobs in spans of equal length, from which the causes are found."""
+"""The use and the waiting jobs in spans of equal length, to find causes of differences from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.base.units import HOUR, MINUTE, SECOND
 from harness.plugins.measurement import Window
 
 Amounts: TypeAlias = tuple[int, ...]
-"""The amounts that a job asks for or holds, one number per resource."""
+"""The amounts that a job requests or holds, one number per resource."""
 
 Tag: TypeAlias = tuple[str, tuple[int, ...]]
 """A ClusterQueue, and the places of the objects that a job uses."""
@@ -44,9 +44,9 @@ class Bins:
     """Spans of equal length that cover a time.
 
     Attributes:
-        start: when the first one begins.
-        width: how long each is, in microseconds.
-        count: how many there are.
+        start: when the first span begins.
+        width: the length of each span, in microseconds.
+        count: the number of spans.
     """
 
     start: int
@@ -55,7 +55,7 @@ class Bins:
 
     @classmethod
     def of(cls, window: Window) -> Bins:
-        """Spans over a window: of ten minutes for up to a week; shorter ones only for a short window."""
+        """Spans over a window: of ten minutes for up to a week; of less only for a short window."""
         span = max(1, window.end - window.start)
         if span < _FEWEST * _WIDTHS[0]:
             return cls(window.start, -(-span // (_FEWEST * SECOND)) * SECOND, _FEWEST)
@@ -63,7 +63,7 @@ class Bins:
         return cls(window.start, width, -(-span // width))
 
     def begin(self, number: int) -> int:
-        """When a span begins."""
+        """The time at which a span begins."""
         return self.start + number * self.width
 
 
@@ -80,7 +80,7 @@ def levels(bins: Bins, held: Iterable[Held], width: int) -> list[Level]:
     Args:
         bins: the spans.
         held: the amounts with their times.
-        width: how many resources there are.
+        width: the number of resources.
     """
     moves: dict[int, list[int]] = {}
     for start, end, amounts in held:
@@ -114,9 +114,9 @@ def above(held: Iterable[Held], resource: int, limit: int) -> list[tuple[int, in
     """The spans of time in which more than a limit was held of a resource, in order.
 
     Args:
-        held: what was held when.
-        resource: its place in amounts.
-        limit: an amount that does not count yet.
+        held: the held amounts with their times.
+        resource: the resource's place in amounts.
+        limit: the amount that must be exceeded.
     """
     moves: Counter[int] = Counter()
     for start, end, amounts in held:
@@ -141,14 +141,15 @@ def waiting(
 
     Args:
         bins: the spans.
-        waited: the waits, with a tag that separates jobs with equal requests; each pair is answered once.
+        waited: the waits, with a tag that separates jobs with equal requests; each pair of request and tag is
+            yielded once.
         slack: how long jobs may wait in any case, in microseconds.
     """
     begins: dict[int, list[tuple[Amounts, Tag]]] = {}
     ends: dict[int, list[tuple[Amounts, Tag]]] = {}
     for (start, end, amounts), tag in waited:
         first = max(0, -((bins.start - start - slack) // bins.width))
-        last = (end - bins.start) // bins.width  # the first span that it does not wait all through
+        last = (end - bins.start) // bins.width  # the first span in which the job does not wait all the time
         if first < min(last, bins.count):
             begins.setdefault(first, []).append((amounts, tag))
             ends.setdefault(last, []).append((amounts, tag))

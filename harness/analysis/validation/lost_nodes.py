@@ -1,4 +1,4 @@
-"""The nodes that were missing, by the jobs that the record evicts when they went."""
+"""Finds the missing nodes, by the jobs that the record evicts when the nodes leave."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def went_at(recorded: Run, first: int, last: int) -> tuple[int, frozenset[str]]:
 
     Args:
         recorded: the run of the record.
-        first: the instants to look at begin here, microseconds since the origin.
-        last: they end here.
+        first: the first instant to examine, in microseconds since the origin.
+        last: the last instant to examine.
     """
     evicted = (
         recorded.micros("decisions")
@@ -39,13 +39,14 @@ def went_at(recorded: Run, first: int, last: int) -> tuple[int, frozenset[str]]:
 def nodes_of(
     simulated: Run, time: int, evicted: frozenset[str], nodes: Mapping[str, int], missing: int
 ) -> list[str]:
-    """The nodes that ran the evicted jobs and few others, as many as have what is missing; at least one.
+    """The nodes that ran the evicted jobs and few others, enough for the missing amount; at least one.
 
     Args:
-        simulated: a run that is as the record was until then, as far as is known.
-        time: when the nodes went, microseconds since the origin.
+        simulated: a run that matches the record until then, as far as is known.
+        time: when the nodes left, in microseconds since the origin.
         evicted: the jobs that the record evicts then.
-        nodes: node -> how much it has of what is missing. Of equally likely ones the last go first.
+        nodes: node -> its amount of the missing resource. Among equally likely nodes, the last ones are
+            chosen first.
         missing: how much is missing.
     """
     score = Counter(dict.fromkeys(nodes, 0))
@@ -58,7 +59,7 @@ def nodes_of(
     found: list[str] = []
     for node in order:
         amount = nodes[node]
-        likely = score[node] > 0 or not evicted  # else an idle node, and only if all of it is missing
+        likely = score[node] > 0 or not evicted  # else only an idle node that is missing as a whole
         if amount and (not found or missing >= amount or (likely and 2 * missing >= amount)):
             found.append(node)
             missing -= amount

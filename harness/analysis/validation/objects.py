@@ -25,14 +25,14 @@ UNLIMITED = 1 << 62
 
 
 class Object(NamedTuple):
-    """An object with a capacity; jobs that use it have no alternative to it.
+    """An object with a capacity; its jobs cannot use any other object instead.
 
     Attributes:
         kind: `queue` (in no cohort), `nodes` or `whole`.
         name: a ClusterQueue, the labels that jobs select nodes by, or a cohort; "" for the cluster.
-        limits: resource -> how much there is.
-        queues: those whose quotas it consists of, with what is guaranteed to each.
-        nodes: those that it consists of, by what each has; empty for quotas.
+        limits: resource -> the capacity.
+        queues: the queues whose quotas it consists of, with each one's guaranteed amounts.
+        nodes: the nodes that it consists of, each with its amounts; empty for quotas.
     """
 
     kind: str
@@ -43,7 +43,7 @@ class Object(NamedTuple):
 
 
 class Objects(NamedTuple):
-    """The objects of a cluster, and those that each job uses.
+    """The objects of a cluster, and the objects that each job uses.
 
     Attributes:
         several: the objects.
@@ -113,7 +113,7 @@ def _trees(queues: Mapping[str, Any], cohorts: Mapping[str, Any]) -> dict[str, l
 
 
 def _groups_of_nodes(trace: Trace, cluster: Cluster) -> Iterator[tuple[Object, frozenset[str]]]:
-    """Groups of nodes that jobs select by labels, if every job does, so that their users are known."""
+    """Groups of nodes that jobs select by labels, if every job selects nodes: then their users are known."""
     if not cluster.nodes or "node_selector" not in trace.frame.columns:
         return
     chosen: dict[tuple[tuple[str, str | None], ...], set[str]] = {}
@@ -143,12 +143,12 @@ def _groups_of_nodes(trace: Trace, cluster: Cluster) -> Iterator[tuple[Object, f
 
 
 class Use(NamedTuple):
-    """Amounts that jobs of a run held and waited for, by job; of some resources, in order.
+    """Amounts that jobs of a run held and waited for, by job, for some resources in order.
 
     Attributes:
         held: the spans in which a job held something.
         waited: the span in which a job waited for its first start.
-        unit: an amount of each resource that divides what every pod asks for.
+        unit: an amount of each resource that divides the request of every pod.
     """
 
     held: Mapping[str, Sequence[Held]]
@@ -175,7 +175,7 @@ def use_of(run: Run, resources: tuple[str, ...]) -> Use:
 
 
 def _unit(jobs: pl.LazyFrame, amounts: Sequence[str]) -> Amounts:
-    """An amount that divides what every pod asks for, of each resource; 1 if pods of a job may differ."""
+    """For each resource, an amount that divides every pod's request; 1 if pods of a job may differ."""
     if "pod_sets" in jobs.collect_schema():
         return (1,) * len(amounts)
     each = jobs.select("pods", *amounts).unique().collect()

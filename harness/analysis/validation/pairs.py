@@ -20,17 +20,16 @@ def pairs_of(recorded: Run, simulated: Run, resource: str) -> pl.DataFrame:
         simulated: the simulation.
         resource: the resource that measures the size of a job.
 
-    Returns:
-        Columns `job_id, queue, priority`, `size` (a class, as text), `hour` (of the day of submission, UTC),
-        `submit`, `wait`, `simulated_wait`, `recorded_evictions`, `simulated_evictions`. `recorded` and
+    Returns: Columns `job_id, queue, priority`, `size` (a class, as text), `hour` (of the day of submission,
+        UTC), `submit`, `wait`, `simulated_wait`, `recorded_evictions`, `simulated_evictions`. `recorded` and
         `simulated` are first starts, in microseconds since the origin; the latter is null for a job that
-        never starts there. `error` is the simulated start less the recorded one.
+        never starts in the simulation. `error` is the simulated start less the recorded one.
 
     Raises:
-        RunError: they are of different traces, or no job started in the record.
+        RunError: the runs have different traces, or no job started in the record.
     """
     if not recorded.is_record:
-        raise RunError(f"run {recorded.info['run']} is no record of what happened")
+        raise RunError(f"run {recorded.info['run']} is not a record of what happened")
     if recorded.info["trace"]["sha256"] != simulated.info["trace"]["sha256"]:
         raise RunError(f"runs {recorded.info['run']} and {simulated.info['run']} are of different traces")
     origin = recorded.info["trace"]["origin_us"]

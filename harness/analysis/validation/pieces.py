@@ -1,4 +1,4 @@
-"""Room on nodes comes in pieces: whether some node has room for a job although only sums are known."""
+"""Free capacity is divided among nodes: decides from sums alone whether some node must fit a job."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from math import gcd
 from harness.analysis.validation.load import Amounts
 
 IN_PIECES = 0.25
-"""So large a part of a capacity may be free in pieces that no pod fits into."""
+"""Up to this part of a capacity may be free in pieces that no pod fits into."""
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """Nodes, if only the sum of what is free on all of them is known.
+    """Nodes for which only the sum of all free amounts is known.
 
     Attributes:
         nodes: what each node has, in the order of the resources.
@@ -29,7 +29,7 @@ class Pieces:
     def of(
         cls, nodes: Mapping[str, Mapping[str, int]], resources: tuple[str, ...], unit: Amounts
     ) -> Pieces | None:
-        """The nodes of an object; None for quotas, which are never in pieces."""
+        """The nodes of an object; None for quotas, which are not divided among nodes."""
         amounts = tuple(tuple(has.get(name, 0) for name in resources) for has in nodes.values())
         return cls(amounts, unit) if amounts else None
 
@@ -39,7 +39,7 @@ class Pieces:
 
     @cached_property
     def _step(self) -> Amounts:
-        """What is free of a node is a multiple of this."""
+        """For each resource, the amount that divides the free amount of every node."""
         return tuple(
             gcd(unit, *amounts)
             for unit, amounts in zip(self.unit, zip(*self.nodes, strict=True), strict=True)
@@ -50,10 +50,10 @@ class Pieces:
         return tuple(sum(amounts) for amounts in zip(*self.nodes, strict=True))
 
     def have_room(self, asked: Amounts, held: Amounts) -> bool:
-        """Whether some node must have room for all of a job while so much is held of all nodes.
+        """Returns True if some node must fit the whole job while this much of all nodes is held.
 
-        If fewer nodes lack room for it than there are, one has it. A node that lacks room for an amount has
-        at most one step less of it free. So the sum that is free bounds how many such nodes there are.
+        A node on which an amount does not fit has at most that amount less one step free. So the free sum
+        bounds the number of such nodes. If there are fewer of them than nodes, the job fits on some node.
         """
         lacking = 0
         for amount, used, total, most, step in zip(
@@ -67,5 +67,5 @@ class Pieces:
                 return False
             lacking += len(self.nodes) + spare // (
                 piece - most
-            )  # less the nodes that must have room, rounded up
+            )  # minus the nodes that must fit it, rounded up
         return lacking < len(self.nodes)

@@ -57,7 +57,7 @@ def _overall(validation: Validation) -> Iterator[list[str]]:
 
 
 def _table(group: str, every: Sequence[tuple[str, Errors]], width: int | None) -> str:
-    """A table with one row per group; of hours, every third one."""
+    """A table with one row per group, or per third hour for hours."""
     hours = group == "hour"
     shown = [each for each in every if int(each[0]) % 3 == 0] if hours else every[:_ROWS]
     rows = [

@@ -28,7 +28,7 @@ _RANKED = 0.8
 _UNRELATED = 0.3
 """Below this rank correlation, waits count as unrelated: the simulation does not say which jobs wait."""
 _MOST_MORE = 0.5
-"""The most by which total waits may differ, as a part of the recorded ones, before the verdict is poor."""
+"""If total waits differ by more than this part of the recorded ones, the verdict is poor."""
 _TIMES = 3
 _POOR = "poor: the simulation does not behave as this cluster did"
 
@@ -41,7 +41,7 @@ class Difference(NamedTuple):
         queue: its queue.
         recorded, simulated: its first starts, in microseconds since the origin.
         error: simulated less recorded.
-        because: findings that cover the time between both, in sentences; empty if none explains it.
+        because: findings that cover the time between both starts, in sentences; empty if none explains it.
     """
 
     job: str
@@ -58,7 +58,7 @@ class Validation:
 
     Args:
         trace: the trace.
-        cluster: what the simulation ran on.
+        cluster: the cluster that the simulation ran on.
         recorded: the run of the record.
         simulated: the simulation.
     """
@@ -70,7 +70,7 @@ class Validation:
 
     @property
     def resource(self) -> str:
-        """The resource that measures sizes and use: GPUs if jobs ask for any, else cpu, else the first."""
+        """The resource that measures sizes and use: GPUs if jobs request any, else cpu, else the first."""
         names = self.recorded.resources
         gpus = [name for name in names if "gpu" in name]
         return next((name for name in (*gpus, "cpu", *names) if name in names), "")
@@ -82,7 +82,7 @@ class Validation:
 
     @cached_property
     def errors(self) -> Errors:
-        """Over all jobs."""
+        """The errors over all jobs."""
         return errors_of(self.pairs, short=self.short)
 
     @property
@@ -92,7 +92,7 @@ class Validation:
 
     @cached_property
     def findings(self) -> list[Finding]:
-        """Why they differ, the most important first."""
+        """The reasons for the differences, the most important first."""
         return findings_of(self.trace, self.cluster, self.recorded, self.simulated, self.pairs)
 
     @cached_property
@@ -125,7 +125,7 @@ class Validation:
         return sum(abs(one - other) for _, one, other in self.use) / used if used else None
 
     def largest(self, count: int = _LARGEST) -> Iterator[Difference]:
-        """The jobs whose starts differ most, with the findings that may explain this."""
+        """The jobs whose starts differ most, with the findings that may explain the difference."""
         order = self.pairs.filter(pl.col("error").is_not_null()).sort(
             pl.col("error").abs(), descending=True, maintain_order=True
         )
@@ -161,7 +161,7 @@ class Validation:
         times = found.simulated_wait / max(1, found.recorded_wait)
         alike = found.simulated_wait == found.recorded_wait
         unrelated = found.rank is not None and found.rank < _UNRELATED
-        # Waits that are all equal in one of both rank nothing: then only starts can agree.
+        # If all waits are equal in one of the two, ranks say nothing, and only starts can agree.
         ranked = share == 1 if found.rank is None else found.rank >= _RANKED
         most_start = found.unstarted <= (1 - _NEAR) * found.jobs
         if unrelated or (abs(times - 1) > _MOST_MORE and not alike):
