@@ -23,7 +23,7 @@ MOST = 10
 """The default number of jobs and decisions that are shown."""
 
 _FOR_THE_RECORD = ("refuse", "nominate", "unnominate")
-"""Actions that change nothing: policies word them differently although they decide alike."""
+"""Actions that change nothing. Policies word them differently even if their decisions are equal."""
 
 _SAME = ["time", "action", "job_id", "pods", "pod", "by", "node"]
 """The columns in which equal decisions agree."""
@@ -37,7 +37,7 @@ class Parting(NamedTuple):
     Attributes:
         time: the first instant at which they decide differently, in microseconds since the first run's
             origin.
-        alike: how many decisions of the first run came before it.
+        alike: how many decisions of the first run came before that instant.
         first, second: the decisions at that instant that only one run has, as sentences.
     """
 
@@ -55,11 +55,11 @@ class Difference:
 
     Attributes:
         names: the names of the runs.
-        head: the differences between their worlds.
-        pairs: the jobs that both have; the others are left out.
+        head: the differences between their plugins, settings, traces and clusters.
+        pairs: the jobs that both runs have; all other jobs are left out.
 
     Raises:
-        RunError: they have too few jobs in common, or are the same run.
+        RunError: the runs have too few jobs in common, or are the same run.
     """
 
     def __init__(self, first: Run, second: Run) -> None:
@@ -88,7 +88,7 @@ class Difference:
         passed = [*_FOR_THE_RECORD, *(() if admits else ("admit", "start"))]
         several = [
             rows.filter(~pl.col("action").is_in(passed)).with_columns(
-                again=pl.int_range(pl.len()).over(_SAME)  # equal decisions of one instant are told apart
+                again=pl.int_range(pl.len()).over(_SAME)  # numbers equal decisions of one instant
             )
             for rows in several
         ]
@@ -110,7 +110,7 @@ class Difference:
 
     @cached_property
     def _arrivals(self) -> tuple[pl.Series, pl.Series]:
-        """When the common jobs are submitted in each run, microseconds since its own origin."""
+        """The submission times of the common jobs in each run, in microseconds since that run's origin."""
         with reading(self._runs[1].path):
             first, second = (
                 run.micros("jobs").select("submit_time").collect().to_series().gather(rows)
@@ -123,7 +123,7 @@ class Difference:
         """The changes of each job, in order of arrival.
 
         Columns: `job_id, queue`; `first_start, finish`: how much later in the second run, counted from
-        submission. These are microseconds, and null if the job does not start or finish in one of the runs.
+        submission. Both are in microseconds, and null if the job does not start or finish in one of the runs.
         `lost`: how much more work preemptions threw away. `preemptions`: how many more there were.
         `finished`: 1 if only the second run finishes the job, -1 if only the first does.
         """
@@ -180,7 +180,7 @@ class Difference:
         )
 
     def extremes(self, most: int = MOST) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """The jobs that gain most and those that lose most: their ends move furthest ahead or back."""
+        """The jobs that gain most and the jobs that lose most, by how far their ends move."""
         jobs = self.jobs.with_row_index("row")
         moved = jobs.filter(pl.col("finish") != 0)
         most = min(most, moved.height)  # polars counts in 64 bits
@@ -287,7 +287,7 @@ class Difference:
         )
         for name, said in zip(self.names, (parting.first, parting.second), strict=True):
             if not said:
-                yield f"  {name} alone decides nothing then"
+                yield f"  {name} decides nothing else at that time"
             for sentence in said[:most]:
                 yield f"  {name} alone: {sentence}"
             if len(said) > most:
