@@ -1,1 +1,1 @@
-"""A benchmark that others can enter: named tasks that are fixed by sums, scores, and what checks them."""
+"""A benchmark for policies: named tasks whose files are fixed by checksums, scores, and their checks."""

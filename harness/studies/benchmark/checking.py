@@ -1,8 +1,8 @@
-"""Judges a run of a task by its decisions alone: nothing else that its folder says is believed.
+"""Judges a run of a task by its decisions alone, and trusts nothing else in its folder.
 
-The outside checker of `harness.testing.checks` follows the decisions and finds out whether the tables are
-what they lead to. What `run.json` says of the trace, the cluster and the settings is made anew from the task,
-and the metrics are computed again.
+The outside checker of `harness.testing.checks` follows the decisions and compares the tables with their
+results. The entries of `run.json` on the trace, the cluster and the settings are made anew from the task. The
+metrics are computed again.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from harness.testing.checks import check_run
 _SHOWN = 3
 _TABLES = ("jobs", "decisions", "stints", "timeline")
 _OF_RUNS = ("quota_of", "queues", "cohorts")
-"""What a run says of its cluster that depends on whether its policy goes by elastic quotas."""
+"""The entries on a run's cluster that depend on whether its policy follows elastic quotas."""
 
 
 class Judgement(NamedTuple):
-    """What comes of a run.
+    """The judgement of a run.
 
     Attributes:
-        faults: why it cannot be a result of the task, in sentences; empty if it can.
-        rows: what was measured anew; nothing where there are faults.
+        faults: why the run cannot be a result of the task, in sentences; empty if it can be one.
+        rows: the new measurements; none if there are faults.
     """
 
     faults: list[str]
@@ -45,23 +45,23 @@ class Judgement(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """A replay that a run may be of.
+    """A replay that a run may come from.
 
     Attributes:
-        info: what its `run.json` says, whatever happens in it.
-        plan: makes its plan.
+        info: the entries of its `run.json` that do not depend on decisions.
+        plan: a function that makes its plan.
     """
 
     info: Mapping[str, Any]
     plan: Callable[[], Plan]
 
     def has_quotas_of(self, info: Mapping[str, Any]) -> bool:
-        """Whether another `run.json` has the same queues and quotas."""
+        """Returns True if another `run.json` has the same queues and quotas."""
         return all(info["cluster"].get(name) == self.info["cluster"].get(name) for name in _OF_RUNS)
 
 
 def info_of(plan: Plan) -> dict[str, Any]:
-    """What `run.json` says of a replay, whatever happens in it."""
+    """The entries of a replay's `run.json` that do not depend on decisions."""
     with aside() as place:
         nothing = plan.with_choices(
             losses=plan.losses,
@@ -74,12 +74,13 @@ def info_of(plan: Plan) -> dict[str, Any]:
 
 
 def judge(folder: Path, expected: Iterable[Expected], plugins: Plugins, *, check: bool = True) -> Judgement:
-    """Judge a run.
+    """Judges a run.
 
     Args:
-        folder: of the run.
-        expected: the replays that it may be of, which differ in the policy, and so in which quotas count.
-        plugins: give the metrics.
+        folder: the run's folder.
+        expected: the replays that it may come from. They differ in the policy, and so in the quotas that
+            count.
+        plugins: the plugins with the metrics.
         check: whether the outside checker follows the decisions.
     """
     try:
@@ -96,16 +97,16 @@ def judge(folder: Path, expected: Iterable[Expected], plugins: Plugins, *, check
         rows, failed = measure(trusted, plugins.metrics)
     except HarnessError as error:
         return Judgement([error.message], [])
-    except Exception as error:  # whatever a forged table leads to is said, and no other run suffers from it
+    except Exception as error:  # a forged table may raise anything; report it and judge the other runs
         return Judgement([f"its tables cannot be followed: {told(error)}"], [])
     return Judgement(list(failed.values()), rows)
 
 
 def _trusted(run: Run, expected: Iterable[Expected]) -> tuple[Plan, Run]:
-    """The plan that a run is of, and the run with what that plan says instead of what its folder says.
+    """The plan that a run comes from, and the run with that plan's entries instead of its folder's.
 
     Raises:
-        InputError: its queues are those of no plan.
+        InputError: no plan has its queues.
     """
     for each in expected:
         if each.has_quotas_of(run.info):
@@ -119,7 +120,7 @@ def _trusted(run: Run, expected: Iterable[Expected]) -> tuple[Plan, Run]:
 
 
 def _settings(run: Run, plan: Plan) -> Iterator[str]:
-    """What was chosen otherwise than the task says."""
+    """Settings that differ from the task's."""
     for name, expected in plan.settings.items():
         found = run.info["settings"].get(name)
         if found != expected:
@@ -129,7 +130,7 @@ def _settings(run: Run, plan: Plan) -> Iterator[str]:
 
 
 def _arrivals(run: Run, plan: Plan) -> Iterator[str]:
-    """Jobs that did not arrive as the task says."""
+    """Jobs whose arrival differs from the task's."""
     frame = jobs_of(plan).frame
     expected = frame.select(pl.col("job_id").cast(pl.String), "submit")
     if plan.until is not None:
@@ -144,7 +145,7 @@ def _arrivals(run: Run, plan: Plan) -> Iterator[str]:
 
 
 def _end(run: Run, plan: Plan) -> Iterator[str]:
-    """What is wrong with the time that it covers: it goes on as long as any job makes progress."""
+    """Faults in the time that the run covers: it must last while any job makes progress."""
     first = run.micros("jobs").select(pl.col("submit_time").min()).collect().item()
     last = run.micros("decisions").select(pl.col("time").max()).collect().item()
     stuck = [each["job"] for each in run.info["outcome"]["half_bound_gangs"]]

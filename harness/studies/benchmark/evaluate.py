@@ -1,4 +1,4 @@
-"""`harness.evaluate`: how good a policy is in a task, as a search loop asks it thousands of times."""
+"""`harness.evaluate`: scores a policy in a task, fast enough for search loops with thousands of calls."""
 
 from __future__ import annotations
 
@@ -32,27 +32,27 @@ from harness.studies.experiments.preparation import prepared
 from harness.studies.experiments.specification import PLUGIN, SEED, Arm
 
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "SYSTEMROOT", "LD_LIBRARY_PATH")
-"""What of the environment the processes see that run policies: nothing that could be a secret."""
+"""The environment variables for the processes that run policies: none can hold a secret."""
 
 _SIZE = 1 << 28
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What came of a policy in a task. Equal policies give equal evaluations.
+    """The result of a policy in a task. Equal policies give equal evaluations.
 
     Attributes:
         task: the name of the task, with the seed of its weeks if there is one.
-        error: what the policy failed with; "" if it did not.
+        error: the policy's failure; "" if it did not fail.
         score: 0 for the worst built-in policy and 1 for the best; None with an error.
-        low, high: its 95 % interval over twins; None of one twin.
-        groups: `served`, `waited`, `shared` and `disrupted`, as far as they count -> their scores.
+        low, high: its 95 % interval over twins; None for a single twin.
+        groups: those of `served`, `waited`, `shared` and `disrupted` that count -> their scores.
         metrics: objective -> its mean over twins.
         lost_most: the objective with the lowest score, in a sentence.
         worst_queue: the queue whose jobs are delayed most in the first twin, in a sentence.
         jobs: the three jobs that were held up longest in the first twin -> what happened to each.
-        printed: what the policy printed, its beginning.
-        held: the limits that the system holds: `memory`, `output`, `files`, `processes and network`.
+        printed: the beginning of the policy's output.
+        held: the limits that the system enforces: `memory`, `output`, `files`, `processes and network`.
     """
 
     task: str
@@ -82,28 +82,28 @@ def evaluate(
     suite: str | Path = NEWEST,
     output: str | Path = "results/bench",
 ) -> Evaluation:
-    """Replay a policy on the twins of a task in a process of its own, and score it.
+    """Replays a policy on the twins of a task in a process of its own, and scores it.
 
-    The first evaluation of a task replays the built-in policies, which make the scale; they are kept.
+    The first evaluation of a task also replays the built-in policies, which set the scale. Their runs are
+    kept.
 
     Args:
         policy: a class; a file (`.py`) with one; its source text; or the name of a registered policy.
         task: the name of a task of the suite, or a task.
         options: the policy's options.
-        seed: draws weeks of the record anew; None for the task's own weeks.
+        seed: the seed for drawing new weeks from the record; None for the task's own weeks.
         twins: how many twins are replayed, from 1; the task's own number by default.
-        seconds: how long all replays may take together.
-        memory: how much memory the process may have, in bytes or such as `2Gi`.
-        brief: only score and metrics: no job is explained, and the outside checker does not follow the
-            decisions, so that forged tables go unseen.
+        seconds: the most time that all replays together may take.
+        memory: the most memory that the process may use, in bytes or such as `2Gi`.
+        brief: True for only score and metrics. Then no job is explained, and the outside checker does not
+            follow the decisions, so that forged tables go unnoticed.
         suite: the suite of the task, by its name or file.
-        output: where the built-in policies are kept, in a folder of the suite.
+        output: the folder for runs of built-in policies, with a folder for each suite.
 
-    Returns:
-        The evaluation; what the policy fails with is its `error`.
+    Returns: The evaluation; a failure of the policy is its `error`.
 
     Raises:
-        InputError: an argument cannot be used, or the task's files are others.
+        InputError: an argument cannot be used, or the task's files differ.
         OptionError: the source of the policy cannot be found.
     """
     given = packed(policy)
@@ -177,7 +177,7 @@ def _ready(task: Task, seed: int | None, twins: int, output: Path) -> _Ready:
 
 
 class _Server:
-    """The process that makes copies of itself for evaluations; it is begun when it is needed."""
+    """The process that makes copies of itself for evaluations; it starts at the first evaluation."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -185,10 +185,10 @@ class _Server:
         self._lock = Lock()
 
     def ask(self, question: dict[str, Any], inputs: bytes) -> dict[str, Any]:
-        """What the process answers.
+        """Asks the process, and returns its answer.
 
         Raises:
-            InputError: the system makes no copies of processes, or the process has died.
+            InputError: the system cannot copy processes, or the process has died.
         """
         if not hasattr(os, "fork"):
             raise InputError("policies are evaluated in copies of a process, which this system does not make")
@@ -225,7 +225,7 @@ class _Server:
         return self._process
 
     def end(self) -> None:
-        """End the process."""
+        """Ends the process."""
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
@@ -237,7 +237,7 @@ atexit.register(_server.end)
 
 
 def _lost_most(scale: Reference, score: Score) -> str:
-    """The objective with the lowest score, beside what the best built-in policy reaches."""
+    """The objective with the lowest score, beside the value of the best built-in policy."""
     found = [
         (each.score(score.objectives.get(each.objective)), each.objective, each) for each in scale.scales
     ]

@@ -1,4 +1,4 @@
-"""Judges a policy's runs without the policy, and explains what went worst."""
+"""Judges a policy's runs without the policy, and explains the worst results."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _LABEL = "evaluated"
 
 @dataclass(frozen=True)
 class Twin:
-    """One twin of a task, as it travels to whoever replays it.
+    """One twin of a task, as sent to the processes that replay it and judge it.
 
     Attributes:
-        requests: its replays by built-in policies, the first of them `none`: one for each way to see quotas.
-        infos: what `run.json` says of each, whatever happens in it.
+        requests: its replays by built-in policies, first `none`: one for each way to interpret quotas.
+        infos: for each of them, the entries of `run.json` that do not depend on decisions.
     """
 
     requests: Sequence[Request]
@@ -39,10 +39,10 @@ class Twin:
 
     @classmethod
     def by(cls, requests: Iterable[Request], plugins: Plugins) -> Twin:
-        """The twin of some replays.
+        """The twin with these replays.
 
         Raises:
-            InputError: a replay cannot be.
+            InputError: a replay is impossible.
         """
         kept: list[tuple[Request, Expected]] = []
         for request in requests:
@@ -53,7 +53,7 @@ class Twin:
         return cls([request for request, _ in kept], [expected.info for _, expected in kept])
 
     def expected(self, plugins: Plugins) -> Iterator[Expected]:
-        """The replays that a run of the twin may be of."""
+        """The replays that a run of the twin may come from."""
         for request, info in zip(self.requests, self.infos, strict=True):
             yield Expected(info, partial(request.plan, plugins))
 
@@ -65,16 +65,16 @@ class Twin:
 
 
 def judged(twins: bytes, folder: Path, plugins: Plugins, *, brief: bool) -> dict[str, Any]:
-    """What comes of the runs of a policy, in plain values.
+    """The judgement of a policy's runs, in plain values.
 
     Args:
         twins: the twins of the task, pickled.
-        folder: where the runs are, each twin in a folder of its number.
-        plugins: give metrics and built-in policies.
-        brief: whether neither the outside checker follows the decisions, nor any job is explained.
+        folder: the folder of the runs, with a folder for each twin's number.
+        plugins: the plugins with the metrics and the built-in policies.
+        brief: True to skip the outside checker and the explanation of jobs.
 
-    Returns:
-        `rows`, what was measured of each twin; `queue` and `jobs`, texts about the first one; or `error`.
+    Returns: `rows`, the measurements of each twin; `queue` and `jobs`, texts about the first twin; or
+        `error`.
     """
     every: list[list[Measurement]] = []
     runs: list[Path] = []

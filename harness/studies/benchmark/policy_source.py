@@ -1,4 +1,4 @@
-"""A policy as it travels to the process that runs it: a name, an importable class, or its source."""
+"""A policy as sent to the process that runs it: a name, an importable class, or its source."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ Packed = Mapping[str, Any]
 
 
 def packed(policy: str | Path | type) -> Packed:
-    """A policy, ready to travel.
+    """A policy, ready to be sent.
 
     Args:
         policy: a class; a file with one; its source text, which has more than one line; or a registered name.
 
     Raises:
-        OptionError: it cannot be found, or is too long.
+        OptionError: the policy cannot be found, or is too long.
     """
     if isinstance(policy, type):
         return _of_class(policy)
@@ -44,10 +44,10 @@ def packed(policy: str | Path | type) -> Packed:
 
 
 def unpacked(given: Packed) -> str | PolicyFactory:
-    """The policy, in the process that runs it: its code is run here.
+    """Loads the policy in the process that runs it; this executes its code.
 
     Raises:
-        PolicyError: the code fails, or holds no policy.
+        PolicyError: the code fails, or contains no policy.
     """
     if "plugin" in given:
         return str(given["plugin"])
@@ -105,7 +105,7 @@ def _module(given: Packed) -> ModuleType:
 
 
 def _chosen(module: ModuleType, name: str | None) -> PolicyFactory:
-    """The policy of a module: the named class, or the only one that no other class is made from."""
+    """The policy of a module: the named class, or the only class without subclasses in the module."""
     classes = [each for each in vars(module).values() if isinstance(each, type) and _is_policy(each)]
     last = [each for each in classes if not any(each in other.__mro__[1:] for other in classes)]
     found = [each for each in classes if each.__name__ == name] if name is not None else last
@@ -119,5 +119,5 @@ def _chosen(module: ModuleType, name: str | None) -> PolicyFactory:
 
 
 def _is_policy(of: type) -> bool:
-    """Whether a class is of the policy's own code, and has the calls of one."""
+    """Returns True if a class comes from the policy's own code and has a policy's methods."""
     return of.__module__ == _MODULE and all(hasattr(of, call) for call in _CALLS)

@@ -1,4 +1,4 @@
-"""Runs tasks: each policy in each task is an experiment over twins, so what is there is not made again."""
+"""Runs tasks: each policy in each task is an experiment over twins, so finished replays are kept."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from harness.studies.experiments.specification import Arm, ItemKeep
 from harness.studies.experiments.sweep import State, Sweep
 
 BUILT_IN = "built-in"
-"""The folder of the built-in policies, beside those of submissions."""
+"""The folder of the built-in policies, beside the folders of submissions."""
 
 Watch = Callable[[State, Made | None], None]
 
 
 class Reference(NamedTuple):
-    """What the built-in policies reach in a task.
+    """The results of the built-in policies in a task.
 
     Attributes:
         values: policy -> its values.
@@ -54,21 +54,21 @@ def run_task(
     workers: int | None = None,
     watch: Watch | None = None,
 ) -> Experiment:
-    """Replay policies on the twins of a task; what is there is not made again.
+    """Replays policies on the twins of a task, except for twins that are already stored.
 
     Args:
-        task: which one.
+        task: the task.
         policies: registered names.
-        plugins: which have them.
-        output: the folder in which the task's folder is.
-        seed: draws weeks of the record anew.
-        keep: what is kept of each replay.
-        workers: how many processes; see `harness.sweep`.
-        watch: hears of the beginning, and of each replay.
+        plugins: the plugins with these policies.
+        output: the folder with the task's folder.
+        seed: the seed for drawing new weeks from the record.
+        keep: which tables of each replay are kept.
+        workers: the number of processes; see `harness.sweep`.
+        watch: is called at the beginning, and for each replay.
 
     Raises:
-        InputError: a file is not that of the task, or there is no such policy.
-        RunError: something cannot be written.
+        InputError: a file differs from the task's, or there is no such policy.
+        RunError: a file cannot be written.
     """
     task.check()
     spec = task.spec([Arm(name, name) for name in policies], seed, keep=keep)
@@ -84,19 +84,19 @@ def reference(
     workers: int | None = None,
     watch: Watch | None = None,
 ) -> Reference:
-    """What the built-in policies reach in a task; they are replayed unless they are there.
+    """The results of the built-in policies in a task; missing runs are replayed.
 
     Args:
-        task: which one.
-        plugins: which have the policies.
+        task: the task.
+        plugins: the plugins with the policies.
         output: the folder of the suite.
-        seed: draws weeks of the record anew.
-        workers: how many processes; see `harness.sweep`.
-        watch: hears of the beginning, and of each replay.
+        seed: the seed for drawing new weeks from the record.
+        workers: the number of processes; see `harness.sweep`.
+        watch: is called at the beginning, and for each replay.
 
     Raises:
-        InputError: a file is not that of the task.
-        RunError: something cannot be written, or a replay failed.
+        InputError: a file differs from the task's.
+        RunError: a file cannot be written, or a replay failed.
     """
     home = output / BUILT_IN
     made = run_task(

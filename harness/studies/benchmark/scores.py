@@ -1,4 +1,4 @@
-"""Scores: how good a policy is beside the built-in ones, between the worst of them (0) and the best (1)."""
+"""Scores: a policy's place between the worst built-in policy (0) and the best one (1)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from harness.studies.experiments.experiment import Experiment
 from harness.studies.experiments.objectives import Estimate, Judged, estimate, plain_mean
 
 LACKING = -1.0
-"""The score of an objective that has no value: as far below the worst built-in as the best is above it."""
+"""The score of an objective without a value: as far below the worst built-in policy as the best is above."""
 
 Values = Mapping[str, Mapping[int, float | None]]
-"""Objective -> twin -> value, None where it has none."""
+"""Objective -> twin -> value, None if there is no value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +25,10 @@ class Scale:
     """The values of an objective that stand for 0 and 1.
 
     Attributes:
-        group: what the objective tells of.
+        group: the group of the objective.
         objective: its name, with its resource.
-        worst: the mean over twins of the built-in that is worst in it.
-        best: the same of the one that is best.
+        worst: the mean over twins of the worst built-in policy.
+        best: the mean over twins of the best built-in policy.
     """
 
     group: str
@@ -43,12 +43,12 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How good a policy is in a task.
+    """The score of a policy in a task.
 
     Attributes:
         score: the mean over the groups, over all twins, with its interval.
-        groups: group -> the same of its objectives.
-        objectives: objective -> its mean value over twins; None where it has none.
+        groups: group -> the mean over its objectives, with its interval.
+        objectives: objective -> its mean value over twins; None without values.
     """
 
     score: Estimate
@@ -60,7 +60,7 @@ def values_of(experiment: Experiment, task: Task) -> Mapping[str, Values]:
     """Policy -> the values of a task's objectives, twin by twin.
 
     Raises:
-        RunError: an item is damaged, or nothing was made.
+        RunError: an item is damaged, or no item was made.
     """
     judged = Judged(experiment, _measured(experiment, task))
     found: dict[str, dict[str, Mapping[int, float | None]]] = {}
@@ -84,7 +84,7 @@ def values_of_rows(rows: Sequence[Sequence[Measurement]], task: Task) -> Values:
 
 
 def called(row: Measurement) -> str:
-    """An objective as texts name it."""
+    """The name of an objective in texts."""
     return f"{row.metric}{{resource={row.resource}}}" if row.resource else row.metric
 
 
@@ -92,7 +92,7 @@ def scales(task: Task, built_in: Mapping[str, Values], better: Mapping[str, str]
     """The scale of every objective in which the built-in policies differ by more than 1 %, as in comparisons.
 
     Args:
-        task: whose objectives.
+        task: the task with the objectives.
         built_in: policy -> its values.
         better: objective -> `higher` or `lower`.
     """
@@ -118,7 +118,7 @@ def scored(on: Sequence[Scale], values: Values) -> Score:
 
     Args:
         on: the scale of every objective that counts.
-        values: what the policy reached.
+        values: the policy's values.
     """
     twins = sorted({twin for of in values.values() for twin in of}) or [1]
     groups: dict[str, list[float]] = {}
@@ -137,7 +137,7 @@ def scored(on: Sequence[Scale], values: Values) -> Score:
 
 
 def pareto_ranks(scores: Mapping[str, Score]) -> Mapping[str, int]:
-    """Policy -> its rank: 1 if no other beats it in all groups, 2 if only those of rank 1 do, and so on."""
+    """Policy -> its rank: 1 if no other policy beats it in all groups, 2 if only rank 1 does, and so on."""
     left = dict(scores)
     found: dict[str, int] = {}
     rank = 1
@@ -155,7 +155,7 @@ def _estimated(values: Sequence[float]) -> Estimate:
 
 
 def _mean(values: Mapping[int, float | None]) -> float | None:
-    """The mean over the twins that have a value; None where none has."""
+    """The mean over the twins that have a value; None if no twin has one."""
     there = [value for value in values.values() if value is not None]
     return fsum(there) / len(there) if there else None
 
@@ -165,7 +165,7 @@ def _metrics(task: Task) -> list[str]:
 
 
 def _measured(experiment: Experiment, task: Task) -> list[str]:
-    """A task's objectives as far as they were measured, in the task's order."""
+    """The measured objectives of a task, in the task's order."""
     table = experiment.to_polars().filter(scope="all").select("metric", "resource").unique()
     there = set(table.rows())
     return [

@@ -1,6 +1,6 @@
-"""Evaluates policies in copies of this process, so that none of them has to import anything again.
+"""Evaluates policies in copies of this process, so that no copy has to import anything again.
 
-This process reads nothing by itself and runs no code of a policy. It makes two copies for each evaluation.
+This process reads no files by itself and runs no code of a policy. It makes two copies for each evaluation.
 The first one is confined, and replays the policy. The second one is confined too, never sees the policy, and
 judges the runs by their decisions.
 """
@@ -44,13 +44,13 @@ _LENGTH = struct.Struct("<Q")
 
 
 def send(stream: IO[bytes], message: bytes) -> None:
-    """Write a message with its length."""
+    """Writes a message with its length."""
     stream.write(_LENGTH.pack(len(message)) + message)
     stream.flush()
 
 
 def received(stream: IO[bytes]) -> bytes | None:
-    """The next message; None where there is none any more."""
+    """The next message; None at the end of the stream."""
     head = stream.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
         return None
@@ -60,7 +60,7 @@ def received(stream: IO[bytes]) -> bytes | None:
 
 
 def main() -> None:
-    """Answer evaluations until nobody asks any more."""
+    """Answers requests for evaluations until the stream ends."""
     _import_all()
     libraries = {"replay": load(block=["metrics"]), "judge": load()}
     _adopt_orphans()
@@ -69,7 +69,7 @@ def main() -> None:
         for spec in libraries["replay"].policies:
             look_at(spec)
         codes_of_metrics(libraries["judge"].metrics)
-        gc.freeze()  # copies need not copy what they only collect
+        gc.freeze()  # otherwise garbage collection in a copy would copy memory pages
         while (message := received(sys.stdin.buffer)) is not None:
             asked = pickle.loads(message)  # noqa: S301 - from the process that began this one
             inputs.update(asked.pop("inputs", {}))
@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def _import_all() -> None:
-    """Import what copies use, so that none of them has to."""
+    """Imports the modules that copies use, so that no copy has to."""
     for name in _USED:
         package = import_module(name)
         for module in walk_packages(getattr(package, "__path__", ()), f"{name}."):
@@ -86,7 +86,7 @@ def _import_all() -> None:
 
 
 def _evaluated(asked: Mapping[str, Any], inputs: bytes, libraries: Mapping[str, Plugins]) -> dict[str, Any]:
-    """What comes of a policy: `error`, or what `judging.judged` answers; and `printed` and `held`."""
+    """The result of a policy: `error`, or the answer of `judging.judged`; and `printed` and `held`."""
     place = Path(asked["folder"])
     first, second = place / "replay", place / "judge"
     for folder in (first, second):
@@ -113,7 +113,7 @@ def _evaluated(asked: Mapping[str, Any], inputs: bytes, libraries: Mapping[str, 
 
 
 def _replay(asked: Mapping[str, Any], inputs: bytes, plugins: Plugins, folder: Path) -> None:
-    """Replay the policy on every twin; what it fails with is the answer."""
+    """Replays the policy on every twin; the answer is its failure."""
     answer: dict[str, Any] = {"done": False}
     requests = pickle.loads(inputs)  # noqa: S301 - from the process that began the server
     sys.path[:] = asked["path"]
@@ -127,13 +127,13 @@ def _replay(asked: Mapping[str, Any], inputs: bytes, plugins: Plugins, folder: P
         answer["error"] = f"{error.message}\nHint: {error.hint}" if error.hint else error.message
     except MemoryError:
         answer["error"] = "it needs more memory than it may have"
-    except BaseException as error:  # whatever a policy raises is its result
+    except BaseException as error:  # anything that a policy raises is its result
         answer["error"] = f"{type(error).__name__}: {text_of(error)}"
     (folder / "answer.json").write_text(json.dumps(answer), encoding="utf-8")
 
 
 def _confine(folder: Path, memory: int, seconds: float, size: int, also: tuple[Path, ...] = ()) -> list[str]:
-    """Confine this process; answers which limits the system holds."""
+    """Confines this process; returns the limits that the system enforces."""
     os.environ["TMPDIR"] = str(folder)
     import tempfile
 
@@ -149,7 +149,7 @@ def _confine(folder: Path, memory: int, seconds: float, size: int, also: tuple[P
 
 
 def _in_a_copy(work: Callable[[], None], seconds: float, folder: Path) -> str:
-    """Do some work in a copy of this process; "" if it ended well, else why not."""
+    """Does some work in a copy of this process; returns "" if it ended well, else why not."""
     child = os.fork()
     if not child:
         try:
@@ -186,14 +186,14 @@ def _in_a_copy(work: Callable[[], None], seconds: float, folder: Path) -> str:
 
 
 def _end(process: int) -> None:
-    """End a process and its group."""
+    """Ends a process and its group."""
     for end in (os.killpg, os.kill):
         with suppress(OSError):
             end(process, signal.SIGKILL)
 
 
 def _children() -> Iterator[int]:
-    """Processes that are left of what this one began, where the system tells them."""
+    """Remaining child processes of this one, if the system lists them."""
     try:
         text = Path(f"/proc/self/task/{os.getpid()}/children").read_text()
     except OSError:
@@ -202,7 +202,7 @@ def _children() -> Iterator[int]:
 
 
 def _adopt_orphans() -> None:
-    """Let processes whose parent ended become children of this one, where the system can do so."""
+    """Makes processes whose parent ended children of this process, if the system can do so."""
     if sys.platform == "linux":
         import ctypes
 
@@ -210,7 +210,7 @@ def _adopt_orphans() -> None:
 
 
 def _told(path: Path) -> dict[str, Any]:
-    """What a copy wrote; nothing of it is more than a text or a number that is checked elsewhere."""
+    """The output of a copy, as texts and numbers that are checked elsewhere."""
     try:
         found = json.loads(_read(path, _LONGEST_ANSWER))
     except (ValueError, RecursionError):
@@ -219,7 +219,7 @@ def _told(path: Path) -> dict[str, Any]:
 
 
 def _read(path: Path, most: int) -> str:
-    """The beginning of a file; "" for what is none, such as a link or a pipe that a policy left."""
+    """The beginning of a file; "" for anything else, such as a link or a pipe that a policy left."""
     try:
         place = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:

@@ -1,4 +1,4 @@
-"""A submission: a folder with the runs of one policy, and a document that says what came of them."""
+"""A submission: a folder with the runs of one policy, and a document with its results."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ SCHEMA = "1"
 
 @dataclass(frozen=True)
 class Result:
-    """What a policy reached in a task.
+    """The result of a policy in a task.
 
     Attributes:
         task: the name of the task.
-        seed: what its weeks were drawn by; None for the task's own.
-        twins: how many were replayed.
-        score: what came of them.
+        seed: the seed that drew its weeks; None for the task's own weeks.
+        twins: the number of replayed twins.
+        score: the score over these twins.
     """
 
     task: str
@@ -47,7 +47,7 @@ class Result:
     score: Score
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values."""
+        """The result as plain values."""
         return {
             "task": self.task,
             "seed": self.seed,
@@ -59,7 +59,7 @@ class Result:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Result:
-        """A result from what `to_json` gave."""
+        """A result from the plain values of `to_json`."""
         twins = int(content["twins"])
         score = Score(
             _estimate(content["score"], twins),
@@ -77,8 +77,8 @@ class Submission:
     Attributes:
         suite: the name of the suite.
         policy: the name of the policy.
-        clairvoyant: whether it sees how long jobs run, which no scheduler of a cluster does.
-        results: of tasks, in the order of the suite.
+        clairvoyant: whether the policy sees how long jobs run, which no scheduler of a cluster can.
+        results: the results, in the suite's order of tasks.
     """
 
     suite: str
@@ -87,12 +87,12 @@ class Submission:
     results: Sequence[Result] = field(default_factory=tuple)
 
     def with_result(self, result: Result) -> Submission:
-        """The same with one more; a former one of the same weeks is replaced."""
+        """The submission with one more result, which replaces an earlier result of the same weeks."""
         others = [each for each in self.results if (each.task, each.seed) != (result.task, result.seed)]
         return Submission(self.suite, self.policy, self.clairvoyant, [*others, result])
 
     def write(self, folder: Path) -> None:
-        """Write it into its folder.
+        """Writes the submission into its folder.
 
         Raises:
             RunError: the file cannot be written.
@@ -117,7 +117,7 @@ class Submission:
         """The submission of a folder.
 
         Raises:
-            RunError: the folder holds none, or it is damaged.
+            RunError: the folder holds no submission, or a damaged one.
         """
         path = folder / FILE
         try:
@@ -129,22 +129,23 @@ class Submission:
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             reason = getattr(error, "strerror", None) or "it is damaged"
             raise RunError(
-                f"{folder} is no submission: {FILE}: {reason}", hint="harness bench run -p PLUGIN makes one"
+                f"{folder} is not a submission: {FILE}: {reason}",
+                hint="harness bench run -p PLUGIN makes one",
             ) from error
 
 
 def faults_of(
     folder: Path, submission: Submission, result: Result, task: Task, plugins: Plugins, reference: Reference
 ) -> list[str]:
-    """Why a result of a submission cannot be: its runs are judged by their decisions, and scored anew.
+    """Faults of a submission's result: its runs are judged by their decisions, and scored anew.
 
     Args:
-        folder: of the submission.
-        submission: what its document says.
+        folder: the submission's folder.
+        submission: the content of its document.
         result: one of its results.
         task: the task of that result.
-        plugins: give metrics and built-in policies, and not the policy of the submission.
-        reference: what the built-in policies reach on the same weeks.
+        plugins: the plugins with metrics and built-in policies, but without the submission's policy.
+        reference: the results of the built-in policies on the same weeks.
     """
     found: list[str] = []
     rows = []
@@ -174,7 +175,7 @@ def faults_of(
 def _judged(
     folder: Path, submission: Submission, result: Result, task: Task, plugins: Plugins
 ) -> Iterator[tuple[int, Judgement]]:
-    """Twin -> what comes of its run."""
+    """Twin -> the judgement of its run."""
     experiment = Experiment.open(folder / task.called(result.seed))
     arms = [Arm(name, name) for name in task.built_in]
     spec = task.spec(arms, result.seed, twins=result.twins, keep="metrics")
@@ -193,7 +194,7 @@ def _judged(
 
 
 def _expected(bench: Bench, task: Task, seed: int) -> Iterator[Expected]:
-    """The replays of a twin by the built-in policies, one after the other."""
+    """Yields the replays of a twin by the built-in policies."""
     for policy in task.built_in:
         point: Point = {PLUGIN: policy, SEED: seed}
         make = partial(bench.plan, point, bench.request(point))

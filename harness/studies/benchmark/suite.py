@@ -1,7 +1,7 @@
-"""The tasks of a benchmark: what each consists of, fixed by a version and by the sums of its files.
+"""The tasks of a benchmark, each fixed by a version and by the checksums of its files.
 
-Traces are public, so weeks that nobody has seen are drawn anew: whoever judges chooses a seed, and it decides
-which blocks of the record come, and how fast.
+Traces are public, so unseen weeks can be drawn from them. The judge chooses a seed, which decides the blocks
+of the record and the speed of arrivals.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from harness.trace.bundled import BUNDLED, bundled_path
 from harness.trace.generate.uniform import key_of
 
 FOLDER = Path(__file__).parent / "suites"
-"""Where the suites are that come with harness."""
+"""The folder of the suites that come with harness."""
 
 NEWEST = "sched-1.0"
-"""The suite that is meant unless another one is named."""
+"""The default suite."""
 
 MOST_TASKS = 12
 LARGEST_SEED = 1_000_000
 
 _PER_SEED = 1_000
 _FACTORS = ("9/10", "1", "11/10")
-"""By how much a seed scales arrivals beside what the task says."""
+"""The factors by which a seed may scale arrivals, in addition to the task's own factor."""
 
 _HINT = "docs/benchmark.md describes every field"
 
@@ -46,19 +46,19 @@ class Task:
 
     Attributes:
         suite: the name of the suite.
-        name: of the task.
-        about: what it is, in a line.
+        name: the name of the task.
+        about: the task in a line.
         trace: the file of the trace; its cluster lies beside it.
-        patch: the file of a patch over the cluster, with what changes over time; None for none.
-        sums: file -> the sum that it must have.
+        patch: the file of a patch over the cluster, with changes over time; None for none.
+        sums: file -> the checksum that it must have.
         resource: the resource that objectives are about, such as `nvidia.com/gpu`.
-        settings: what `harness replay` is given, by the names of its options.
-        built_in: the policies that make the scale of scores.
+        settings: settings of `harness replay`, by the names of its options.
+        built_in: the policies that set the scale of scores.
         twins: how many twins of the trace are replayed.
-        shake: what is moved in a twin, as `--shake` takes it.
-        record: the window that weeks are drawn from anew.
-        blocks: the length of what is drawn as one.
-        length: how much of what is drawn is replayed.
+        shake: the jitter of a twin, in the format of `--shake`.
+        record: the window that new weeks are drawn from.
+        blocks: the length of a drawn block.
+        length: the length of the replayed part of the draw.
         objectives: group -> metrics.
     """
 
@@ -79,10 +79,10 @@ class Task:
     objectives: Mapping[str, tuple[str, ...]]
 
     def check(self) -> None:
-        """Check that the files are those that the task is about.
+        """Checks that the files are those of the task.
 
         Raises:
-            InputError: one of them is another, or is not there.
+            InputError: a file differs or is missing.
         """
         for path, expected in self.sums.items():
             try:
@@ -97,7 +97,7 @@ class Task:
                 )
 
     def called(self, seed: int | None) -> str:
-        """The name of the task's folder; weeks that a seed draws have one of their own."""
+        """The name of the task's folder; the weeks of each seed have a folder of their own."""
         return self.name if seed is None else f"{self.name}-seed-{seed}"
 
     def spec(
@@ -108,8 +108,8 @@ class Task:
         Args:
             arms: the policies.
             seed: draws weeks of the record anew; None for the task's own weeks.
-            twins: how many twins, or how many draws; the task's own number by default.
-            keep: what is kept of each replay.
+            twins: the number of twins, or of draws; the task's own number by default.
+            keep: which tables of each replay are kept.
 
         Raises:
             OptionError: the seed or the number of twins is out of its range.
@@ -136,7 +136,7 @@ class Task:
         )
 
     def _faster(self, seed: int) -> str:
-        """How fast jobs arrive in the weeks of a seed, as a fraction."""
+        """The factor of the arrival rate in the weeks of a seed, as a fraction."""
         from harness.base.units import exact_number
 
         drawn = _FACTORS[key_of("benchmark", self.suite, self.name, seed) % len(_FACTORS)]
@@ -148,7 +148,7 @@ class Suite:
     """Named tasks.
 
     Attributes:
-        name: with its version, such as `sched-1.0`.
+        name: the name with its version, such as `sched-1.0`.
         tasks: name -> task.
     """
 
@@ -159,7 +159,7 @@ class Suite:
         """A task by its name.
 
         Raises:
-            OptionError: there is none of that name.
+            OptionError: there is no task of that name.
         """
         if name not in self.tasks:
             raise OptionError(f"{self.name} has no task {name!r}", hint=did_you_mean(name, self.tasks))
@@ -172,10 +172,10 @@ class Suite:
 
 
 def load_suite(given: str | Path = NEWEST) -> Suite:
-    """A suite by its name, or one of your own by its file.
+    """A bundled suite by its name, or a suite of your own by its file.
 
     Raises:
-        SpecError: the file cannot be read, or is faulty; every fault with its field.
+        SpecError: the file cannot be read, or has faults; the error lists each fault with its field.
         OptionError: no suite of that name comes with harness.
     """
     path = Path(given)

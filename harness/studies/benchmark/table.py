@@ -22,7 +22,7 @@ _NONE = "-"
 def scores_of(
     references: Mapping[str, Reference], submissions: Sequence[Submission], seed: int | None
 ) -> Scores:
-    """What built-in policies and submissions reached on the weeks of a seed, in tasks with a reference."""
+    """The scores of built-in policies and submissions on the weeks of a seed, in tasks with a reference."""
     found: dict[str, dict[str, Score]] = {}
     for task, reference in references.items():
         found[task] = dict(reference.scores)
@@ -34,22 +34,22 @@ def scores_of(
 
 
 def result_of(submission: Submission, task: str, seed: int | None) -> Result | None:
-    """The result of a task on the weeks of a seed; None where there is none."""
+    """The result of a task on the weeks of a seed; None without one."""
     return next((each for each in submission.results if (each.task, each.seed) == (task, seed)), None)
 
 
 def text(scores: Scores, width: int | None = None) -> str:
-    """For a terminal of `width` columns."""
+    """The table for a terminal of `width` columns."""
     return "\n\n".join(aligned(rows, width=width) for rows in _rows(scores))
 
 
 def markdown(scores: Scores) -> str:
-    """For a page."""
+    """The table as Markdown."""
     return "\n\n".join(_markdown(rows) for rows in _rows(scores))
 
 
 def to_json(scores: Scores) -> dict[str, Any]:
-    """For a program."""
+    """The table as plain values."""
     return {
         "schema": "1",
         "tasks": {
@@ -74,7 +74,7 @@ def _ranks(scores: Mapping[str, Score]) -> list[int]:
 
 
 def _rows(scores: Scores) -> tuple[list[list[str]], list[list[str]]]:
-    """Task by policy; and what policies reach in each group, with how often they are in the first rank."""
+    """Scores by task and policy; then each policy's scores by group, and how often its rank is 1."""
     policies = list(dict.fromkeys(policy for of in scores.values() for policy in of))
     first = [["task", *policies]]
     for task, of in scores.items():

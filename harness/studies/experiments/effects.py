@@ -1,4 +1,4 @@
-"""The main effect of each factor: how far a value moves a metric from that at the factor's first value."""
+"""The main effect of each factor: how far a value moves a metric from its level at the first value."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Effect(NamedTuple):
         factor: the factor.
         value: its value.
         against: its first value.
-        difference: the mean over all pairs of settings that differ in nothing else, with its interval between
-            seeds.
+        difference: the mean over all pairs of settings that differ only in this factor, with its interval
+            between seeds.
         base: the mean at the first value, without an interval.
         least: the smallest difference among the settings.
-        most: the largest one.
+        most: the largest difference.
         settings: how many pairs of settings have a value.
         lack: how many pairs of items of one seed lack a value on either side.
     """
@@ -82,12 +82,12 @@ def _of_factor(judged: Judged, factor: str, values: Mapping[int, OverSeeds]) -> 
 
 
 def _paired(judged: Judged, factor: str) -> dict[Any, list[tuple[Setting, Setting]]]:
-    """Value of a factor -> pairs of settings with its first value and with this one, else alike."""
+    """Value of a factor -> pairs of settings with its first value and this one, equal in all else."""
     levels: dict[Any, dict[tuple[Any, ...], Setting]] = {}
     for setting in judged.settings:
         others = tuple(value for name, value in setting.point.items() if name != factor)
         levels.setdefault(setting.point[factor], {})[others] = setting
-    # Items may have another value first, as where points are drawn.
+    # If points are drawn, items may begin with another value.
     order = {value_text(value): at for at, value in enumerate(judged.experiment.factors[factor])}
     present = sorted(
         (level for level in levels if level is not None), key=lambda level: order[value_text(level)]
@@ -106,7 +106,7 @@ def _difference(
     pairs: Sequence[tuple[OverSeeds, OverSeeds]],
 ) -> tuple[Estimate, Estimate, float, float, int, Lack] | None:
     """The figures of an effect, without the factor's values; None if nothing has a value."""
-    # Every seed has one mean over all pairs, as what it draws is the same in all of them.
+    # Each seed has one mean over all pairs, because all pairs share the seed's draw.
     of_seed: dict[int, list[float]] = {}
     of_pair, bases = [], []
     absent = items = 0

@@ -77,7 +77,7 @@ class Replays:
         return Maker(self.inputs, self.output).make
 
     def failed(self, item: Item, why: str) -> Made:
-        """The result for an item that no process could make."""
+        """The result of an item that no process could make."""
         return Made(item, None, why, 0.0)
 
 
@@ -111,7 +111,7 @@ class Maker:
             return Made(item, None, "there is not enough memory", process_time() - began)
         except INTERRUPTS:
             raise
-        except BaseException as error:  # a defect of one item is no reason to lose the others
+        except BaseException as error:  # a defect of one item must not lose the others
             return Made(
                 item, None, f"unexpected {type(error).__name__}: {text_of(error)}", process_time() - began
             )
@@ -142,10 +142,10 @@ def about(file: Path) -> Mapping[str, Any]:
     """Reads the description of an item from its file.
 
     Raises:
-        OSError, ValueError: it is not such a file.
+        OSError, ValueError: the file is not that of an item.
     """
     try:
         found: Mapping[str, Any] = json.loads(pq.read_metadata(file).metadata[ABOUT])
     except (KeyError, TypeError, pa.ArrowException) as error:
-        raise ValueError(f"{file} is no item of an experiment") from error
+        raise ValueError(f"{file} is not an item of an experiment") from error
     return found

@@ -31,7 +31,7 @@ class Experiment:
         """Opens an experiment from its folder.
 
         Raises:
-            RunError: the folder is no experiment.
+            RunError: the folder is not an experiment.
         """
         return cls(Path(root), Folder(Path(root)).description())
 
@@ -68,7 +68,7 @@ class Experiment:
         """Reads the description of an item: `key`, `run`, `jobs`, `stopped`, `unmeasured`.
 
         Raises:
-            RunError: it is not there, or damaged.
+            RunError: the file is missing or damaged.
         """
         return self._folder.about(key)
 

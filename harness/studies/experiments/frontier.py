@@ -27,7 +27,7 @@ class Outcome(NamedTuple):
 
 
 class Shift(NamedTuple):
-    """The mean wait of a queue's jobs, and that in the experiment's first setting, in seconds."""
+    """The mean wait of a queue's jobs, and their mean wait in the experiment's first setting, in seconds."""
 
     queue: str
     before: Estimate
@@ -42,8 +42,7 @@ class Shift(NamedTuple):
 def outcomes(judged: Judged) -> list[Outcome]:
     """The outcome of every setting.
 
-    Settings that lack a value are left out, for example of a percentile that some of their seeds have not
-    reached.
+    Settings that lack a value are left out, for example if some seeds have not reached a percentile.
     """
     columns = [judged.estimates(each) for each in judged.objectives]
     whole: list[tuple[Setting, list[Estimate]]] = []
@@ -58,7 +57,7 @@ def outcomes(judged: Judged) -> list[Outcome]:
 
 
 def shifts(judged: Judged) -> Mapping[int, Sequence[Shift]]:
-    """Setting, by its first item -> the changes of queues' waits, from the largest gain on."""
+    """Setting, by its first item -> the changes of queues' waits, the largest gain first."""
     first = judged.settings[0].item
     found: dict[int, list[Shift]] = {setting.item: [] for setting in judged.settings}
     for scope in judged.scopes("queue"):

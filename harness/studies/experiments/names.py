@@ -12,7 +12,7 @@ def name_of(text: str) -> str:
     """Checks a name that becomes a folder's name on any system, and part of a label.
 
     Raises:
-        OptionError: it cannot.
+        OptionError: the name cannot be used so.
     """
     return checked_label(text)
 

@@ -34,7 +34,7 @@ class Estimate(NamedTuple):
         value: the mean; of a single value, that value.
         low: the lower end of its interval; None if there are fewer than two values.
         high: the upper end.
-        p: the probability of a mean at least so far from 0 by chance alone; None without an interval.
+        p: the probability of a mean at least this far from 0 by chance alone; None without an interval.
         values: the number of values.
         partly: the number of seeds that the mean covers, in words; "" if it covers all.
         at_least: whether it is a lower bound that can still grow.
@@ -59,7 +59,7 @@ def estimate(values: Sequence[float]) -> Estimate:
 
 
 def plain_mean(values: Sequence[float], *, at_least: bool = False) -> Estimate:
-    """The mean of values that differ for other reasons than chance, without an interval."""
+    """The mean of values whose differences are not chance, without an interval."""
     return Estimate(fsum(values) / len(values), None, None, None, len(values), at_least=at_least)
 
 
@@ -72,7 +72,7 @@ def value_text(value: Any) -> str:
         number = float(text)
     except ValueError:
         return text
-    of_float = isinstance(value, float) or text == str(number)  # no text that only looks like a number: 007
+    of_float = isinstance(value, float) or text == str(number)  # 007 only looks like a number
     return plain_number(number, 6) if of_float and isfinite(number) else text
 
 
@@ -84,7 +84,7 @@ def _where(experiment: Experiment, where: Mapping[str, str]) -> pl.DataFrame:
     """The items with these values.
 
     Raises:
-        OptionError: a name is no factor, or has no such value.
+        OptionError: a name is not a factor, or the factor has no such value.
     """
     items = experiment.items
     for name, text in where.items():
@@ -102,7 +102,7 @@ def _where(experiment: Experiment, where: Mapping[str, str]) -> pl.DataFrame:
 
 
 def _in_table(value: Any) -> Iterator[str]:
-    """The texts of a value in the table: a whole number may be a float there, among other numbers."""
+    """The possible texts of a value in the table, where a whole number may be a float among other numbers."""
     yield stored_text(value)
     if isinstance(value, int) and not isinstance(value, bool):
         yield stored_text(float(value))
@@ -113,7 +113,7 @@ class Setting(NamedTuple):
 
     Attributes:
         item: the number of its first item.
-        point: factor -> value, as the table has it.
+        point: factor -> value, as in the table.
     """
 
     item: int
@@ -150,13 +150,13 @@ class Judged:
     """The values of an experiment's settings in some metrics.
 
     Args:
-        experiment: one with at least one item that was made.
+        experiment: an experiment with at least one finished item.
         objectives: `METRIC` or `METRIC{SCOPE,resource=NAME}`; if none, the default ones that were measured.
         where: factor -> value, to select items; all by default.
 
     Raises:
         RunError: no item was made, or a metric was not measured.
-        OptionError: a text is no metric, or does not name its resource.
+        OptionError: a text is not a metric, or does not name its resource.
     """
 
     def __init__(
@@ -170,7 +170,7 @@ class Judged:
         if self.frame.is_empty():
             what = f"{experiment.root}: no item was made"
             raise RunError(
-                f"{what} that is set so" if where else f"{what} yet", hint="harness sweep makes them"
+                f"{what} with these values" if where else f"{what} yet", hint="harness sweep makes them"
             )
         self.objectives = [
             measured_as(self.frame, text, given=bool(objectives)) for text in objectives or self._default()
@@ -258,15 +258,15 @@ class Judged:
 
 
 def measured_as(frame: pl.DataFrame, text: str, *, given: bool) -> Measurement:
-    """Finds the measured metric that a text names; the result has no value.
+    """Finds the measured metric that a text names; the result carries no value.
 
     Args:
         frame: rows with `metric`, `scope`, `resource`, `unit` and `better`.
         text: `METRIC` or `METRIC{SCOPE,resource=NAME}`.
-        given: whether a user wrote it; if so, it must name its resource.
+        given: whether a user wrote the text, which then must name its resource.
 
     Raises:
-        OptionError: the text is no metric, does not name its resource, or has no direction.
+        OptionError: the text is not a metric, does not name its resource, or the metric has no direction.
         RunError: no such metric was measured.
     """
     try:
@@ -275,7 +275,7 @@ def measured_as(frame: pl.DataFrame, text: str, *, given: bool) -> Measurement:
         raise OptionError(f"objective {text!r} is not understood", hint=_FORM) from error
     found = found_as(frame, asked, given=given)
     if not found.better:
-        raise OptionError(f"objective {text!r}: neither more nor less of it is better", hint=_FORM)
+        raise OptionError(f"objective {text!r}: the metric has no better direction", hint=_FORM)
     return found
 
 
@@ -288,12 +288,12 @@ def found_as(frame: pl.DataFrame, asked: Condition, *, given: bool) -> Measureme
     rows = rows.filter(scope=asked.scope)
     if rows.is_empty():
         known = frame.filter(metric=asked.metric)["scope"].unique()
-        what = f"{asked.metric} was not measured of {asked.scope}"
+        what = f"{asked.metric} was not measured for {asked.scope}"
         raise RunError(what, hint=did_you_mean(asked.scope, known))
     resources = rows["resource"].unique(maintain_order=True).to_list()
     resource = asked.resource
     if resource and resources == [""]:
-        raise OptionError(f"{asked.metric} is of no resource", hint=f"leave out resource={resource}")
+        raise OptionError(f"{asked.metric} has no resource", hint=f"leave out resource={resource}")
     if resource is None:
         resource = resources[0] if len(resources) == 1 else None if given else _main(resources)
     if resource is None or resource not in resources:

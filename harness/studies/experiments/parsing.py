@@ -1,4 +1,4 @@
-"""Reads specifications of experiments from YAML or the command line; reports all faults at once."""
+"""Reads specifications of experiments from YAML or the command line; reports all faults together."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def load_spec(path: Path) -> Spec:
     """Reads the experiment in a file; its paths are relative to its folder.
 
     Raises:
-        SpecError: the file cannot be read, or is faulty; every fault with its line or its field.
+        SpecError: the file cannot be read, or has faults; the error lists each fault with its line or field.
     """
     content = read_content(path)
     return spec_of(content, source=str(path), folder=path.parent, name=plain_stem(path))
@@ -54,7 +54,7 @@ def read_content(path: Path) -> Any:
     """Reads a file with one YAML document.
 
     Raises:
-        SpecError: it cannot be read, or is no such file.
+        SpecError: the file cannot be read, or is not one YAML document.
     """
     return settled(read_specification(path, "an experiment", hint=_HINT)[0])
 
@@ -69,7 +69,7 @@ def spec_of(content: Any, *, source: str, folder: Path = Path(), name: str = "ex
         name: its name, if the content has none.
 
     Raises:
-        SpecError: it is faulty; every fault with its field.
+        SpecError: the mapping has faults; the error lists each fault with its field.
     """
     faults: list[Fault] = []
     fields = Fields(content, "", faults)
@@ -252,7 +252,7 @@ class _Reader:
         where = f"{place}.{name}"
         for value in given:
             if value is not None and not isinstance(value, (str, int, float)):
-                self._fields.fault(where, f"{shown(value)} is no value: give texts and numbers")
+                self._fields.fault(where, f"{shown(value)} is not a value: give texts and numbers")
         plain = [each for each in given if each is None or isinstance(each, (str, int, float))]
         if not given:
             self._fields.fault(where, "has no values")
@@ -289,7 +289,7 @@ class _Reader:
                 for each in values:
                     if each not in known[name]:
                         told = ", ".join(map(str, known[name]))
-                        self._fields.fault(where, f"{shown(each)} is none of its values: {told}")
+                        self._fields.fault(where, f"{shown(each)} is not one of its values: {told}")
                 found[str(name)] = values
             rules.append(Frozen(found))
         return tuple(rules)
@@ -339,7 +339,7 @@ class _Reader:
 
 
 def more_varied(spec: Spec, vary: Mapping[str, Sequence[Value]]) -> Spec:
-    """An experiment with more variation; a factor that it has already gets the new values.
+    """An experiment with more variation; existing factors get the new values.
 
     Raises:
         SpecError: a factor varies together with another one, or an exclusion refers to it.

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from harness.studies.experiments.specification import SEED, Point, Spec, Value
 
 _MOST_TRIED = 2_000_000
-"""The most points of a grid that are searched for the random ones."""
+"""The most points of a grid that are searched for random points."""
 
 Applies: TypeAlias = Callable[[str, Point], bool]
 """Says whether a factor has a meaning at a point: an option has one only for plugins that have it."""
@@ -26,7 +26,8 @@ def size(spec: Spec) -> int:
 def points(spec: Spec, applies: Applies) -> list[Point]:
     """Every point once, in the order of the specification: the last factor varies fastest, seeds even faster.
 
-    A factor without a meaning at a point is None there, so that points that differ in nothing else are one.
+    A factor without a meaning at a point is None there. Points that differ only in such factors are one
+    point.
     """
 
     def meant(point: Point) -> Point:
@@ -40,7 +41,7 @@ def points(spec: Spec, applies: Applies) -> list[Point]:
 
 
 def _chosen(spec: Spec, meant: Callable[[Point], Point]) -> Iterator[Point]:
-    """The points that are not excluded; if random points are wanted, that many with different meanings."""
+    """The points that are not excluded; for random points, as many as requested, all different."""
     lengths = [len(group[0].values) for group in spec.axes]
     whole = prod(lengths)
     if spec.random is None or spec.random.count >= whole:
@@ -61,7 +62,7 @@ def _chosen(spec: Spec, meant: Callable[[Point], Point]) -> Iterator[Point]:
 
 
 def _at(spec: Spec, number: int) -> Point:
-    """The point of that number in the whole grid."""
+    """The point with this number in the whole grid."""
     places: list[int] = []
     for group in reversed(spec.axes):
         number, place = divmod(number, len(group[0].values))

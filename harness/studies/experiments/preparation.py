@@ -61,7 +61,8 @@ def prepared(spec: Spec, plugins: Plugins) -> Bench:
     other factor. All traces are tried on all clusters.
 
     Raises:
-        SpecError: something cannot be read or used; every fault with its field.
+        SpecError: an input cannot be read or a value cannot be used; the error lists each fault with its
+            field.
     """
     faults = Faults()
     traces = {
@@ -87,7 +88,7 @@ def prepared(spec: Spec, plugins: Plugins) -> Bench:
         faults.of(f"plugins[{number}]", partial(plugins.policy, arm.plugin))
     for name in spec.settings:
         if name not in SETTINGS:
-            faults.add(f"settings.{name}", f"is no setting of a replay; {did_you_mean(name, SETTINGS)}")
+            faults.add(f"settings.{name}", f"is not a setting of a replay; {did_you_mean(name, SETTINGS)}")
     if spec.seeds is not None:
         _check_seeds(spec, spec.seeds, faults)
     faults.end(spec.source)
@@ -106,7 +107,7 @@ def items_of(bench: Bench) -> list[Item]:
     """All items of an experiment, numbered.
 
     Raises:
-        SpecError: none is left.
+        SpecError: no item is left.
     """
     with looked_at_once({}):
         found = [
@@ -126,7 +127,7 @@ def items_of(bench: Bench) -> list[Item]:
 def _faults_of_points(bench: Bench) -> list[Fault]:
     """The faults of an experiment's values.
 
-    Values are tried in points that are items. If one fails, each value is also tried alone. So the fault
+    Values are tried in points that are items. If one fails, each value is also tried alone. Then the fault
     names its field, and faults of other fields are found too.
     """
     together = Faults()
@@ -149,7 +150,7 @@ def _faults_of_points(bench: Bench) -> list[Fault]:
 
 
 def _with_settings(bench: Bench, names: Iterable[str]) -> Bench:
-    """The bench with only these of the settings that do not vary."""
+    """The bench with only these settings among those that do not vary."""
     spec = bench.spec
     settings = Frozen({name: spec.settings[name] for name in names})
     return Bench(replace(bench.inputs, spec=replace(spec, settings=settings)))
@@ -159,7 +160,7 @@ def _tried(bench: Bench, point: Point) -> None:
     """Prepares the replay of a point.
 
     Raises:
-        InputError: some value cannot be used.
+        InputError: a value cannot be used.
     """
     bench.planned(bench.request(point))
 
@@ -172,11 +173,11 @@ class Faults:
 
     @property
     def found(self) -> list[Fault]:
-        """All of them."""
+        """All faults."""
         return list(self._found.values())
 
     def add_all(self, faults: Sequence[Fault]) -> None:
-        """Several, see `add`."""
+        """Adds several faults, see `add`."""
         for fault in faults:
             self.add(fault.where, fault.what)
 
@@ -200,7 +201,7 @@ class Faults:
 
         Args:
             source: the name of the specification in messages.
-            hint: what to do about it.
+            hint: what the user can do.
 
         Raises:
             SpecError: there are faults.
@@ -241,9 +242,9 @@ def _check_seeds(spec: Spec, seeds: Seeds, faults: Faults) -> None:
         faults.of("seeds.shake", partial(Twin.parse, f"1,{seeds.by}"))
     elif seeds.of not in _SEEDED:
         known = [WEEKS, SHAKE, *_SEEDED]
-        faults.add(f"seeds.{seeds.of}", f"is no kind of draw; {did_you_mean(seeds.of, known)}")
+        faults.add(f"seeds.{seeds.of}", f"is not a kind of draw; {did_you_mean(seeds.of, known)}")
     elif "@" in seeds.by:
-        faults.add(f"seeds.{seeds.of}", f"{seeds.by!r} has a seed already; leave out what follows the @")
+        faults.add(f"seeds.{seeds.of}", f"{seeds.by!r} already has a seed; leave out the @ and what follows")
     elif seeds.of in spec.settings or any(factor.name == seeds.of for factor in spec.factors):
         faults.add(f"seeds.{seeds.of}", "is also a setting; give it only here")
 
@@ -258,7 +259,7 @@ def _place(spec: Spec, factor: Factor) -> str:
 
 
 def _values(spec: Spec, name: str) -> Iterator[tuple[str, str]]:
-    """The field and value of everything that a setting is set to."""
+    """The fields and values that a setting has anywhere in the specification."""
     if name in spec.settings:
         yield f"settings.{name}", spec.settings[name]
     for factor in (factor for group in spec.groups for factor in group if factor.name == name):
@@ -296,9 +297,9 @@ def _trials(bench: Bench, *, alone: bool) -> Iterator[tuple[str, Point]]:
     """Points that have every plugin and value at least once, with the field that each point tries.
 
     Args:
-        bench: makes them.
-        alone: True if a point varies only in the value that it tries; else everything else has its first
-            value, as in a point of `_starts`.
+        bench: the bench that makes them.
+        alone: True if a point varies only in the value that it tries; otherwise all other factors have their
+            first value, as in a point of `_starts`.
     """
     spec = bench.spec
     _, start = next(_starts(bench, alone=alone))
@@ -314,7 +315,7 @@ def _trials(bench: Bench, *, alone: bool) -> Iterator[tuple[str, Point]]:
 
 
 def _varied(bench: Bench) -> list[tuple[Factor, list[str]]]:
-    """The factors, each with the plugins for which it has a meaning; others are left out."""
+    """The factors that have a meaning for any plugin, each with these plugins."""
     labels = [arm.label for arm in bench.spec.arms]
     found = [
         (factor, [label for label in labels if bench.applies(factor.name, {PLUGIN: label})])

@@ -41,12 +41,12 @@ class _Scaled(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The title of an axis; its unit names the resource, and the chart's heading says the rest."""
+        """The title of an axis. Its unit names the resource; the chart's heading names metric and scope."""
         return f"{self.measured.metric}, {self.scale.unit}" if self.scale.unit else name_of(self.measured)
 
     @property
     def axis(self) -> Axis:
-        """For the chart of the frontier."""
+        """The axis in the chart of the frontier."""
         return Axis(self.title, self.scale.shown_as, -1 if self.measured.better == "higher" else 1)
 
     def of(self, value: float | None) -> float | None:
@@ -83,7 +83,7 @@ def report(judged: Judged, *, command: str | None = None) -> Report:
 
 
 def _frontier(judged: Judged, found: Sequence[Outcome], scaled: Sequence[_Scaled]) -> Iterator[Block]:
-    """The settings that no other beats, drawn between the first objective and each of the others."""
+    """The settings that no other beats, drawn between the first objective and each further one."""
     best = [each for each in found if each.best]
     missing = list(about_objectives(judged))
     if not best:
@@ -147,7 +147,7 @@ def _frontier_chart(found: Sequence[Outcome], scaled: Sequence[_Scaled], at: int
         note=f"Better is {_direction(flat.axis, 'to the left', 'to the right')} and "
         f"{_direction(upright.axis, 'down', 'up')}. Filled points are those that no other beats"
         + (" in all objectives" if len(scaled) > 2 else "")
-        + "; the pointer shows what a point is set to.",
+        + "; the pointer shows the values of a point.",
     )
 
 
@@ -203,7 +203,7 @@ def _effects(judged: Judged, scaled: Sequence[_Scaled]) -> Iterator[Block]:
             told = " ".join(filter(None, (told, each.lack.partly)))
             rows.append((name, one.of(each.difference.value), one.of(low), one.of(high), told))
             words.append(f"{told}.")
-        lines = "95 % intervals between seeds" if seeds else "from the least to the most of them"
+        lines = "95 % intervals between seeds" if seeds else "from the least to the largest difference"
         yield Figure(
             title=f"Effects on {name_of(one.measured)}",
             words=" ".join(words),
@@ -275,7 +275,7 @@ def _heat_map(
     down: str,
     of_cells: Mapping[tuple[str, str], Estimate],
 ) -> Figure:
-    """The means of two factors."""
+    """A heat map of the means for two factors."""
     columns, rows = _levels(judged, across), _levels(judged, down)
     squares = []
     for column in columns:
@@ -301,7 +301,7 @@ def _heat_map(
 
 
 def _multiples(judged: Judged, scaled: Sequence[_Scaled]) -> Iterator[Block]:
-    """Every setting along the factor with the most values; a line and a panel per value of the others."""
+    """Every setting along the factor with the most values, with lines and panels for the other factors."""
     varied = sorted(_varied(judged), key=lambda name: -len(_levels(judged, name)))
     if not varied:
         return

@@ -72,13 +72,13 @@ class Inputs:
 
     Attributes:
         spec: the experiment.
-        plugins: with the policies.
+        plugins: the plugins with the policies.
         traces: label -> the content of its file.
         clusters: label -> the cluster of its manifests; None for the trace's own.
-        own: label of a trace -> the cluster of the manifests beside it. It is None or missing if there are no
-            manifests, or if all clusters are given.
+        own: label of a trace -> the cluster of the manifests beside the trace. The cluster is None or missing
+            without such manifests, or if all clusters are given.
         patches: label -> the documents of a patch; None for none.
-        tenants: a value of `tenants` in any item -> the same with the content of the files that it names.
+        tenants: a value of `tenants` in any item -> this value with the content of the files that it names.
     """
 
     spec: Spec
@@ -102,7 +102,7 @@ class Bench:
         self.plugins = measuring(inputs.plugins, inputs.spec.metrics)
         few = max(2, _ROWS // max(trace.frame.height for trace in inputs.traces.values()))
         self._traces: Memo[Hashable, Trace] = Memo(few)
-        self._plans: Memo[Hashable, Plan] = Memo(few)  # each has a trace
+        self._plans: Memo[Hashable, Plan] = Memo(few)  # few, because each plan holds a trace
         self._clusters: Memo[Hashable, Cluster] = Memo(_CLUSTERS)
         self._arms = {arm.label: arm for arm in self.spec.arms}
         self._codes: dict[str, str] = {}
@@ -113,7 +113,7 @@ class Bench:
         return self._arms[str(point[PLUGIN])]
 
     def applies(self, name: str, point: Point) -> bool:
-        """Returns True if a factor has a meaning at a point; an option has one only for its plugins."""
+        """Returns True if a factor has a meaning at a point; an option has a meaning only for its plugins."""
         if name in (*OWN, *SETTINGS) or is_knob(name):
             return True
         return self._option(name, self.arm(point)) is not None
@@ -122,14 +122,14 @@ class Bench:
         """Checks that a factor is a setting, a knob, or an option of one of the plugins.
 
         Raises:
-            OptionError: it is none; the message suggests a name.
+            OptionError: the name is none of these; the message suggests a name.
         """
         if any(self.applies(name, {PLUGIN: arm.label}) for arm in self.spec.arms):
             return
         options = [each.name for arm in self.spec.arms for each in self.plugins.policy(arm.plugin).options]
         labels = ", ".join(arm.label for arm in self.spec.arms)
         raise OptionError(
-            f"{name} is no setting of a replay, no knob of the cluster and no option of {labels}",
+            f"{name} is not a setting of a replay, a knob of the cluster, or an option of {labels}",
             hint=did_you_mean(name.rpartition(".")[2], [*SETTINGS, *options]),
         )
 
@@ -161,10 +161,10 @@ class Bench:
         )
 
     def plan(self, point: Point, request: Request) -> Plan:
-        """The plan of a point's replay with everything that it depends on, read and checked.
+        """The plan of a point's replay, with all inputs read and checked.
 
-        Parts that do not depend on the settings of the replay are found once for points that differ only in
-        these.
+        Points that differ only in settings of the replay share the parts that do not depend on these
+        settings.
 
         Args:
             point: the point.
@@ -192,7 +192,7 @@ class Bench:
         )
 
     def planned(self, request: Request) -> Plan:
-        """The plan of a request; refuses one whose waits and losses would say nothing.
+        """The plan of a request; refuses a request whose waits and losses would mean nothing.
 
         Raises:
             InputError: the inputs do not fit together, or the run times of some jobs are unknown.
@@ -234,7 +234,7 @@ class Bench:
         return self._clusters[key]
 
     def _failing(self, cluster: Cluster, point: Point) -> Cluster:
-        """A cluster whose nodes fail as the point says, otherwise with each seed."""
+        """A cluster whose nodes fail as the point says, differently for each seed."""
         text = self._steps(point).get("failures")
         if text is None:
             return cluster
@@ -271,14 +271,14 @@ class Bench:
         return sha256(text.encode()).hexdigest()[:_LENGTH]
 
     def _trace_key(self, point: Point) -> Hashable:
-        """The key of a point's trace: everything that it depends on."""
+        """The key of a point's trace: everything that the trace depends on."""
         return (self._label(TRACE, point), *sorted(self._steps(point).items()), self._drawn(point))
 
     def _cluster_key(self, point: Point) -> Hashable:
-        """The key of a point's cluster: everything that it depends on.
+        """The key of a point's cluster: everything that the cluster depends on.
 
-        Without manifests the cluster is made from the trace before that is drawn by a seed, so that seeds
-        share it.
+        Without manifests the cluster is made from the trace before a seed draws from it, so that seeds share
+        the cluster.
         """
         label, trace = self._label(CLUSTER, point), self._label(TRACE, point)
         beside = trace if self.inputs.clusters[label] is None else None
@@ -355,7 +355,7 @@ class Bench:
         return seed if of_trace and isinstance(seed, int) else None
 
     def _option(self, name: str, arm: Arm) -> str | None:
-        """The option of a plugin that a name means; None if it is not about this plugin."""
+        """The option of a plugin that a name means; None if the name means no option of this plugin."""
         names = {option.name for option in self.plugins.policy(arm.plugin).options}
         if name in names:
             return name
@@ -384,7 +384,7 @@ def _knobs(point: Point) -> dict[str, Value]:
 
 
 def measuring(plugins: Plugins, families: Sequence[str]) -> Plugins:
-    """Plugins with only these families of metrics; with all if none are named.
+    """Plugins with only these families of metrics; with all families if none are named.
 
     Raises:
         OptionError: there is no such family.

@@ -25,7 +25,7 @@ OWN = (TRACE, CLUSTER, PATCH, PLUGIN, SEED)
 MOST_ITEMS = 1_000_000
 
 WEEKS = "weeks"
-"""The default draw of seeds: the weeks of the record anew."""
+"""The default draw of seeds: each seed draws new weeks from the record."""
 
 SHAKE = "shake"
 """Each seed is a twin of the trace, the same jobs moved a little."""
@@ -37,7 +37,7 @@ def _nothing() -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """A factor: something that varies.
+    """A factor of an experiment, which varies.
 
     Attributes:
         name: a setting of `harness replay`, `[LABEL.]OPTION` of a plugin, a knob's path, or one of `OWN`.
@@ -54,7 +54,7 @@ class Arm:
 
     Attributes:
         plugin: the registered name.
-        label: the name in its items.
+        label: the plugin's name in its items.
         options: its options in every item.
     """
 
@@ -68,12 +68,12 @@ class Seeds:
     """Repeats of every point that differ only by chance; one seed gives the same draw for every setting.
 
     Attributes:
-        count: how many.
+        count: the number of seeds.
         first: the first seed; the others follow it.
         of: what is drawn: `weeks` of the record, its twins by `shake`, or a step of the calibration with a
             seed.
-        by: the length of what is drawn as one; or the jitter of twins, such as `arrivals=30s,ties`; or the
-            step without its seed, such as `0.2:1000`.
+        by: the length of a drawn block; or the jitter of twins, such as `arrivals=30s,ties`; or the step
+            without its seed, such as `0.2:1000`.
     """
 
     count: int
@@ -89,7 +89,7 @@ class Seeds:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Only this many points of the grid, drawn by a seed."""
+    """A limit to this many points of the grid, drawn by a seed."""
 
     count: int
     seed: int
@@ -109,7 +109,7 @@ class Spec:
         settings: settings of every item, by the names of the options of `harness replay`.
         groups: the factors. Factors of one group vary together, value by value, and groups form a grid.
         exclude: points that are left out: factor -> value; a point is excluded if it has all of them.
-        random: how many points are drawn from the grid; None for all.
+        random: the number of points drawn from the grid; None for all.
         seeds: repeats of every point; None for the record alone.
         keep: what is kept of an item.
         metrics: the families of metrics that are measured; all if empty.

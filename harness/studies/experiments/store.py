@@ -1,4 +1,4 @@
-"""The stored form of an experiment: its specification, a file for each item that was made, and the table.
+"""The stored form of an experiment: its specification, a file for each finished item, and the table.
 
 <root>/experiment.json      what varies, and how
 <root>/items.parquet        a row per item: its number, its key and the values of its factors
@@ -40,7 +40,7 @@ class Folder:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    # --- what it consists of ------------------------------------------------------------------------------
+    # --- the specification ------------------------------------------------------------------------------
 
     def describe(self, spec: Spec, items: Sequence[Item]) -> None:
         """Writes the specification and the items of the experiment, before the first item is made.
@@ -68,7 +68,7 @@ class Folder:
         """Reads what `describe` wrote.
 
         Raises:
-            RunError: the folder is no experiment.
+            RunError: the folder is not an experiment.
         """
         path = self.root / "experiment.json"
         try:
@@ -77,7 +77,8 @@ class Folder:
         except (OSError, ValueError, KeyError, TypeError) as error:
             reason = getattr(error, "strerror", None) or "it is damaged"
             raise RunError(
-                f"{self.root} is no experiment: {path.name}: {reason}", hint="harness sweep SPEC makes one"
+                f"{self.root} is not an experiment: {path.name}: {reason}",
+                hint="harness sweep SPEC makes one",
             ) from error
         if schema != SCHEMA:
             raise RunError(f"{path} has the schema {schema!r}, and {SCHEMA!r} is read", hint="sweep again")
@@ -87,7 +88,7 @@ class Folder:
         """One row per item.
 
         Raises:
-            RunError: the table is not there, or damaged.
+            RunError: the table is missing or damaged.
         """
         return self._table("items.parquet")
 
@@ -128,7 +129,7 @@ class Folder:
     # --- the table ----------------------------------------------------------------------------------------
 
     def write_table(self) -> None:
-        """Writes one table of all items that are there; equal items give equal bytes.
+        """Writes one table of all stored items; equal items give equal bytes.
 
         Raises:
             RunError: an item is damaged, or the table cannot be written.
@@ -184,7 +185,7 @@ class Folder:
         path = self.file(key)
         try:
             found = pl.read_parquet(path, glob=False)
-            if "at_least" not in found.columns:  # of before schema 4
+            if "at_least" not in found.columns:  # tables from before schema 4
                 found = found.with_columns(at_least=pl.lit(None, pl.Boolean))
             return found.select(*schemas.METRICS)
         except (OSError, pl.exceptions.PolarsError) as error:
@@ -194,7 +195,7 @@ class Folder:
         """Reads the description in an item's file: `key`, `run`, `jobs`, `stopped`, `unmeasured`.
 
         Raises:
-            RunError: it is not there, or damaged.
+            RunError: the file is missing or damaged.
         """
         path = self.file(key)
         try:
@@ -212,7 +213,7 @@ class Folder:
 
 
 def _damaged(path: Path, error: Exception) -> RunError:
-    return RunError(f"{path} is damaged: {error}", hint="remove it, and sweep again: that makes it anew")
+    return RunError(f"{path} is damaged: {error}", hint="remove it and sweep again, which makes it anew")
 
 
 def _items_frame(factors: Sequence[Factor], items: Sequence[Item]) -> pl.DataFrame:
@@ -223,7 +224,7 @@ def _items_frame(factors: Sequence[Factor], items: Sequence[Item]) -> pl.DataFra
 
 
 def _column(factor: Factor, values: Sequence[Value]) -> pl.Series:
-    """The values of a factor: whole numbers, numbers, or texts if one of its values is no number."""
+    """The values of a factor: whole numbers, numbers, or texts if any value is not a number."""
     given = [each for each in factor.values if each is not None]
     if any(isinstance(each, bool) or not isinstance(each, _NUMBERS) for each in given):
         texts = [None if each is None else value_text(each) for each in values]

@@ -22,12 +22,12 @@ class State:
     """The progress of an experiment.
 
     Attributes:
-        items: how many there are.
-        stored: how many were there before.
+        items: the number of items.
+        stored: how many existed before.
         made: how many were made.
         failed: how many failed.
-        workers: how many are made at once.
-        seconds: the CPU time of those that were made.
+        workers: how many are made simultaneously.
+        seconds: the CPU time of the items that were made.
     """
 
     items: int
@@ -48,8 +48,8 @@ class Sweep:
     """An experiment that can be carried out.
 
     Args:
-        bench: makes its requests.
-        output: the folder of experiments; this one has a folder of its name there.
+        bench: the bench that makes its requests.
+        output: the folder of experiments, with a folder of this experiment's name.
 
     Attributes:
         items: all of its items.
@@ -79,18 +79,18 @@ class Sweep:
         executor: Executor | None = None,
         watch: Callable[[State, Made | None], None] | None = None,
     ) -> Experiment:
-        """Makes the items that are missing, and the table of all.
+        """Makes the missing items, and the table of all items.
 
         Args:
-            workers: how many processes of this machine make them; by default as many as there are cores and
-                memory for, and at most one for each item. One is this process.
-            executor: makes them instead, wherever it is.
+            workers: how many processes of this machine make them. By default, cores and memory limit this
+                number, to at most one for each item. One is this process.
+            executor: an executor that makes them instead, here or elsewhere.
             watch: is called at the beginning, and for each item that was made.
 
         Raises:
             OptionError: both workers and an executor are given.
-            RunError: something cannot be written.
-            ReplayError: the executor is gone.
+            RunError: a file cannot be written.
+            ReplayError: the executor has stopped.
         """
         folder = self.folder
         folder.describe(self.bench.spec, self.items)
@@ -116,7 +116,7 @@ class Sweep:
         return Replays(self.bench.inputs, self.root / "runs")
 
     def make(self, number: int) -> Made:
-        """Makes one item in this process, if it is not there.
+        """Makes one item in this process, unless it exists.
 
         Raises:
             OptionError: there is no such item.

@@ -36,7 +36,7 @@ _QUEUES = 2
 def show(judged: Judged, width: int | None = None) -> str:
     """Best and worst settings, main effects, the frontier with gains and losses, and what is missing.
 
-    Tables have at most `width` columns of a terminal.
+    Tables are at most `width` characters wide.
     """
     found = outcomes(judged)
     parts = [_state(judged), _extremes(judged, found, width)]
@@ -63,7 +63,7 @@ def stopped_text(experiment: Experiment) -> str:
     rest = f" and {len(stopped) - _NAMED:,} more" if len(stopped) > _NAMED else ""
     numbers = ", ".join(map(str, stopped[:_NAMED])) + rest
     which = f"item {numbers} was" if len(stopped) == 1 else f"items {numbers} were"
-    return f"{which} ended because the replay made no progress: figures there do not cover all jobs"
+    return f"{which} ended because the replay made no progress: these figures do not cover all jobs"
 
 
 def setting_text(setting: Setting) -> str:
@@ -134,7 +134,7 @@ def moved(value: float, base: float | None, measured: Measurement) -> str:
 
 
 def _frontier(judged: Judged, found: Sequence[Outcome], width: int | None) -> str:
-    """The Pareto set, with the queues that gain and lose most against the first setting."""
+    """The Pareto set, with the queues that gain and lose most compared with the first setting."""
     rows = [["frontier", "item", *map(name_of, judged.objectives), ""]]
     moved = shifts(judged)
     rows[0][-1] = f"mean wait of queues, against item {judged.settings[0].item}"
@@ -160,7 +160,7 @@ def _moved(found: Sequence[Shift]) -> str:
 def compare(
     judged: Judged, items: Sequence[int], metrics: Sequence[str] = (), width: int | None = None
 ) -> str:
-    """Compares settings with the first one, paired by seeds; the headline metrics unless others are named.
+    """Compares settings with the first one, paired by seeds, in the headline metrics unless others are named.
 
     Raises:
         OptionError: there is no such item, or it was not made.
@@ -199,7 +199,7 @@ def compare(
 def _about_changes(rows: Sequence[Row], family: Family, *, seeds: bool) -> Iterator[str]:
     """Notes on the differences in a table."""
     if not seeds:
-        yield "?: without seeds, one replay does not say whether it is the setting or luck"
+        yield "?: without seeds, one replay cannot separate the setting's effect from luck"
         return
     yield f"values: means over seeds; {GEOMETRIC}"
     changes = [change for row in rows for change in row.changes]
@@ -219,7 +219,7 @@ def _items_of(judged: Judged, setting: Setting) -> Iterator[int]:
 
 
 def _compared(judged: Judged, chosen: Sequence[Setting], metrics: Sequence[str]) -> tuple[list[Row], Family]:
-    """The measurements of the chosen settings with verdicts on their differences; and the family of tests."""
+    """The measurements of the chosen settings with verdicts on their differences, and the family of tests."""
     family = _family(judged, chosen)
     rows = []
     for measured in _measured(judged, metrics):
@@ -242,7 +242,7 @@ def _compared(judged: Judged, chosen: Sequence[Setting], metrics: Sequence[str])
 
 
 def _family(judged: Judged, chosen: Sequence[Setting]) -> Family:
-    """The tests of all headlines, which are corrected together whatever is shown."""
+    """The tests of all headline metrics, which are corrected together whatever is shown."""
     figures: list[dict[Key, Sequence[float | None]]] = [{} for _ in chosen]
     tests: dict[tuple[Key, int], float] = {}
     for measured in _measured(judged, HEADLINES):

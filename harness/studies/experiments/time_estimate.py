@@ -21,7 +21,7 @@ PILOT_JOBS = 500
 
 
 def estimated(sweep: Sweep) -> float:
-    """The CPU-seconds of the missing items, if each of their jobs takes as long as the first ones do.
+    """The CPU-seconds of the missing items, if each of their jobs takes as long as the first jobs do.
 
     Raises:
         HarnessError: a pilot failed.

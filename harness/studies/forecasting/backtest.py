@@ -1,4 +1,4 @@
-"""Tests how often forecasts of the past held: each is made at a moment of a record, from what was known then.
+"""Tests how often forecasts of the past held. Each uses only what was known at its moment of a record.
 
 At each moment the record is written as the objects that an API server would have shown, and read like any
 dump. The history contains jobs that had been submitted and had ended by then. The test compares the forecast
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 _MOST_DRAWN = 20
-"""To find moments with waiting jobs, at most this many times as many moments as wanted are tried."""
+"""To find moments with waiting jobs, a backtest tries at most this many times the requested number."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,9 @@ class Backtest:
     Attributes:
         cluster: the cluster without its work.
         history: the record's jobs.
-        record: what happened to them.
-        settings: of all futures.
-        futures: how many are played at each moment.
+        record: the record of these jobs.
+        settings: the settings of all futures.
+        futures: the number of futures that are played at each moment.
     """
 
     cluster: Cluster
@@ -62,7 +62,7 @@ class Backtest:
         return any(each.waits for each in self.record.there(moment))
 
     def world(self, moment: int) -> tuple[World, dict[int, int | None]] | None:
-        """The knowledge at a moment, and by place the start of each that waited; None if nothing waited."""
+        """The world as known at a moment, and the start of each waiting workload; None if none waited."""
         there = list(self.record.there(moment))
         starts = {name: start for each in there for name, start in each.starts.items()}
         said = {name: Said(each.job.user, each.job.requested) for each in there for name in each.starts}
@@ -75,7 +75,7 @@ class Backtest:
 
     @cached_property
     def _without_work(self) -> list[Mapping[str, Any]]:
-        """The manifests of the cluster but for its work."""
+        """The manifests of the cluster without its work."""
         return [each for each in self.cluster.manifests if each.get("kind") not in WORK]
 
     def judged(self, moment: int) -> list[Judged]:
@@ -106,13 +106,13 @@ class Backtest:
 
     @cached_property
     def baselines(self) -> Baselines:
-        """What the starts of the history say at any moment."""
+        """The simple forecasts from the starts of the history, for any moment."""
         return Baselines(self.history.jobs)
 
 
 @dataclass(frozen=True)
 class Judging:
-    """The work of a backtest: moments of a record, see `harness.studies.items.Work`."""
+    """The work of a backtest, with moments of a record as items, see `harness.studies.items.Work`."""
 
     backtest: Backtest
 
@@ -161,17 +161,17 @@ def judged_at(
 
 
 class Span(NamedTuple):
-    """From when until when moments are drawn, microseconds on the history's clock."""
+    """The time in which moments are drawn, in microseconds on the history's clock."""
 
     begin: int
     end: int
 
 
 def second_half(backtest: Backtest) -> Span:
-    """The second half of a record, as far as what it says of horizons is whole.
+    """The second half of a record, up to the last moment whose horizon the record covers.
 
-    Where some jobs had not started when the record ended, its last horizon is left out. Of moments in that
-    nobody knows all starts, and the known ones are the early ones.
+    If some jobs had not started when the record ended, its last horizon is left out. For moments in that
+    horizon, only the early starts are known.
 
     Raises:
         InputError: nothing is left.
@@ -181,22 +181,22 @@ def second_half(backtest: Backtest) -> Span:
     begin = (first + last) // 2
     if until is not None and (last := min(last, until - horizon)) <= begin:
         raise InputError(
-            f"nothing can be judged with a horizon of {format_duration(horizon)}: jobs had not started when "
-            f"the record ended, {format_duration(until - begin)} after its half, so nobody knows "
-            "which starts were within the horizon",
+            f"a horizon of {format_duration(horizon)} is too long for this record: jobs had not started when "
+            f"it ended, {format_duration(until - begin)} after its half, so the "
+            "starts within the horizon are unknown",
             hint="give a smaller --horizon, or a record that goes on for longer",
         )
     return Span(begin, last)
 
 
 def moments_in(backtest: Backtest, span: Span, count: int, purpose: str = "moment") -> list[int]:
-    """Moments at which something waited, drawn evenly; fewer where there are hardly any.
+    """Moments at which something waited, drawn evenly; fewer if such moments are rare.
 
     Args:
         backtest: the record, and the seed.
-        span: from when until when.
-        count: how many are wanted.
-        purpose: what they are for; draws for another purpose are other ones.
+        span: the time to draw from.
+        count: the requested number.
+        purpose: the purpose of the moments; draws differ between purposes.
     """
     drawn = (
         span.begin + int(uniform(backtest.settings.seed, number, purpose) * (span.end - span.begin))

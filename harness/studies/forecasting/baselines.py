@@ -1,8 +1,8 @@
-"""Two forecasts that anybody would try first: they tell what it is worth to play futures.
+"""Two obvious simple forecasts; comparing with them shows the benefit of playing futures.
 
-One takes the waits of the queue in the last week. The other one is quantile regression (Koenker and Bassett:
-Regression Quantiles, Econometrica 46, 1978) on what is known when a job is submitted. Both know only those
-starts that were before the moment.
+One takes the waits of the queue in the last week. The other is quantile regression (Koenker and Bassett:
+Regression Quantiles, Econometrica 46, 1978) on the known properties of a job at submission. Both use only
+starts before the moment.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 WEEK = 7 * DAY
 
 RECENT = 1000
-"""The regression is over this many starts, the latest ones."""
+"""The regression uses this many of the latest starts."""
 
 LEAST = 50
 """With fewer starts than this there is no regression."""
@@ -34,10 +34,10 @@ _UNKNOWN: Times = (None, None, None)
 
 
 class Baselines:
-    """What the starts of a history say at any moment.
+    """The simple forecasts from the starts of a history, for any moment.
 
     Args:
-        jobs: of the history; those without a start count for nothing.
+        jobs: the jobs of the history; jobs without a start do not count.
     """
 
     def __init__(self, jobs: Iterable[Past]) -> None:
@@ -53,7 +53,7 @@ class Baselines:
         self._named = sorted(by_queue, key=lambda queue: (-len(by_queue[queue]), queue))[1 : _QUEUES + 1]
 
     def at(self, now: int) -> Baseline:
-        """What both say at a moment, microseconds on the history's clock."""
+        """Both forecasts at a moment, in microseconds on the history's clock."""
         return Baseline(self, now)
 
     def started(self, since: int, until: int) -> Sequence[Past]:
@@ -61,15 +61,15 @@ class Baselines:
         return self._jobs[bisect_right(self._starts, since) : bisect_right(self._starts, until)]
 
     def latest(self, now: int) -> Sequence[Past]:
-        """The latest of those that had started by a time."""
+        """The latest jobs that had started by a time."""
         last = bisect_right(self._starts, now)
         return self._jobs[max(0, last - RECENT) : last]
 
     def known(self, traits: Traits, priority: int, submit: int) -> list[float]:
-        """What is known of a job when it is submitted, as numbers.
+        """The known properties of a job at its submission, as numbers.
 
-        These are its size, its limit, its priority, the hour of the day and its queue. Two more say how many
-        wait before it, in its queue and in all queues.
+        These are its size, its limit, its priority, the hour of the day and its queue. Two more are the
+        numbers of jobs that wait before it, in its queue and in all queues.
         """
         hour = 2 * math.pi * (submit % DAY) / DAY
         own = self._lines.get(traits.queue)
@@ -87,10 +87,10 @@ class Baselines:
 
 
 class Baseline:
-    """What two simple forecasts say at a moment.
+    """The two simple forecasts at a moment.
 
     Args:
-        of: what is known at any moment.
+        of: the forecasts for any moment.
         now: the moment, microseconds on the history's clock.
     """
 
@@ -98,17 +98,16 @@ class Baseline:
         self._of, self._now = of, now
 
     def week(self, queue: str, waited: int) -> Times:
-        """The mean wait in a queue, of those that started in the last week and had waited longer than this.
+        """The mean wait of a queue's jobs that started in the last week and had waited longer than `waited`.
 
-        Where none of them had, all of them count; where none started, those of all queues do. The outer
-        quantiles are those of the same waits.
+        If none had, all jobs of the queue that started count; if none started, the jobs of all queues count.
+        The outer quantiles are those of the same waits.
 
         Args:
             queue: the queue.
             waited: how long the job has waited, microseconds.
 
-        Returns:
-            The times from now, microseconds; None for each where nothing started in that week.
+        Returns: The times from now in microseconds; all None if nothing started in that week.
         """
         waits = self._week.get(queue) or [wait for each in self._week.values() for wait in each]
         left = [wait - waited for wait in waits if wait > waited] or waits
@@ -125,10 +124,9 @@ class Baseline:
         return found
 
     def regression(self, traits: Traits, priority: int, waited: int) -> Times:
-        """The quantiles of a job's wait by quantile regression, less what it has waited already.
+        """The quantiles of a job's wait by quantile regression, less the time that it has already waited.
 
-        Returns:
-            The times from now, microseconds; None for each where there is no regression.
+        Returns: The times from now in microseconds; all None without a regression.
         """
         if self._fitted is None:
             return _UNKNOWN
@@ -143,7 +141,7 @@ class Baseline:
 
     @cached_property
     def _fitted(self) -> tuple[list[int], list[list[float]]] | None:
-        """Which of the numbers count, and their weights for each of `SHARES`; None for too few starts."""
+        """The numbers that count, and their weights for each of `SHARES`; None for too few starts."""
         jobs = self._of.latest(self._now)
         if len(jobs) < LEAST:
             return None
@@ -159,7 +157,7 @@ def fitted(known: Sequence[Sequence[float]], values: Sequence[float], share: flo
 
     Args:
         known: a row of numbers for each value; the first number is 1.
-        values: what is to be told by them.
+        values: the values to predict.
         share: the quantile, between 0 and 1.
     """
     import numpy as np
@@ -175,16 +173,16 @@ def fitted(known: Sequence[Sequence[float]], values: Sequence[float], share: flo
         bounds=(0, 1),
         method="highs",
     )
-    if dual.status:  # columns that say the same, which has no single answer: what is likely without them
+    if dual.status:  # dependent columns have no unique solution: use the unconditional quantile
         return [float(np.quantile(values, share)), *[0.0] * (matrix.shape[1] - 1)]
     return [float(each) for each in -dual.eqlin.marginals / scale]
 
 
 class _Line:
-    """How many waited at any time.
+    """The number of waiting jobs at any time.
 
     Args:
-        jobs: with their starts, ascending by these.
+        jobs: jobs with their starts, ascending by start.
     """
 
     def __init__(self, jobs: Sequence[Past]) -> None:
@@ -192,5 +190,5 @@ class _Line:
         self._starts = [job.start for job in jobs if job.start is not None]
 
     def waiting(self, at: int) -> int:
-        """How many had been submitted before a time and had not started by then."""
+        """The number of jobs that had been submitted before a time and had not started by then."""
         return max(0, bisect_left(self._submits, at) - bisect_right(self._starts, at))

@@ -1,14 +1,13 @@
-"""Intervals as wide as forecasts of this history were off: adaptive conformal prediction in log time.
+"""Intervals from the errors of forecasts of this history: adaptive conformal prediction in log time.
 
-At moments of the past, what was forecast is compared with what came (Vovk, Gammerman, Shafer: Algorithmic
+At moments of the past, forecasts are compared with the actual starts (Vovk, Gammerman, Shafer: Algorithmic
 Learning in a Random World, 2005). The quantiles of these errors, as factors of the forecast, make the
-interval of a new one. Starts of one moment depend on each other, so a moment counts once, however many wait
-at it. The
-share that is to lie outside follows what recent intervals missed (Gibbs, Candes: Adaptive Conformal Inference
-Under Distribution Shift, 2021).
+interval of a new forecast. Starts of one moment depend on each other, so a moment counts once, however many
+workloads wait at it. The targeted share outside follows the misses of recent intervals (Gibbs, Candes:
+Adaptive Conformal Inference Under Distribution Shift, 2021).
 
-An interval is around one of two centres: the median of the futures, or the geometric mean of that and of the
-mean wait of the week. The better one is that whose intervals had the smaller interval score until now.
+An interval is around one of two centres: the median of the futures, or the geometric mean of this median and
+the mean wait of the week. The centre whose intervals had the smaller interval score so far is used.
 """
 
 from __future__ import annotations
@@ -31,32 +30,32 @@ if TYPE_CHECKING:
     Flags = npt.NDArray[np.bool_]
 
 Centre = Callable[["float | None", Times, int], float]
-"""Makes the log of a forecast of the median of the futures, the waits of the week and the horizon."""
+"""Makes the log of a forecast from the median of the futures, the waits of the week and the horizon."""
 
 LEAST = 9
-"""With fewer moments than this no error is large enough to be beyond nine in ten: there is no interval."""
+"""Fewer moments than this cannot show an error that exceeds nine in ten, so there is no interval."""
 
 ENOUGH = 20
-"""With fewer moments than this, forecasts of one queue or of like waits are no group of their own."""
+"""With fewer moments than this, forecasts of one queue or of similar waits do not form a group."""
 
 ALIKE = 2.0
 """Forecasts whose medians differ by no more than this power of e are alike."""
 
 PACE = 0.02
-"""How fast the shares outside follow what recent intervals missed."""
+"""How fast the targeted shares outside follow the misses of recent intervals."""
 
 _MOST = 0.4
 _LARGEST = 60.0
 _STEPS = 4
-"""A predicted wait is rounded to this part of a power of e before others like it are looked for."""
+"""A predicted wait is rounded to this part of a power of e before similar waits are searched."""
 
 
 class Interval(NamedTuple):
-    """Where a start lies in 80 of 100 cases, by how far forecasts were off before.
+    """The interval in which a start lies in 80 of 100 cases, from the errors of earlier forecasts.
 
     Attributes:
         low, middle, high: the quantiles of `SHARES`, microseconds from now; None for later than the horizon.
-        moments: at how many moments there were forecasts like it.
+        moments: the number of moments with similar forecasts.
     """
 
     low: float | None
@@ -76,20 +75,20 @@ def of_futures(middle: float | None, week: Times, horizon: int) -> float:
 
 
 def of_both(middle: float | None, week: Times, horizon: int) -> float:
-    """The log of the geometric mean of that and of the mean wait of the week."""
+    """The log of the geometric mean of the futures' median and the mean wait of the week."""
     return (_log(within(middle, horizon)) + _log(within(week[1], horizon))) / 2
 
 
 CENTRES: tuple[Centre, ...] = (of_futures, of_both)
-"""Around these intervals are made."""
+"""The possible centres of intervals."""
 
 
 class Errors:
-    """How far forecasts of the past were off.
+    """The errors of forecasts of the past.
 
     Args:
-        judged: those forecasts, in any order.
-        horizon: of their futures, microseconds.
+        judged: these forecasts, in any order.
+        horizon: the horizon of their futures, in microseconds.
     """
 
     def __init__(self, judged: Sequence[Judged], horizon: int) -> None:
@@ -97,17 +96,17 @@ class Errors:
         self._around = [_Around(ordered, horizon, centre) for centre in CENTRES]
 
     def by(self, now: int | None) -> Calibration:
-        """What is known of them by a time on their clock; all of it where that is None."""
+        """The calibration from the errors known by a time on their clock; from all errors if that is None."""
         best = min(self._around, key=lambda around: around.score(now))
         return best.by(now)
 
 
 class _Around:
-    """How far forecasts of the past were off that are made of one centre.
+    """The errors of forecasts of the past that use one centre.
 
     Args:
-        judged: those forecasts, ascending by moment.
-        horizon: of their futures, microseconds.
+        judged: these forecasts, ascending by moment.
+        horizon: the horizon of their futures, in microseconds.
         centre: the forecast.
     """
 
@@ -128,7 +127,7 @@ class _Around:
             self._step(moment, list(several))
 
     def score(self, now: int | None) -> float:
-        """The mean interval score over the moments that are known by a time; 0 where none is."""
+        """The mean interval score over the moments that are known by a time; 0 if none is known."""
         scores = [step.score for step in self._known_steps(now)]
         return fmean(scores) if scores else 0.0
 
@@ -159,7 +158,7 @@ class _Around:
         return (step for step in self._steps if now is None or step.known_at <= now)
 
     def _step(self, moment: int, judged: Sequence[Judged]) -> None:
-        """Keep what intervals of a moment missed that were made by the moments before it."""
+        """Keeps the misses of a moment's intervals, which are made from the moments before it."""
         calibration = self.by(moment)
         if calibration.moments < LEAST:
             return
@@ -176,10 +175,10 @@ class _Around:
 
 
 class _Step(NamedTuple):
-    """What the intervals of one moment missed.
+    """The misses of one moment's intervals.
 
     Attributes:
-        known_at: since when all of its starts are known, microseconds.
+        known_at: the time from which all of its starts are known, in microseconds.
         early, late: the shares of the starts before and after their intervals.
         score: their mean interval score.
     """
@@ -191,12 +190,12 @@ class _Step(NamedTuple):
 
 
 class _Aim(NamedTuple):
-    """What intervals are to be.
+    """The target of intervals.
 
     Attributes:
-        horizon: of the futures, microseconds.
-        centre: around which they are.
-        low, high: the shares of the starts that are to lie below and above.
+        horizon: the horizon of the futures, in microseconds.
+        centre: the centre of the intervals.
+        low, high: the shares of the starts that should lie below and above.
     """
 
     horizon: int
@@ -206,13 +205,14 @@ class _Aim(NamedTuple):
 
 
 class Calibration:
-    """What errors of the past say of a new forecast.
+    """Makes the interval of a new forecast from errors of the past.
 
     Args:
-        aim: what intervals are to be.
-        moments, queues, middles: when and for which queue was forecast, and the log of the centre.
-        errors: the log of what came as a factor of the centre; of what has not come, its least value.
-        known: whether it has come.
+        aim: the target of the intervals.
+        moments, queues, middles: the moment and the queue of each forecast, and the log of its centre.
+        errors: the log of the actual start as a factor of the centre; the least possible value if it has not
+            come.
+        known: whether the start has come.
     """
 
     def __init__(
@@ -231,10 +231,10 @@ class Calibration:
         self.moments = len(set(moments.tolist()))
 
     def interval(self, queue: str, middle: float | None, week: Times) -> Interval | None:
-        """The interval of a start; None where too few moments say anything.
+        """The interval of a start; None if too few moments have errors.
 
         Args:
-            queue: where the workload waits.
+            queue: the queue in which the workload waits.
             middle: the median of its starts in the futures; None for later than the horizon.
             week: the mean wait of the week, see `harness.studies.forecasting.baselines`.
         """
@@ -253,11 +253,7 @@ class Calibration:
         return None if found >= self._aim.horizon else found
 
     def _factors(self, queue: str, middle: float) -> tuple[float, float, float, int]:
-        """The logs of the factors of the three quantiles, and how many moments they are from.
-
-        They are from the same queue and predicted waits like this one, else from such waits of all queues,
-        else from all.
-        """
+        """The logs of the three quantiles' factors, and the number of moments that they come from."""
         alike = abs(self._middles - middle) <= ALIKE
         for these in (alike & (self._queues == queue), alike):
             count = len(set(self._moments[these].tolist()))
@@ -271,9 +267,9 @@ class Calibration:
         return min(low, float(self._errors[these].max())), half, high, count
 
     def _quantile(self, these: Flags, share: float) -> float:
-        """The error that a share of some errors does not exceed, each moment as one.
+        """The error that a share of some errors does not exceed; each moment counts once.
 
-        Starts that have not come count as later than so far (Kaplan and Meier, 1958).
+        Starts that have not come count as later than the time so far (Kaplan and Meier, 1958).
         """
         import numpy as np
 
@@ -288,5 +284,5 @@ class Calibration:
 
 
 def _log(time: float) -> float:
-    """The log of a time, in which a minute more or less is next to nothing."""
+    """The log of a time, on a scale where a minute hardly matters."""
     return math.log(time + MINUTE)

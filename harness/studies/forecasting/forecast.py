@@ -21,7 +21,7 @@ from harness.studies.forecasting.quantiles import SHARES, Times, quantile, quant
 from harness.studies.forecasting.reasons import Reason
 
 SCHEMA = 2
-"""Of the JSON document; it grows by one with each change, and what was there stays as it was."""
+"""The version of the JSON document. Each change increases it by one; existing fields stay unchanged."""
 
 
 class Start(NamedTuple):
@@ -32,15 +32,15 @@ class Start(NamedTuple):
         name: its namespace and name.
         queue: the queue in which it waits.
         priority: its priority.
-        waited: how long it has waited, microseconds; None where nobody says.
+        waited: how long it has waited, in microseconds; None if unknown.
         times: the quantiles of `SHARES` in the futures, microseconds from now; None for later than the
             horizon.
         unstarted: the share of the futures in which it has not started by the horizon.
-        drawn_from: what its run time is drawn from.
-        never: why it can never start; "" where it can.
-        reason: why it waits now; None where nobody looked.
-        interval: where its start lies in 80 of 100 cases, by how far forecasts of the history's own past were
-            off; None where too little is known of that.
+        drawn_from: the source that its run time is drawn from.
+        never: why it can never start; "" if it can.
+        reason: why it waits now; None if this was not determined.
+        interval: where its start lies in 80 of 100 cases, by the errors of forecasts of the history's own
+            past; None if too few are known.
     """
 
     place: int
@@ -62,7 +62,7 @@ class Start(NamedTuple):
 
 
 class Risk(NamedTuple):
-    """How likely a workload is preempted before all that is asked about has started.
+    """The probability that a workload is preempted before all requested workloads have started.
 
     Attributes:
         place: its place among the present workloads.
@@ -88,14 +88,14 @@ class Forecast:
     """The forecast for a cluster.
 
     Attributes:
-        world: what the futures are made of.
-        futures: what happened in each.
-        never: by place those that can never start, and why.
+        world: the input of the futures.
+        futures: the events of each future.
+        never: place of each workload that can never start -> why.
         notes: what was assumed or left out, in sentences.
-        with_job: the same with one job more; None where there is none.
-        others: the same on other clusters, by their names.
-        reasons: why each that waits does so now, by namespace and name.
-        past: how far forecasts of the history's own past were off.
+        with_job: the forecast with one further job; None without one.
+        others: the forecasts on other clusters, by their names.
+        reasons: why each waiting workload waits now, by namespace and name.
+        past: the errors of forecasts of the history's own past.
     """
 
     world: World
@@ -109,7 +109,7 @@ class Forecast:
 
     @cached_property
     def starts(self) -> list[Start]:
-        """Of each that waits and is asked about, in the order in which they wait."""
+        """The starts of the requested workloads that wait, in queue order."""
         return [self._start(place, number) for number, place in enumerate(self.world.asked)]
 
     @cached_property
@@ -130,13 +130,13 @@ class Forecast:
 
     @property
     def unstarted(self) -> float:
-        """The mean probability that a waiting workload that could start has not by the horizon."""
+        """The mean probability that a waiting workload that can start does not start by the horizon."""
         could = [each for each in self.starts if not each.never]
         return sum(each.unstarted for each in could) / len(could) if could else 0.0
 
     @property
     def ended_early(self) -> list[Future]:
-        """The futures that were stopped because they made no progress, before all that waits had started."""
+        """The futures that were stopped without progress before all waiting workloads had started."""
         return [future for future in self.futures if future.stopped]
 
     @property
@@ -272,7 +272,7 @@ class Forecast:
         }
 
     def _plain_past(self) -> dict[str, Any]:
-        """How forecasts of the history's own past held, and why there is no interval where there is none."""
+        """How forecasts of the history's own past held, and why there is no interval if there is none."""
         held = self.past.held
         return {
             "moments": len({each.moment for each in self.past.judged}),

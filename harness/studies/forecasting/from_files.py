@@ -47,15 +47,15 @@ if TYPE_CHECKING:
 
 
 CALIBRATE = 40
-"""At so many moments of the past forecasts are made, to tell how far they are off."""
+"""The number of past moments at which forecasts are made to measure their errors."""
 
 
 class _Side(NamedTuple):
     """The input of futures on one cluster.
 
     Attributes:
-        worlds: the cluster, and the workloads that can never start; likewise with one further job if that is
-            wanted.
+        worlds: the cluster, and the workloads that can never start; likewise with one further job if
+            requested.
         notes: assumptions and omissions, in sentences.
     """
 
@@ -63,7 +63,7 @@ class _Side(NamedTuple):
     notes: tuple[str, ...]
 
     def forecast(self, played: Sequence[Sequence[Future]], past: Past) -> Forecast:
-        """What is to be expected by the futures of each of the worlds, and by how far others were off."""
+        """The forecast from the futures of each world, and from the errors of past forecasts."""
         made = None
         for (world, never), futures in reversed(list(zip(self.worlds, played, strict=True))):
             made = Forecast(
@@ -103,7 +103,7 @@ class Asked:
         """Makes the forecast.
 
         Raises:
-            InputError: something cannot be read, nothing waits, or the job to submit can never start.
+            InputError: an input cannot be read, nothing waits, or the job to submit can never start.
             ReplayError: a future could not be played.
         """
         sides = [self._side(self.cluster, plugins, self.now)]
@@ -120,9 +120,9 @@ class Asked:
     def _judged_past(
         self, world: World, plugins: Plugins, *, workers: int | None, executor: Executor | None
     ) -> Past:
-        """How far forecasts of the history's own past were off."""
+        """The errors of forecasts of the history's own past."""
         if not self.calibrate:
-            return Past(why="--calibrate 0 asks for none")
+            return Past(why="--calibrate 0 turns this off")
         try:
             cluster, settings = self._settings(self.cluster, plugins)
             require_manifests(cluster)
@@ -148,7 +148,7 @@ class Asked:
         cluster, settings = self._settings(given, plugins)
         latest = latest_of(cluster)
         if at is not None and latest is not None and at < latest:
-            raise OptionError("now: the manifests know of something that happened later")
+            raise OptionError("now: the manifests contain a later event")
         now = now_of(cluster, settings.policy, at)
         self._check_queues(cluster, now)
         history, notes, why = self._history(cluster, settings, plugins)
@@ -161,7 +161,7 @@ class Asked:
             raise InputError(
                 f"{cluster.source or 'the cluster'}: no Workload or Pod waits for a start by "
                 f"{'; '.join([f'{settings.policy.name} to forecast', *lost])}",
-                hint="-p names another scheduler; --submit JOB.yaml says what one job more would do"
+                hint="-p names another scheduler; --submit JOB.yaml shows the effect of one further job"
                 if not lost or not by_queues
                 else None,
             )
@@ -174,7 +174,7 @@ class Asked:
         return _Side(worlds, tuple(notes))
 
     def _named(self, now: Now) -> frozenset[str]:
-        """Those that are asked about, by namespace and name; none where all are.
+        """The requested workloads, by namespace and name; none if all are requested.
 
         Raises:
             InputError: no workload of such a name waits.
@@ -192,7 +192,7 @@ class Asked:
         """Checks that Kueue's Workloads have queues to start from; other schedulers' jobs need none.
 
         Raises:
-            InputError: they have none, and the forecast is not about others that wait.
+            InputError: they have none, and the forecast is not about other waiting workloads.
         """
         if self.plugin is None or not now.waiting:
             require_queues(cluster)
@@ -206,10 +206,10 @@ class Asked:
             moments: the number of moments, drawn from the second half of the history.
             plugins: the loaded plugins.
             workers: how many processes judge; one process judges a moment.
-            executor: judges instead.
+            executor: an executor that judges instead.
 
         Raises:
-            InputError: something cannot be read, or there is nothing to judge.
+            InputError: an input cannot be read, or there is nothing to judge.
             ReplayError: a forecast could not be made.
         """
         backtest = self.backtest(plugins)
@@ -218,10 +218,10 @@ class Asked:
         return coverage(found, backtest.settings.horizon, half.begin)
 
     def backtest(self, plugins: Plugins) -> Backtest:
-        """The history as a record whose moments can be forecast and compared with what came.
+        """The history as a record whose moments can be forecast and compared with the actual starts.
 
         Raises:
-            InputError: something cannot be read, or the history is no record.
+            InputError: an input cannot be read, or the history is not a record.
         """
         if self.history is None or self.submit is not None or self.others:
             raise OptionError(
@@ -241,7 +241,7 @@ class Asked:
         """The history as a record of what happened, on its own clock.
 
         Raises:
-            InputError: it is none, or does not say all that a forecast begins with.
+            InputError: the history is not a record, or lacks input that a forecast needs.
         """
         run, trace = self._past(plugins) if self.history is not None else (None, ended_jobs(cluster, plugins))
         history = history_of(trace, cluster, settings.policy, settings.options, dated=True)
@@ -295,7 +295,7 @@ class Asked:
         if len(own) > 1:
             raise InputError(
                 f"{source}: it is {len(own)} Workloads, and a forecast submits one",
-                hint="harness simulate takes it whole; give the forecast one of its replicas",
+                hint="harness simulate accepts it whole; give the forecast one of its replicas",
             )
         if not own:
             raise InputError(
@@ -311,7 +311,7 @@ class Asked:
     def _history(
         self, cluster: Cluster, settings: Settings, plugins: Plugins
     ) -> tuple[History | None, list[str], str]:
-        """The given history, else the jobs of the dump that have ended; or why there is none."""
+        """The given history, else the jobs of the dump that have ended; or why there is no history."""
         notes = [f"scheduled by {settings.plugin}"] if self.plugin is None else []
         notes += assumptions(settings.policy, cluster, settings.options)
         if self.history is None:
@@ -319,7 +319,7 @@ class Asked:
                 trace = ended_jobs(cluster, plugins)
             except TraceError as error:
                 why = _reason(error)
-                none = f"there is no history ({why}): nothing comes later, and jobs run to their limits"
+                none = f"there is no history ({why}): no job arrives later, and jobs run to their limits"
                 return None, [*notes, none], why
             ended = counted(trace.frame.height, "job")
             has = "has" if trace.frame.height == 1 else "have"
@@ -333,7 +333,7 @@ class Asked:
 
 
 def _reason(error: TraceError) -> str:
-    """Why something cannot be read, in one line."""
+    """Why an input cannot be read, in one line."""
     more = f"; and {counted(len(error.faults) - 1, 'more fault')}" if len(error.faults) > 1 else ""
     return f"{error.source}: {error.faults[0]}{more}"
 

@@ -1,7 +1,7 @@
 """One future: present jobs run on for drawn times, and jobs arrive as on days of the history.
 
-A future depends only on the seed and its number. Every draw is a function of these and of the name of the
-thing it is for. So the same futures can be played with one further job.
+A future depends only on the seed and its number. Every draw is a function of seed, number and the name of the
+drawn object. So the same futures can be played with one further job.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ class Future(NamedTuple):
     """The events of one future for the present workloads.
 
     Attributes:
-        number: which future.
-        starts: of each that is asked about, in their order: when it first started, microseconds from now; -1
-            for not until the end.
-        preemptions: in the order of their times.
-        end: when it was over, microseconds from now: all that is asked about had started, or the horizon
-            came.
-        stopped: why it was ended early, a livelock; "" where it was not.
+        number: the number of the future.
+        starts: the first start of each requested workload, in their order, in microseconds from now; -1 if it
+            has not started by the end.
+        preemptions: the preemptions, in order of time.
+        end: when it was over, in microseconds from now: all requested workloads had started, or the horizon
+            was reached.
+        stopped: why it was ended early, a livelock; "" otherwise.
     """
 
     number: int
@@ -74,8 +74,8 @@ class Settings(NamedTuple):
         plugin: the name of the policy that schedules.
         options: the policy's options, all of them.
         losses: what a preemption costs.
-        horizon: how far futures are played at most, in microseconds.
-        seed: of all draws.
+        horizon: the longest time that futures are played, in microseconds.
+        seed: the seed of all draws.
     """
 
     plugins: Plugins
@@ -96,13 +96,13 @@ class World:
     """The input of a future, except its number.
 
     Attributes:
-        cluster: with the Workloads and Pods that are present.
-        settings: of all futures.
+        cluster: the cluster with its present Workloads and Pods.
+        settings: the settings of all futures.
         now: the present state.
         draws: for each present workload, the distribution of its run time.
-        never: the places of those that can never start.
-        coming: the jobs that may come; None where none do.
-        names: of those that wait the ones that are asked about; empty for all.
+        never: the places of the workloads that can never start.
+        coming: the jobs that may arrive; None without arrivals.
+        names: the names of the requested workloads among the waiting ones; empty for all.
         dated: whether the clock of the history is that of the cluster.
     """
 
@@ -117,7 +117,7 @@ class World:
 
     @cached_property
     def asked(self) -> Sequence[int]:
-        """The places of those that wait and are asked about."""
+        """The places of the requested workloads that wait."""
         return [
             place
             for place, each in enumerate(self.now.present)
@@ -125,7 +125,7 @@ class World:
         ]
 
     def future(self, number: int) -> Future:
-        """Play a future until all that is asked about has started, or to the horizon.
+        """Plays a future until all requested workloads have started, or to the horizon.
 
         Raises:
             PolicyError: the policy failed.
@@ -151,7 +151,7 @@ class World:
         )
 
     def _arrivals(self, number: int) -> Iterator[list[Arrival]]:
-        """The present jobs, then those that arrive day by day."""
+        """The present jobs, then the arriving jobs, day by day."""
         seed, horizon = self.settings.seed, self.settings.horizon
         yield [
             (
@@ -171,9 +171,9 @@ class _Seen(NullRecorder):
     """Records first starts of waiting jobs, and all preemptions, of a replay.
 
     Args:
-        present: those that are there; their places are the indexes of their jobs.
-        asked: the places of those that are waited for.
-        never: the places of those that can never start.
+        present: the present workloads; their places are the indexes of their jobs.
+        asked: the places of the requested workloads.
+        never: the places of the workloads that can never start.
     """
 
     def __init__(self, present: Sequence[Present], asked: Iterable[int], never: Collection[int]) -> None:
@@ -187,7 +187,7 @@ class _Seen(NullRecorder):
         self._bound: dict[int, int] = {}
 
     def enough(self) -> bool:
-        """Whether all that is asked about has started."""
+        """Returns True if all requested workloads have started."""
         return not self._open
 
     def record(self, fact: Fact) -> None:
@@ -218,7 +218,7 @@ class _Seen(NullRecorder):
         self._open.discard(place)
 
     def _taken_from(self, place: int, fact: Fact) -> None:
-        if place in self._bound:  # who goes as a whole may have had nodes for some of its pods alone
+        if place in self._bound:  # a job evicted as a whole may have had nodes for only some of its pods
             self._bound[place] = 0 if fact.pod == NEVER else self._bound[place] - 1
         if place in self._leaving:
             self._leaving.discard(place)

@@ -1,7 +1,6 @@
-"""Load that grows: the last week of a history asks for more work than any week before it.
+"""Growing load: the last week of a history requests more work than any week before it.
 
-Intervals are as wide as errors of the past were. While load grows, waits grow with it, and the past has no
-errors of that size.
+Intervals are as wide as past errors. While load grows, waits grow with it, and past errors are smaller.
 """
 
 from __future__ import annotations
@@ -14,15 +13,15 @@ from harness.runs.estimates.coming_jobs import Past
 from harness.studies.forecasting.baselines import WEEK
 
 LEAST_GROWTH = 0.2
-"""The last week must ask for this share more than the largest week before it: weeks differ by less."""
+"""The last week must exceed the largest earlier week by this share; weeks usually differ by less."""
 
 
 class Growth(NamedTuple):
-    """How much more of a resource the last week asked for.
+    """The growth of a resource's requested work in the last week.
 
     Attributes:
         resource: the resource that grew most.
-        share: of the largest earlier week, what the last week asked for beyond it.
+        share: the excess of the last week over the largest earlier week, as a share of that week.
     """
 
     resource: str
@@ -32,12 +31,12 @@ class Growth(NamedTuple):
 def growth(jobs: Sequence[Past], first: int, last: int) -> Growth | None:
     """The growth of load by the last week; None for less than `LEAST_GROWTH`, or less than two weeks.
 
-    The work of a job is its requests times its run time. Of each week only its own jobs count, until the
-    week ends: so weeks compare, and nothing counts that was not known at the last time. A resource that fewer
-    than half of the jobs ask for is left out: one job may double it.
+    The work of a job is its requests times its run time. For each week only its own jobs count, until the
+    week ends. This makes weeks comparable, and uses only facts known at the last time. A resource that fewer
+    than half of the jobs request is left out, since one job may double it.
 
     Args:
-        jobs: ascending by submission.
+        jobs: the jobs, ascending by submission.
         first: the beginning of the history, microseconds on its clock.
         last: the end of the last week.
     """

@@ -32,15 +32,15 @@ def world_of(
 ) -> tuple[World, Mapping[int, Never]]:
     """The input of futures, and by place the reason for each present workload that can never start.
 
-    Futures include coming changes of the cluster. Times of changes that are no dates count from now.
+    Futures include coming changes of the cluster. Times of changes that are not dates count from now.
 
     Args:
         cluster: the cluster.
         now: the present state.
-        history: the jobs that ran; None for none.
-        settings: of all futures.
+        history: the jobs that ran; None without a history.
+        settings: the settings of all futures.
         why: why there is no history.
-        names: of those that wait the ones that are asked about; empty for all.
+        names: the names of the requested workloads among the waiting ones; empty for all.
 
     Raises:
         InputError: the run times of some present workloads are unknown.
@@ -83,10 +83,10 @@ def _draws(now: Now, run_times: RunTimes, why: str) -> list[Draws]:
             f" and {len(unknown) - _NAMED:,} more" if len(unknown) > _NAMED else ""
         )
         no_history = f"no history ({why})" if why else "no history"
-        if run_times.count:  # else somebody who has not begun is drawn from all of them
+        if run_times.count:  # otherwise the run time of a waiting job could be drawn from all of them
             no_history = f"all {run_times.count:,} jobs of the history that had ended by now took no time"
         raise InputError(
-            f"nothing says how long {named} will run: there is no limit (maximumExecutionTimeSeconds), "
+            f"the run time of {named} is unknown: there is no limit (maximumExecutionTimeSeconds), "
             f"and {no_history}",
             hint="--history TRACE gives jobs that ran, in any format that harness trace convert reads",
         )

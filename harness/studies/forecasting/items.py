@@ -1,4 +1,4 @@
-"""Futures as items that a crew makes one by one."""
+"""Futures as items of work, which are made one by one."""
 
 from __future__ import annotations
 
@@ -62,16 +62,16 @@ def futures_of(
     """Plays this many futures of each world; the result is in their order.
 
     Args:
-        worlds: their input.
-        count: how many of each.
+        worlds: the input of the futures.
+        count: the number of futures of each world.
         workers: how many processes of this machine play them; by default as many as there are cores and
             memory for. One is this process.
-        executor: plays them instead.
-        watch: is called with the number of played futures and of all.
+        executor: an executor that plays them instead.
+        watch: is called with the number of played futures and the number of all.
 
     Raises:
         OptionError: both workers and an executor are given, or there is no such number of processes.
-        ReplayError: a future could not be played, or the executor is gone.
+        ReplayError: a future could not be played, or the executor has stopped.
     """
     items = [(world, number) for number in range(count) for world in range(len(worlds))]
     found: list[list[Future]] = [[] for _ in worlds]

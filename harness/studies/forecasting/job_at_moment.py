@@ -20,11 +20,11 @@ class Told(NamedTuple):
     """A decision about a job; times in microseconds on one clock.
 
     Attributes:
-        time: when.
+        time: the time of the decision.
         action: the action, see `harness.engine.events.ACTIONS`.
-        pod: the number of its pod; None for all of it.
+        pod: the number of its pod; None for the whole job.
         successor: how often that pod had been recreated.
-        pods: how many pods it is about.
+        pods: the number of pods that it affects.
         holding: 1 if the job begins to hold resources, -1 if it stops.
         reason: the policy's word for the rule.
         node: the node, if there is one.
@@ -63,7 +63,7 @@ class Standing:
         queued: whether Kueue admits it; else each of its pods is a job of its own.
         on_nodes: whether pods are bound to nodes.
         progress: when it began to progress after each start, ascending; None if that is when the last of its
-            pods got what it asks for.
+            pods got what it requests.
     """
 
     def __init__(
@@ -139,12 +139,12 @@ class Standing:
 
     @property
     def _is_complete(self) -> bool:
-        """Returns True if all pods that should run hold what they ask for, or have ended."""
+        """Returns True if all pods that should run hold what they request, or have ended."""
         return _ALL in self._holds or len(self._holds) + len(self._ended) >= self._wanted
 
     @property
     def started(self) -> bool:
-        """Returns True if all pods that should run have what they ask for, and may keep it."""
+        """Returns True if all pods that should run have what they request, and may keep it."""
         return bool(self._holds) and not self._leaving and self._is_complete
 
     @property
@@ -212,7 +212,7 @@ class Standing:
         return ShownPod(pod, self._name(pod), hold.node, hold.since, ready, hold.told)
 
     def _ready(self, moment: int) -> int | None:
-        """Since when all pods are ready, or were until they were told to leave."""
+        """The time since which all pods are ready, or were ready until they were evicted."""
         if self._complete is None or self._progress is None:
             return self._complete
         at = bisect_left(self._progress, self._complete)

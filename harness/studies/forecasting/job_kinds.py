@@ -1,4 +1,4 @@
-"""The pods of the kinds of jobs that Kueue admits, as the pod sets of the Workloads that it makes of them.
+"""The pods of jobs of each kind that Kueue admits, as pod sets of the Workloads that Kueue makes.
 
 Source: the `PodSets` of each integration of Kueue (`pkg/controller/jobs`).
 """
@@ -71,7 +71,7 @@ def copies_of(job: Fields) -> int:
 def priority_class_of(job: Fields, pod_sets: Iterable[PodSet]) -> str:
     """The PriorityClass that counts for a job without a WorkloadPriorityClass, "" for none.
 
-    Kubeflow's jobs can name one for all of their pods; else it is that of the first pod set with one.
+    Kubeflow's jobs can name one for all of their pods; otherwise the first pod set with one decides.
     """
     policy = job.child("spec").child("runPolicy").child("schedulingPolicy").string("priorityClass")
     named = (each["template"].get("spec", {}).get("priorityClassName") for each in pod_sets)
@@ -149,7 +149,7 @@ def _of_leader_worker_set(job: Fields) -> Iterator[PodSet]:
 
 
 def _of_app_wrapper(job: Fields) -> Iterator[PodSet]:
-    """The pod sets of an AppWrapper's components: those named by paths, else those of a known kind."""
+    """The pod sets of an AppWrapper's components: the pod sets named by paths, else those of a known kind."""
     found: list[PodSet] = []
     for component in job.child("spec").items("components"):
         inner = component.child("template")
@@ -192,7 +192,7 @@ def _replicas(field: str, *types: str) -> Callable[[Fields], Iterator[PodSet]]:
         known = {name for name in types if name in table}
         for name in table:
             if name not in known:
-                table.fault(name, f"is no type of replica; {', '.join(types)} are")
+                table.fault(name, f"is not a type of replica; {', '.join(types)} are")
         for name in types:
             if name in known:
                 each = table.child(name)
@@ -244,7 +244,7 @@ KINDS: Mapping[str, str] = {
 
 
 def _job_pods(spec: Fields) -> int:
-    """The number of pods that a Job runs at once."""
+    """The number of pods that a Job runs simultaneously."""
     parallelism = spec.integer("parallelism", 1, least=0)
     return min(parallelism, spec.integer("completions", parallelism, least=0))
 
@@ -267,7 +267,7 @@ def check_containers(template: Fields) -> None:
 
 
 def _with_topology(pod_set: PodSet, job: Fields) -> PodSet:
-    """A pod set with the topology that annotations of its pods ask for."""
+    """A pod set with the topology that annotations of its pods request."""
     metadata = pod_set["template"].get("metadata")
     annotations = Fields(metadata if isinstance(metadata, Mapping) else {}, "", job.faults).child(
         "annotations"

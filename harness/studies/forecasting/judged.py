@@ -1,4 +1,4 @@
-"""A forecast of the past beside what came."""
+"""A forecast of the past beside the actual start."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from harness.studies.forecasting.quantiles import SHARES, Times, quantiles
 
 _UNKNOWN: Times = (None, None, None)
 _OUTSIDE = 2 / (1 - (SHARES[2] - SHARES[0]))
-"""What a start outside of its interval costs for each unit of time."""
+"""The penalty of a start outside its interval, per unit of time."""
 
 
 class Judged(NamedTuple):
-    """A workload that waited at a moment, as it was forecast and as it came.
+    """A workload that waited at a moment, with its forecast and its actual start.
 
     Attributes:
-        moment: when it was forecast, microseconds on the history's clock.
+        moment: the moment of the forecast, in microseconds on the history's clock.
         job: its name in the record.
-        starts: of each future when it started, microseconds from then; -1 for not by the horizon.
-        truth: when it started by the record; None for never as far as that says.
-        queue: where it waited.
+        starts: its start in each future, in microseconds from the moment; -1 if not by the horizon.
+        truth: its start in the record; None if the record shows none.
+        queue: the queue in which it waited.
         week, regression: the two simple forecasts of `harness.studies.forecasting.baselines`.
     """
 
@@ -38,17 +38,17 @@ class Judged(NamedTuple):
         return quantiles([None if start < 0 else start for start in self.starts])
 
     def came(self, horizon: int) -> float:
-        """How long after the moment it started, microseconds; the horizon for later."""
+        """The time from the moment to its start, in microseconds, at most the horizon."""
         return within(None if self.truth is None else self.truth - self.moment, horizon)
 
 
 def within(time: float | None, horizon: int) -> float:
-    """A time as far as the horizon, where all that is later counts as then."""
+    """A time, at most the horizon."""
     return horizon if time is None else min(time, horizon)
 
 
 class Held(NamedTuple):
-    """A forecast and what came, as far as the horizon; microseconds from the moment."""
+    """A forecast and the actual start, at most the horizon, in microseconds from the moment."""
 
     moment: int
     low: float
@@ -58,7 +58,7 @@ class Held(NamedTuple):
 
     @property
     def interval_score(self) -> float:
-        """The width, and ten times what the start is outside by (Winkler, 1972); microseconds."""
+        """The width plus ten times the distance of a start outside it (Winkler, 1972), in microseconds."""
         outside = max(self.low - self.came, 0.0) + max(self.came - self.high, 0.0)
         return self.high - self.low + _OUTSIDE * outside
 

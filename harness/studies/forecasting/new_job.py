@@ -1,4 +1,4 @@
-"""The job to submit, as the objects that a cluster would have of it: a Workload in a queue, else its Pods."""
+"""The job to submit, as a cluster would show it: a Workload in a queue, otherwise Pods."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def read_job(path: Path) -> Job:
     """
     found = with_runtimes([(each, str(path)) for each in read_jobs(path)])
     if len(found) != 1:
-        raise ClusterError(str(path), [Fault("", f"holds {len(found)} jobs; one job is asked for")])
+        raise ClusterError(str(path), [Fault("", f"holds {len(found)} jobs; a forecast takes one job")])
     return found[0][0]
 
 
@@ -101,7 +101,7 @@ def with_runtimes(objects: Sequence[tuple[Job, str]]) -> list[tuple[Job, str]]:
 
 
 def names_queue(job: Job) -> bool:
-    """Returns True if Kueue manages a job: it is a Workload, or has the label of a queue."""
+    """Returns True if Kueue manages a job: the job is a Workload, or has the label of a queue."""
     return job.get("kind") == WORKLOAD or bool(_map(_map(job.get("metadata")).get("labels")).get(QUEUE))
 
 
@@ -121,11 +121,11 @@ def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -
     """A cluster in which one further job waits, the youngest of all.
 
     If the job names a queue, and Kueue admits jobs, it becomes the Workload that Kueue makes of it. It
-    becomes several if each replica is one. Otherwise each of its pods waits.
+    becomes several Workloads if Kueue makes one for each replica. Otherwise each of its pods waits.
 
     Args:
-        cluster: stays unchanged.
-        job: of one of `KINDS`.
+        cluster: the cluster, which stays unchanged.
+        job: the job, of one of `KINDS`.
         source: its origin, for messages.
         queued: whether Kueue admits jobs.
 

@@ -29,7 +29,7 @@ class By(NamedTuple):
     """A preemptor of a workload.
 
     Attributes:
-        name: its namespace and name; `COMES_LATER` for those that are not present now.
+        name: its namespace and name; `COMES_LATER` for jobs that are not present now.
         share: the share of the futures.
     """
 
@@ -74,8 +74,8 @@ class Shift(NamedTuple):
             from now; None for later than the horizon. They mean nothing for workloads that run.
         earlier, later: the shares of the futures in which it starts earlier, and later, or on one cluster
             only.
-        shift: the median of the differences over those futures in which it moves, in microseconds; None if
-            there is none in which it starts on both.
+        shift: the median of the differences over those futures in which it moves, in microseconds; None if in
+            no future it starts on both.
         preempted_before, preempted_after: the shares of the futures in which it is preempted.
     """
 
@@ -122,9 +122,9 @@ def displaced(forecast: Forecast, other: Forecast, job: Start) -> list[Displaced
     """The workloads that one further job displaces, those hit most first.
 
     Args:
-        forecast: without it.
-        other: with it.
-        job: its start.
+        forecast: the forecast without the job.
+        other: the forecast with the job.
+        job: the job's start.
     """
     places = _places(other)
     more: dict[str, list[int]] = {}
@@ -164,9 +164,9 @@ def shifts(forecast: Forecast, other: Forecast) -> list[Shift]:
     """The effect of another cluster on each workload: first waiting ones in their order, then others.
 
     Args:
-        forecast: on the first cluster.
-        other: on the other one; workloads that are on one of both only are left out, and those that wait and
-            are not asked about.
+        forecast: the forecast on the first cluster.
+        other: the forecast on the other cluster. Workloads that only one cluster has are left out, and
+            waiting workloads that are not requested.
     """
     count = len(forecast.futures)
     mine, theirs = _starts(forecast), _starts(other)
@@ -211,7 +211,7 @@ def _taken(forecast: Forecast, future: Future, until: int) -> set[str]:
 
 
 def _starts(forecast: Forecast) -> Mapping[str, Sequence[int | None]]:
-    """When each that waits starts, future by future; None for not by the horizon."""
+    """The start of each waiting workload, future by future; None if not by the horizon."""
     present = forecast.world.now.present
     waiting = [present[place].job.id for place in forecast.world.asked]
     return {
@@ -222,6 +222,6 @@ def _starts(forecast: Forecast) -> Mapping[str, Sequence[int | None]]:
 
 def _moves(mine: Sequence[int | None], theirs: Sequence[int | None]) -> Iterator[int | None]:
     """The delay of each start in the first forecast; None if it is missing in the second."""
-    for one, other in zip(mine, theirs, strict=False):  # nothing of those that run
+    for one, other in zip(mine, theirs, strict=False):  # running workloads have no starts
         if one is not None:
             yield None if other is None else other - one

@@ -1,4 +1,4 @@
-"""Forecasts of a history's own past: what they say of how far a new one may be off."""
+"""Forecasts of a history's own past, whose errors show how far a new forecast may be off."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from harness.studies.forecasting.quantiles import Times
 from harness.studies.forecasting.scores import CALIBRATED, Coverage, coverage
 
 FUTURES = 5
-"""So many futures are played at each moment of the past: their median is all that is wanted."""
+"""The number of futures at each moment of the past; only their median is needed."""
 
 
 @dataclass(frozen=True)
 class Past:
-    """How far forecasts of the past were off.
+    """The errors of forecasts of the past.
 
     Attributes:
-        judged: those forecasts.
-        horizon: of their futures, microseconds.
-        now: what time it is on the history's clock, microseconds; None if it has another clock.
-        why: why there are none, in words that a sentence goes on with; "" where there are some.
-        baseline: the waits of the last week; None where there are no forecasts.
-        grown: how much more work the last week asked for than any week before it; None if it did not.
+        judged: these forecasts.
+        horizon: the horizon of their futures, in microseconds.
+        now: the present time on the history's clock, in microseconds; None if the clocks differ.
+        why: why there are no forecasts, as the end of a sentence; "" if there are some.
+        baseline: the waits of the last week; None without forecasts.
+        grown: how much more work the last week requested than any week before it; None if not more.
     """
 
     judged: tuple[Judged, ...] = ()
@@ -41,12 +41,12 @@ class Past:
 
     @cached_property
     def calibration(self) -> Calibration:
-        """What their errors say of a new forecast."""
+        """The calibration of a new forecast by these errors."""
         return Errors(self.judged, self.horizon).by(self.now)
 
     @cached_property
     def held(self) -> Coverage | None:
-        """How they held, each with an interval by the moments before it; None where none has one."""
+        """How the forecasts held, each with an interval from earlier moments; None if none has one."""
         if not self.judged:
             return None
         found = coverage(self.judged, self.horizon)
@@ -54,15 +54,15 @@ class Past:
 
     @property
     def most(self) -> int:
-        """The most that waited at any of the moments."""
+        """The largest number of waiting workloads at any of the moments."""
         moments = [each.moment for each in self.judged]
         return max(map(moments.count, set(moments)), default=0)
 
     @property
     def lacks(self) -> str:
-        """Why there is no interval, and what would be needed, in one sentence; "" where there is one."""
+        """Why there is no interval, and what it would need, in one sentence; "" if there is one."""
         if self.why:
-            return f"no interval is given, as no forecast of the past was judged: {self.why}"
+            return f"no interval is given, because no forecast of the past was judged: {self.why}"
         if self.calibration.moments < LEAST:
             return (
                 f"no interval is given: at {counted(self.calibration.moments, 'moment')} of the history "
@@ -72,12 +72,12 @@ class Past:
         return ""
 
     def interval(self, queue: str, times: Times, waited: int) -> Interval | None:
-        """The interval of a start; None where too little is known.
+        """The interval of a start; None if too little is known.
 
         Args:
-            queue: where the workload waits.
+            queue: the queue in which the workload waits.
             times: the quantiles of its starts in the futures.
-            waited: how long it has waited, microseconds.
+            waited: how long it has waited, in microseconds.
         """
         if self.baseline is None:
             return None
@@ -96,10 +96,10 @@ def past_of(
 
     Args:
         backtest: the record.
-        moments: at how many moments.
-        now: what time it is on the history's clock, microseconds; None if it has another clock.
-        workers: how many processes judge.
-        executor: judges instead.
+        moments: the number of moments.
+        now: the present time on the history's clock, in microseconds; None if the clocks differ.
+        workers: the number of processes that judge.
+        executor: an executor that judges instead.
 
     Raises:
         ReplayError: a forecast could not be made.
@@ -122,10 +122,9 @@ def past_of(
 def moments_to_judge(backtest: Backtest, count: int) -> tuple[list[int], Span]:
     """Moments of the second half of a record, and a quarter as many of the quarter before.
 
-    The earlier ones are there for the first of the others, which are calibrated by them.
+    The moments of the earlier quarter calibrate the first moments of the second half.
 
-    Returns:
-        The moments in their order, and from when until when they are judged.
+    Returns: The moments in their order, and the time in which they are judged.
 
     Raises:
         InputError: there are no such moments.

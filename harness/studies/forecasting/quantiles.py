@@ -9,18 +9,19 @@ SHARES = (0.1, 0.5, 0.9)
 """The quantiles of a start; between the first and the last lie 80 % of the futures."""
 
 Times = tuple[float | None, float | None, float | None]
-"""These quantiles, microseconds from now; None for later than the horizon."""
+"""The quantiles of `SHARES`, in microseconds from now; None for later than the horizon."""
 
 
 def quantile(times: Sequence[int | None], share: float) -> float | None:
-    """The time by which it has happened in a share of the futures; None if it has not in that many.
+    """The time by which the event has happened in a share of the futures; None if in fewer.
 
     Of n futures the i-th time stands for the share i / (n + 1). An outcome of the same kind as the futures
-    then lies between two of these with that probability, however few futures there are.
+    then lies between two times with the difference of their shares as probability, however few futures there
+    are.
 
     Args:
-        times: when it happens in each future; None for not at all.
-        share: between 0 and 1.
+        times: when the event happens in each future; None for never.
+        share: the share of the futures, between 0 and 1.
     """
     ordered = sorted(math.inf if time is None else time for time in times)
     if not ordered:

@@ -15,9 +15,9 @@ class Reason(NamedTuple):
     """Why a workload waits now.
 
     Attributes:
-        waits_for: `quota`, `nodes`, `victims`, `checks` or `turn`; `starts` for one that starts now, and
-            `never` for one that never can.
-        why: what decided, in the words of `harness explain`.
+        waits_for: `quota`, `nodes`, `victims`, `checks` or `turn`; `starts` if it starts now, and `never` if
+            it never can.
+        why: the deciding facts, in the words of `harness explain`.
     """
 
     waits_for: str
@@ -25,7 +25,7 @@ class Reason(NamedTuple):
 
 
 def reasons_in(world: World) -> Mapping[str, Reason]:
-    """The reasons of all that wait, by namespace and name: by the scheduler's first instant.
+    """The reasons of all waiting workloads, by namespace and name, from the scheduler's first instant.
 
     Raises:
         PolicyError: the policy failed.

@@ -1,7 +1,8 @@
 """The record of a trace's jobs, as an API server would have shown them at any moment.
 
-A trace says when jobs ran, but neither on which nodes nor on which flavors. So this is for clusters without
-nodes whose ClusterQueues have one flavor each. A run records all of it: see `record_of_run.py`.
+A trace says when jobs ran, but neither on which nodes nor on which flavors. So this module is for clusters
+without nodes whose ClusterQueues have one flavor each. A run records nodes and flavors: see
+`record_of_run.py`.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ class There(NamedTuple):
 
     Attributes:
         shown: its state.
-        waits: whether it, or one of its Pods that is a job of its own, waited for what it asked for.
-        starts: namespace and name, of its Workload or each of its Pods -> its next start, in microseconds on
+        waits: whether the job, or one of its Pods that is a job of its own, waited for its requests.
+        starts: namespace and name of its Workload or each of its Pods -> the next start, in microseconds on
             the history's clock; None if no start is known.
     """
 
@@ -52,7 +53,7 @@ class There(NamedTuple):
 
 
 class Record(Protocol):
-    """The true history of jobs; times in microseconds on its clock."""
+    """The true history of jobs; times are in microseconds on its clock."""
 
     @property
     def until(self) -> int | None:
@@ -67,9 +68,9 @@ class RecordOfTrace:
     """The record of a trace, see `Record`.
 
     Attributes:
-        cluster: has the jobs' queues.
-        jobs: ascending by submission.
-        runs: the runs of each.
+        cluster: the cluster with the jobs' queues.
+        jobs: the jobs, ascending by submission.
+        runs: the runs of each job.
     """
 
     cluster: Cluster
@@ -132,8 +133,8 @@ def record_of_trace(trace: Trace, cluster: Cluster, history: History) -> RecordO
     Jobs that may never have run are left out, except those that still waited when a replay ended.
 
     Raises:
-        TraceError: it has no record.
-        OptionError: the cluster has nodes or flavors, and the record does not say which were used.
+        TraceError: the trace has no record.
+        OptionError: the cluster has nodes or flavors, but the record does not say which were used.
     """
     check_recorded(trace)
     several = [

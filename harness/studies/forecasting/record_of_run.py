@@ -1,7 +1,7 @@
 """The record of a run's jobs, as an API server would have shown them at any moment: with nodes and flavors.
 
 Its decisions have the flavors of admissions and the nodes of bound pods. A run does not record admission
-checks that take time, so quota is reserved and admitted at once.
+checks that take time, so jobs are admitted when their quota is reserved.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class RecordOfRun:
     """The record of a run, see `harness.studies.forecasting.record.Record`.
 
     Attributes:
-        cluster: has the jobs' queues.
+        cluster: the cluster with the jobs' queues.
         jobs: the jobs of the run, by their rows.
         spans: the time that each job was present: `row`, `submit` and `over`, ascending by `submit`.
         told: the decisions, in order: `row`, then the attributes of `Told`.
-        progress: by row, when the job began to progress, ascending; empty if pods are ready at once.
+        progress: by row, when the job began to progress, ascending; empty if pods are ready immediately.
         until: see `Record`.
         queued: whether Kueue admits jobs.
     """
@@ -102,7 +102,7 @@ def record_of_run(run: Run, trace: Trace, cluster: Cluster, *, queued: bool) -> 
     """The record of a run.
 
     Args:
-        run: with all of its tables.
+        run: the run, with all of its tables.
         trace: the replayed trace.
         cluster: the cluster of the run.
         queued: whether the policy of the run admits jobs by queues, as Kueue does.
@@ -200,7 +200,7 @@ def _check_cluster(run: Run, decisions: pl.DataFrame, cluster: Cluster) -> None:
     """Checks that the run was on this cluster, as far as its decisions show.
 
     Raises:
-        OptionError: it was not.
+        OptionError: it was on another cluster.
     """
     nodes = set(decisions["node"].drop_nulls().unique())
     unknown = sorted(nodes - cluster.nodes.keys())
@@ -234,11 +234,11 @@ def _check_jobs(
         elif any(each.topology for each in cluster.flavors.values()):
             why = "it does not say which place in a topology a workload was admitted to"
     elif gang := min((job.id for job in jobs.values() if job.gang and job.pods > 1), default=""):
-        why = f"job {gang} is a gang, and its Pods alone would not say so"
+        why = f"job {gang} is a gang, and its Pods alone cannot show that"
     elif cluster.elastic_quotas and any(job.queue != job.namespace for job in jobs.values()):
-        why = "its jobs name elastic quotas that their Pods would not say, for these are not their namespaces"
+        why = "its jobs name elastic quotas that are not their namespaces, and Pods cannot show these"
     if why:
         raise OptionError(
-            f"run {run.info['run']} cannot be turned into what an API server shows: {why}",
+            f"run {run.info['run']} cannot be turned into objects of an API server: {why}",
             hint="a backtest needs a run of a plugin of Kueue's without topologies, or of single pods",
         )

@@ -1,4 +1,4 @@
-"""How forecasts of the past held: how often, how wide they were, and how far off."""
+"""How forecasts of the past held: how often, how wide their intervals were, and how far they were off."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.studies.forecasting.judged import Held, Judged, within
 from harness.studies.forecasting.quantiles import Times
 
 CALIBRATED, WEEK, REGRESSION = "calibrated", "mean wait of the week", "quantile regression"
-"""The forecasts that are judged beside the futures as they are."""
+"""The forecasts that are judged beside the plain futures."""
 
 
 @dataclass(frozen=True)
@@ -24,20 +24,20 @@ class Coverage:
     """How forecasts held.
 
     Attributes:
-        starts: how many starts were forecast with an interval.
-        moments: at how many moments.
+        starts: the number of starts that were forecast with an interval.
+        moments: the number of moments.
         covered: the share of the starts between their p10 and their p90.
-        by_moment: the mean over moments of that share: one at which hundreds wait counts once.
+        by_moment: the mean of that share over moments; a moment at which hundreds wait counts once.
         before, after: the shares before the p10 and after the p90.
-        width: the median of p90 less p10, microseconds; None where most p90 are later than the horizon.
+        width: the median of p90 less p10, in microseconds; None if most p90 are later than the horizon.
         error: the median size of the p50's error, over starts where both are known, microseconds.
-        printed: of all starts the share that has an interval.
-        interval_score: the mean interval score: the width, and ten times what the start is outside by
+        printed: the share of all starts that has an interval.
+        interval_score: the mean interval score: the width plus ten times the distance of a start outside it
             (Winkler: A Decision-Theoretic Approach to Interval Estimation, JASA 67, 1972); microseconds.
         pinball: the mean pinball loss of the three quantiles, microseconds.
-        log_error: the mean size of the p50's error in natural logs of times, in which a minute more or less
-            is next to nothing.
-        others: the same of other forecasts of the same starts.
+        log_error: the mean size of the p50's error in natural logs of times, on a scale where a minute hardly
+            matters.
+        others: the coverage of other forecasts of the same starts.
     """
 
     starts: int
@@ -56,11 +56,11 @@ class Coverage:
 
     @property
     def factor(self) -> float:
-        """By which factor the p50 is off, in the geometric mean."""
+        """The geometric mean of the factor by which the p50 is off."""
         return math.exp(self.log_error)
 
     def to_json(self) -> dict[str, Any]:
-        """The same as plain values, times in seconds."""
+        """The coverage as plain values, times in seconds."""
         times = ("width", "error", "interval_score", "pinball")
         names = [name for name in self.__dataclass_fields__ if name not in (*times, "others")]
         found: dict[str, Any] = {name: getattr(self, name) for name in names}
@@ -73,21 +73,21 @@ class Coverage:
 
 
 def coverage(judged: Sequence[Judged], horizon: int, since: int | None = None) -> Coverage:
-    """How forecasts held; what starts after the horizon counts as not started, in futures and in truth.
+    """How forecasts held; a start after the horizon counts as none, in futures and in the record.
 
-    Calibrated forecasts of a moment know all forecasts of earlier moments, and what came of them by then.
+    Calibrated forecasts of a moment use all forecasts of earlier moments, and the starts known by then.
 
     Args:
         judged: the forecasts.
-        horizon: of the futures, microseconds.
-        since: those of earlier moments are only what others are calibrated by; None for none.
+        horizon: the horizon of the futures, in microseconds.
+        since: forecasts of earlier moments only calibrate later ones; None if all are judged.
 
     Raises:
-        InputError: nothing was forecast.
+        InputError: there are no forecasts.
     """
     asked = [each for each in judged if since is None or each.moment >= since]
     if not asked:
-        raise InputError("at no moment of the record did anything wait, so there is nothing to judge")
+        raise InputError("nothing waited at any moment of the record, so there is nothing to judge")
     calibrated = _calibrated(judged, horizon)
     forecasts: dict[str, Callable[[Judged], Times | None]] = {
         CALIBRATED: calibrated,
@@ -99,7 +99,7 @@ def coverage(judged: Sequence[Judged], horizon: int, since: int | None = None) -
 
 
 def _calibrated(judged: Sequence[Judged], horizon: int) -> Callable[[Judged], Times | None]:
-    """The forecast with an interval by the errors of earlier moments; None where these are too few."""
+    """The forecasts with intervals from the errors of earlier moments; None if these are too few."""
     errors = Errors(judged, horizon)
     by_moment = {moment: errors.by(moment) for moment in {each.moment for each in judged}}
 

@@ -34,12 +34,12 @@ _CONFIGURED = {
         )
     },
 }
-"""Key of `sparkConf` -> the fields that say the same, and that Kueue reads."""
+"""Key of `sparkConf` -> the equivalent fields, which Kueue reads."""
 
 _DYNAMIC = "spark.dynamicAllocation.enabled"
 
 _COPIED = ("affinity", "initContainers", "nodeSelector", "priorityClassName", "tolerations")
-"""The fields of a driver and of executors that are those of their pods."""
+"""The fields of a driver and of executors that are copied to their pods."""
 
 _PLACING = (*_COPIED, "schedulerName", "topologySpreadConstraints")
 """The fields of a template's pods that Kueue leaves out, and that change where pods fit."""
@@ -48,7 +48,7 @@ _PLACING = (*_COPIED, "schedulerName", "topologySpreadConstraints")
 def spark_pod_sets(job: Fields) -> Iterator[dict[str, Any]]:
     """The pod sets of a SparkApplication; problems become faults.
 
-    What would change the pods but not the Workload, because Kueue does not read it there, is a fault.
+    A field that Kueue does not read, but that would change the pods, is a fault.
     """
     spec = job.child("spec")
     _check(spec)
@@ -114,7 +114,7 @@ def _resources(spec: Fields, fields: Fields, role: str) -> Mapping[str, Mapping[
 
 
 def _amount(fields: Fields, name: str) -> str | None:
-    """A quantity, of memory as Java or Kubernetes writes it; None if absent or faulty."""
+    """A quantity; memory may be in Java's or Kubernetes' form. None if absent or faulty."""
     if name not in fields:
         return None
     text = fields.string(name)

@@ -20,7 +20,7 @@ def text(forecast: Forecast, width: int | None = None, *, rows: int | None = _RO
     Args:
         forecast: the forecast.
         width: columns of the terminal.
-        rows: how many rows each table has at most; None for all.
+        rows: the most rows of each table; None for all.
     """
     parts = [*folded([_trust(forecast.past), _head(forecast)], width), ""]
     for name in forecast.others:
@@ -33,7 +33,7 @@ def text(forecast: Forecast, width: int | None = None, *, rows: int | None = _RO
     names = _names(forecast)
     parts += [_workloads(forecast, rows, names, width), ""]
     if not forecast.risks:
-        parts += ["nobody is preempted in any future", ""]
+        parts += ["no workload is preempted in any future", ""]
     parts += folded([f"- {note}" for note in _notes(forecast)], width)
     return "\n".join(parts).rstrip()
 
@@ -45,7 +45,7 @@ _INTERVALS = (_WORKLOADS.index("p10"), _WORKLOADS.index("p90"))
 def _workloads(
     forecast: Forecast, rows: int | None, names: Mapping[int, Sequence[str]], width: int | None
 ) -> str:
-    """Those that wait, in their order, then those that run and are preempted in any future."""
+    """The waiting workloads in their order, then the running ones that are preempted in any future."""
     risks = {risk.place: risk for risk in forecast.risks}
     table = [_start(each, risks.pop(each.place, None)) for each in forecast.starts]
     asked = forecast.world.names
@@ -85,7 +85,7 @@ def verdict(held: Coverage, width: int | None = None) -> str:
 
 
 def _scores(name: str, held: Coverage) -> list[str]:
-    """How one of several forecasts of the same starts held."""
+    """A row with how one of several forecasts of the same starts held."""
     printed = f"{held.printed:.0%}"
     if not held.starts:
         return [name, printed, *[""] * 6]
@@ -102,11 +102,11 @@ def _scores(name: str, held: Coverage) -> list[str]:
 
 
 def _trust(past: Past) -> str:
-    """How good such forecasts were on this history; why nobody knows where that is so."""
+    """How good such forecasts were on this history, or why that is unknown."""
     held = past.held
     if past.lacks or held is None:
         moments = counted(past.calibration.moments, "moment")
-        return past.lacks or f"intervals are by {moments} of this history, too few to say how often they hold"
+        return past.lacks or f"intervals use {moments} of this history, too few to say how often they hold"
     calibrated = held.others[CALIBRATED]
     factors = ", ".join(f"{held.others[name].factor:.1f} by the {name}" for name in (WEEK, REGRESSION))
     return (
@@ -146,14 +146,14 @@ def _of_cluster(forecast: Forecast, name: str, width: int | None, rows: int | No
     shifts = forecast.shifts[name]
     changed = [each for each in shifts if each.changed]
     if not changed:
-        yield from folded([f"with {name}: no job starts or is preempted otherwise"], width)
+        yield from folded([f"with {name}: no start and no preemption changes"], width)
         return
     first, last = [f"with {name}", "queue", "now", "p50", "was"], ["by (median)", "preempted", "was"]
     head = [*first, "earlier", "later", *last]
     yield _table(head, list(map(_shift, changed)), rows, _names(forecast), width, left=(0, 1, 2))
     same = sum(not each.running for each in shifts) - sum(not each.running for each in changed)
     if same:
-        yield from folded([f"the others that wait ({same:,}) start as they did"], width)
+        yield from folded([f"the other waiting workloads ({same:,}) start as before"], width)
 
 
 def _shift(row: Shift) -> list[str]:
@@ -182,7 +182,7 @@ def _by(by: Sequence[By]) -> str:
 def _of_job(
     forecast: Forecast, job: Start, width: int | None, rows: int | None, where: str = ""
 ) -> Iterator[str]:
-    """What the job that is to be submitted would do."""
+    """The effect of the job to submit."""
     middle = _or_later(job.middle)
     starts = middle if middle in ("now", "later") else f"in {middle}"
     sentence = f"{where}{_name(job.name)} would start {starts}"
@@ -193,7 +193,7 @@ def _of_job(
         sentence += f", and not by the horizon in {job.unstarted:.0%} of the futures"
     displaced = forecast.displaced
     if not displaced:
-        sentence += "; it displaces nobody"
+        sentence += "; it displaces no workload"
     yield from folded([sentence], width)
     if displaced:
         yield ""
@@ -235,7 +235,7 @@ def _notes(forecast: Forecast) -> Iterator[str]:
     grown = forecast.past.grown
     if not forecast.past.lacks and grown is not None:
         yield (
-            f"the last week of the history asked for {grown.share:.0%} more {grown.resource} than any week "
+            f"the last week of the history requested {grown.share:.0%} more {grown.resource} than any week "
             "before it: load grows, and intervals may be too narrow"
         )
     drawn = ", ".join(f"{source} ({count:,})" for source, count in forecast.drawn_from.items())
@@ -243,7 +243,7 @@ def _notes(forecast: Forecast) -> Iterator[str]:
     if forecast.unstarted:
         yield (
             f"{forecast.unstarted:.1%} of the starts were not made within "
-            f"{format_duration(forecast.world.settings.horizon)}; --horizon says how far futures are played"
+            f"{format_duration(forecast.world.settings.horizon)}; --horizon sets how far futures are played"
         )
     for start in forecast.starts:
         if start.never:

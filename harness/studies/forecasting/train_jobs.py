@@ -23,7 +23,7 @@ _SINGLE = (_TRAINER, "dataset-initializer", "model-initializer")
 """The steps whose replicated jobs have one replica."""
 
 _KUEUE = "kueue.x-k8s.io/manager"
-"""The manager of the patch that Kueue writes when it starts a job, and takes back when it stops it."""
+"""The manager of the patch that Kueue writes when it starts a job, and removes when it stops the job."""
 
 _JOB_SET = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet"}
 
@@ -41,13 +41,13 @@ _PODS = {
 _POD_TEMPLATE = {"metadata": None, "spec": _PODS}
 _JOBS = {"name": None, "template": {"metadata": None, "spec": {"template": _POD_TEMPLATE}}}
 _PATCHED: Mapping[str, Any] = {"replicatedJobs": _JOBS}
-"""The fields that a patch of a runtime may have, and those below them; None for any."""
+"""The fields that a patch of a runtime may have, with their own fields; None for any."""
 
 
 def as_job_set(
     job: Mapping[str, Any], beside: Iterable[Mapping[str, Any]], faults: list[Fault]
 ) -> Mapping[str, Any]:
-    """The JobSet of a TrainJob; the TrainJob itself if its runtime is not there.
+    """The JobSet of a TrainJob; the TrainJob itself if its runtime is missing.
 
     Args:
         job: the TrainJob.
@@ -93,7 +93,7 @@ def _space(fields: Fields) -> str:
 def _replicated_jobs(spec: Fields, runtime: Fields) -> list[Mapping[str, Any]]:
     """The replicated jobs of the JobSet."""
     if "podGroupPolicy" in runtime:
-        runtime.fault("podGroupPolicy", "its groups of pods are not modelled; ask without it")
+        runtime.fault("podGroupPolicy", "its groups of pods are not modelled; leave it out")
     for name in _OLDER:
         if name in spec:
             spec.fault(name, "is a field of older Trainers; write the same as runtimePatches")
