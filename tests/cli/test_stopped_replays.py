@@ -181,7 +181,7 @@ def test_an_experiment_names_the_items_that_went_nowhere(harness: Callable, trac
     Path("loop.yaml").write_text(yaml.safe_dump(spec))
     ended = harness("sweep", "loop.yaml", "--workers", "1", "-o", "kept")
     assert ended.code == 0
-    told = "item 0 was ended because the replay made no progress: figures there do not cover all jobs"
+    told = "item 0 was ended because the replay made no progress: these figures do not cover all jobs"
     assert told in ended.err
     assert told in harness("experiment", "show", "kept/loop", "--objective", "wait.first_start.p95").out
     page = harness(

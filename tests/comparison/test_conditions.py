@@ -105,7 +105,7 @@ def test_scopes_patterns_and_changes_from_nothing(compared: harness.Comparison) 
         ("wait.total.mean{queue=dev,queue=prod} > 4", "names 'queue' twice"),
         ("wait.total.mean{quueue=prod} > 4", "there is no scope 'quueue'"),
         ("wait.total.mean{queue=a,priority=1} > 4", "two scopes, queue and priority"),
-        ("wait.total.mean > soon", "'soon' is no bound"),
+        ("wait.total.mean > soon", "'soon' is not a bound"),
         ("wait.total.mean > 5%", "is not a duration such as 10m"),
         ("jobs.finished > 5m", "'5m' is not a number"),
         ("wait.totl.mean > 4", "no run has a metric 'wait.totl.mean'"),

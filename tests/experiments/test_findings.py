@@ -245,7 +245,7 @@ def test_a_value_is_found_as_it_was_given_and_as_it_is_shown(
         ("wait.first_start.p59", "wait.first_start.p59 was not measured"),
         ("disruption.lost", "disruption.lost needs a resource: cpu, x/gpu"),
         ("disruption.lost{resource=x/gpu", "is not understood"),
-        ("wait.first_start.p95{queue=c}", "was not measured of queue=c"),
+        ("wait.first_start.p95{queue=c}", "was not measured for queue=c"),
     ],
 )
 def test_an_objective_that_was_not_measured_is_refused(

@@ -320,7 +320,7 @@ def test_one_item_at_a_time_makes_the_same_table(spec: Callable[..., Spec], tmp_
 
 def test_a_folder_that_is_no_experiment_is_refused(tmp_path: Path) -> None:
     """The error names what is missing."""
-    with pytest.raises(RunError, match="is no experiment"):
+    with pytest.raises(RunError, match="is not an experiment"):
         Experiment.open(tmp_path)
 
 

@@ -363,9 +363,9 @@ def test_what_was_not_measured_is_told_with_its_field_after_one_replay(
     for sentence in (
         "tune.yaml: 4 faults",
         "tune.objectives[0]: wait.first_start.men was not measured; did you mean 'wait.first_start.mean'?",
-        "tune.objectives[1]: wait.first_start.mean was not measured of queue=c; ",
+        "tune.objectives[1]: wait.first_start.mean was not measured for queue=c; ",
         "tune.constraints[0]: condition 'wait.first_start.p95 <= 80%': '80%' is not a duration",
-        "tune.constraints[1]: wait.first_start.p95 is of no resource; leave out resource=cpu",
+        "tune.constraints[1]: wait.first_start.p95 has no resource; leave out resource=cpu",
     ):
         assert sentence in told
     assert len(list((tmp_path / "results" / "tune" / "items").rglob("*.parquet"))) == 1

@@ -326,7 +326,7 @@ def test_a_job_of_which_a_pod_waits_for_a_node_has_its_quota_meanwhile(
     run = harness.replay(trace, cluster=path, plugin="kueue-classic", output=tmp_path / "runs")
     assert slices(run) == [("x", 0, 100, "finished"), ("y", 0, 40, "finished"), ("z", 5, 30, "finished")]
     bound = harness.replay(trace, cluster=path, plugin="none", output=tmp_path / "runs")
-    in_part = "the pods that it had finished; others of it waited"
+    in_part = "all its bound pods finished; its other pods waited"
     assert slices(bound) == [
         ("x", 0, 100, "finished"),
         ("y", 0, 10, in_part),

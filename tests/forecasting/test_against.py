@@ -154,8 +154,8 @@ def test_the_command_takes_patches_and_several_clusters(
     command += ["--futures", "2", "--workers", "1", "--now", "2026-01-05T12:00:00Z"]
     assert called([*command, "--patch", f"{tmp_path}/more.yaml", "--submit", f"{tmp_path}/job.yaml"]) == 0
     told = capsys.readouterr().out
-    assert "mine would start in 13h00m; it displaces nobody" in told
-    assert "with more, mine would start in 3h00m; it displaces nobody" in told
+    assert "mine would start in 13h00m; it displaces no workload" in told
+    assert "with more, mine would start in 3h00m; it displaces no workload" in told
     assert called([*command, "--cluster", f"{tmp_path}/wide.yaml", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     (name,) = document["clusters"]

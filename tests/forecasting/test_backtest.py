@@ -228,5 +228,5 @@ def test_a_run_that_does_not_fit_the_cluster_is_refused(tmp_path: Path) -> None:
     pods = tmp_path / "pods.yaml"
     pods.write_text(yaml.safe_dump_all([node("n1", 4), node("n2", 4)]))
     run = harness.replay(gangs, plugin="default-preemption", cluster=pods, output=output)
-    with pytest.raises(OptionError, match="job left-0 is a gang, and its Pods alone would not say so"):
+    with pytest.raises(OptionError, match="job left-0 is a gang, and its Pods alone cannot show that"):
         Asked(pods, run.path).judged(1, load())

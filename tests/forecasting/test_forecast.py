@@ -250,7 +250,7 @@ def test_one_job_more_behind_all_others_displaces_nobody(tmp_path: Path) -> None
     assert mine is not None
     assert mine.times[1] == 8 * HOUR
     assert found.displaced == []
-    assert "mine would start in 8h00m; it displaces nobody" in text(found)
+    assert "mine would start in 8h00m; it displaces no workload" in text(found)
 
 
 @pytest.mark.parametrize(
@@ -334,11 +334,11 @@ def test_the_command_prints_tables_that_fit_a_terminal(
     code, out, err = printed(capsys, "forecast", *map(str, args), "--submit", str(job))
     assert code == 0, err
     lines = out.splitlines()
-    assert lines[0].startswith("no interval is given, as no forecast of the past was judged: ")
+    assert lines[0].startswith("no interval is given, because no forecast of the past was judged: ")
     assert "1 wait and 1 run at 2026-01-05T11:00:00Z; starts from now, in 3 futures of at most 7d00h" in lines
     assert any(line.startswith("mine would start in 9h00m") for line in lines)
     assert any(line.split()[:3] == ["next", "q", "quota"] for line in lines)
-    assert "nobody is preempted in any future" in lines
+    assert "no workload is preempted in any future" in lines
     assert all(
         len(line) <= 80 for line in lines if not line.startswith(("-", "no interval", "1 wait", "mine"))
     )
@@ -446,7 +446,7 @@ def test_what_cannot_be_forecast_is_said(tmp_path: Path) -> None:
 
     with pytest.raises(InputError, match="no Workload or Pod waits"):
         ask(cluster(queue("q", 4), running), history=past)
-    with pytest.raises(InputError, match="nothing says how long default/next will run"):
+    with pytest.raises(InputError, match="the run time of default/next is unknown"):
         ask(cluster(queue("q", 4), running, waiting))
     with pytest.raises(OptionError, match="recorded does not take over the jobs that a cluster holds"):
         ask(cluster(queue("q", 4), running, waiting), history=past, plugin="recorded")
@@ -502,7 +502,7 @@ def test_now_is_the_last_time_that_a_pod_that_waits_knows_of(known: Manifest) ->
     assert found.world.now.at == _now() + HOUR
     (start,) = found.starts
     assert start.waited == (0 if known else None)
-    with pytest.raises(OptionError, match="the manifests know of something that happened later"):
+    with pytest.raises(OptionError, match="the manifests contain a later event"):
         harness.forecast(cluster(node, runs, waits), futures=1, workers=1, now=_now())
 
 
@@ -545,7 +545,7 @@ def test_why_there_is_no_history_is_said(tmp_path: Path) -> None:
     found = harness.forecast(cluster(queue("q", 4), *limited), futures=1, workers=1, now=_now())
     (note,) = [each for each in found.notes if "there is no history" in each]
     assert note.startswith(f"there is no history ({reason}")
-    with pytest.raises(InputError, match="nothing says how long default/next will run") as error:
+    with pytest.raises(InputError, match="the run time of default/next is unknown") as error:
         harness.forecast(cluster(queue("q", 4), *THERE), futures=1, workers=1)
     assert f"there is no limit (maximumExecutionTimeSeconds), and no history ({reason}" in str(error.value)
     job = {

@@ -171,7 +171,7 @@ def test_a_window_stands_at_its_time_beside_the_whole(dated: bool, charts: None,
         if isinstance(block, Figure) and block.title.startswith("Jobs that had started")
     )
     assert waited.note is not None
-    assert waited.note.endswith(" Of all jobs of each run (whole 16, 2h.. 8); 8 of them are in all runs.")
+    assert waited.note.endswith(" Figures cover all jobs of each run (whole 16, 2h.. 8); 8 of them are in all runs.")
 
 
 def test_axes_of_time_say_that_they_are_in_utc_where_texts_are_not(charts: None, tmp_path: Path) -> None:
@@ -307,7 +307,7 @@ def test_figures_say_which_jobs_they_are_of_where_runs_have_different_ones(tmp_p
     (table,) = (each for each in blocks(harness.make_report([whole]), "headlines") if isinstance(each, Table))
     assert table.head[0] == "of all jobs"
     common = "of the 8 jobs that all runs have"
-    own = " Of all jobs of each run (whole 11, 0s..4h 8); 8 of them are in all runs."
+    own = " Figures cover all jobs of each run (whole 11, 0s..4h 8); 8 of them are in all runs."
     report = harness.make_report([whole, part])
     found = blocks(report, "headlines")
     of_common, of_each = (each for each in found if isinstance(each, Table))
@@ -591,7 +591,7 @@ def no_chart(width: int) -> Any:
     [
         (Figure("t", "w", no_chart), "ZeroDivisionError: 900", ("html",)),
         (Text(7), "TypeError: ", ("html", "markdown")),  # type: ignore[arg-type]
-        ("a text", "TypeError: 'a text' is no block", ("html", "markdown")),
+        ("a text", "TypeError: 'a text' is not a block", ("html", "markdown")),
     ],
 )
 def test_a_section_that_cannot_be_written_names_its_plugin(
