@@ -1,8 +1,7 @@
-"""The makers of a work's items: this process, several processes of this machine, or an executor of functions.
+"""Makes items of work in this process, in several processes of this machine, or with an executor.
 
-Only a limited number of items is handed out at a time, so that waiting items take no memory here or at a
-scheduler. An item whose process died is handed out again. An item that ends its process even when it is alone
-has failed.
+Only a limited number of items is handed out at a time, so that waiting items take no memory. An item whose
+process died is handed out again. An item that ends its process even when made alone has failed.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from harness.runs.worker_count import workers_within
 from harness.studies.items import Packed, Work, make_elsewhere, packed
 
 _AHEAD = 2
-"""Items handed out for each process: one that it makes, one that waits."""
+"""Items handed out for each process: one in progress, one waiting."""
 
 ELSEWHERE = 64
 """Items handed out to an executor, whose number of workers may change."""
@@ -38,7 +37,7 @@ class Crew(Protocol[_ItemT, _MadeT]):
     """Makes items."""
 
     def make(self, items: Iterable[_ItemT]) -> Generator[_MadeT, None, None]:
-        """Yields each result as soon as it is ready; drops the remaining items if it is closed."""
+        """Yields each result as soon as it is ready; drops the remaining items if the generator is closed."""
         ...
 
 
@@ -59,8 +58,8 @@ class Processes(Generic[ItemT, MadeT]):
     They stay from one call to the next; `end` ends them.
 
     Args:
-        work: makes them.
-        workers: how many processes.
+        work: the work, which makes items.
+        workers: the number of processes.
     """
 
     def __init__(self, work: Work[ItemT, MadeT], workers: int) -> None:
@@ -79,7 +78,7 @@ class Processes(Generic[ItemT, MadeT]):
                     yield self._work.failed(item, _DIED)
 
     def end(self, *, now: bool) -> None:
-        """Ends the processes, see `Pool`; others start if there is more to make."""
+        """Ends the processes, see `Pool`; new ones start if there are more items."""
         if self._pool is not None:
             self._pool.end(now=now)
             self._pool = None
@@ -93,7 +92,7 @@ class Processes(Generic[ItemT, MadeT]):
             lost = yield from _handed_out(self._work, items, most, lambda item: pool.submit(_make, item))
             over = not lost
         finally:
-            if not over:  # one has died, or nobody wants what they are at
+            if not over:  # a process has died, or the results are no longer wanted
                 self.end(now=True)
         return lost
 
@@ -104,8 +103,8 @@ class Elsewhere(Generic[ItemT, MadeT]):
     A process receives the inputs only after it has reported that it lacks them.
 
     Args:
-        work: makes them.
-        executor: runs functions.
+        work: the work, which makes items.
+        executor: the executor, which runs functions.
     """
 
     def __init__(self, work: Work[ItemT, MadeT], executor: Executor) -> None:
@@ -115,7 +114,7 @@ class Elsewhere(Generic[ItemT, MadeT]):
         """See `Crew`.
 
         Raises:
-            ReplayError: the executor is gone.
+            ReplayError: the executor has stopped.
         """
         lost = yield from _handed_out(
             self._work, iter(items), ELSEWHERE, self._submit, self._submit_with_work
@@ -137,14 +136,14 @@ class Elsewhere(Generic[ItemT, MadeT]):
 def crew_for(
     work: Work[ItemT, MadeT], most: int, *, workers: int | None, executor: Executor | None
 ) -> Iterator[tuple[Crew[ItemT, MadeT], int]]:
-    """The maker of items, until the end of the block, and the number of items that it makes at once.
+    """The maker of items, until the end of the block, and the number of items that it makes simultaneously.
 
     Args:
-        work: makes them.
-        most: how many items there are to make at a time.
+        work: the work, which makes items.
+        most: the largest number of items at a time.
         workers: how many processes of this machine make them; by default as many as there are cores and
             memory for. One is this process.
-        executor: makes them instead, wherever it is.
+        executor: an executor that makes them instead, here or elsewhere.
 
     Raises:
         OptionError: both are given, or there is no such number of processes.
@@ -175,14 +174,14 @@ def _handed_out(
     submit: Callable[[ItemT], Future[MadeT | None]],
     again: Callable[[ItemT], Future[MadeT | None]] | None = None,
 ) -> Generator[MadeT, None, list[ItemT]]:
-    """Hands out items, this many at a time; returns those that were in progress when the executor died.
+    """Hands out items, this many at a time; returns the items in progress when the executor died.
 
     Args:
-        work: makes them.
-        items: what is to be made; items that were not handed out remain in it.
-        most: how many are handed out at a time.
-        submit: hands one out.
-        again: hands one out with all its inputs, to a process that lacks them.
+        work: the work, which makes items.
+        items: the items to make; items that were not handed out remain in it.
+        most: the number of items handed out at a time.
+        submit: hands out an item.
+        again: hands out an item with all its inputs, to a process that lacks them.
     """
     under_way: dict[Future[MadeT | None], ItemT] = {}
     waiting: deque[ItemT] = deque()
@@ -208,7 +207,7 @@ def _handed_out(
                     raise
                 except INTERRUPTS:
                     raise
-                except BaseException as error:  # whatever an executor says of a task that it could not do
+                except BaseException as error:  # executors raise anything for a task that they could not do
                     made = work.failed(item, f"the executor failed: {told(error)}")
                 del under_way[future]
                 if made is not None:

@@ -1,7 +1,7 @@
-"""Runs with the causes of jobs' waits, so that `idle.*` can be measured; this needs a further replay.
+"""Adds the causes of jobs' waits to runs, so that `idle.*` can be measured; this needs a further replay.
 
-The causes are kept with the run, as `causes.parquet`. If they cannot be found, a sentence says so, which the
-run keeps with its metrics.
+The run keeps the causes as `causes.parquet`. If they cannot be found, it keeps a sentence about this with its
+metrics.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Judging(FurtherRequest):
 
 
 def judging(runs: Sequence[Run], plugins: Plugins) -> list[Judging]:
-    """The requests that find the causes for runs; a run that has them is only found again.
+    """The requests that find the causes for runs; a run that already has causes is not replayed.
 
     Raises:
         RunError: a run cannot be replayed from its own record; the message says why.
@@ -57,10 +57,10 @@ def judging(runs: Sequence[Run], plugins: Plugins) -> list[Judging]:
 
 
 def judged_runs(requests: Sequence[Judging], outcomes: Mapping[int, Outcome]) -> list[Run]:
-    """The runs of such requests, each as the answer to the original request.
+    """The runs of judging requests, each as the answer to the original request.
 
     Raises:
-        ReplayError: some of several failed; it names them, and has the runs of the others.
+        ReplayError: some requests failed; the error names them, and has the runs of the others.
     """
     runs = runs_of(requests, outcomes)
     for run, request in zip(runs, requests, strict=True):

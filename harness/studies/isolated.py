@@ -1,7 +1,7 @@
 """Replays each quota of a run alone, and adds the results to the metrics of the run.
 
 A run in which one quota is alone is a request like any other (`Request.alone`): it is stored, and not made
-again. If something cannot be measured, a sentence says so, and the run keeps it with its metrics.
+again. If a metric cannot be measured, the run keeps a sentence about this with its metrics.
 """
 
 from __future__ import annotations
@@ -30,13 +30,12 @@ _BUSY = ("progress", "waiting", "starting", "restoring")
 
 
 class Isolated:
-    """The quotas of some runs, each alone.
+    """The quotas of some runs, each replayed alone.
 
     Args:
         runs: complete runs with all their tables.
-        plugins: replay the runs that are missing.
-        aside: a temporary folder for the runs with one quota alone; by default they are kept beside the runs
-            for good.
+        plugins: the plugins that replay missing runs.
+        aside: a temporary folder for the runs with one quota alone; by default they are kept beside the runs.
 
     Attributes:
         requests: the runs with one quota alone, in the order of the runs.
@@ -76,10 +75,10 @@ class Isolated:
         """Measures the runs against their quotas alone and stores the results.
 
         Args:
-            workers: how many replays are made at once; see `harness.replay_all`.
+            workers: the number of simultaneous replays; see `harness.replay_all`.
             watch: is called now and then with the progress of each of `requests`.
-            over: is called with the number of each that is over.
-            command: the command line, for their provenance.
+            over: is called with the number of each finished request.
+            command: the command line, for the runs' provenance.
 
         Raises:
             ReplayError: some replays failed; the others are kept.
@@ -102,7 +101,7 @@ class Isolated:
         return [self._measured(place, alone[place]) for place in range(len(self._runs))]
 
     def _without_refused(self, outcomes: Mapping[int, Run | BaseException]) -> list[int]:
-        """The numbers of the requests, without those of runs in which no policy can use one of the quotas.
+        """The numbers of the requests, without requests of runs whose policy cannot use one quota alone.
 
         For example, an ElasticQuota may be missing if its ClusterQueue is alone.
         """
@@ -131,9 +130,9 @@ def _with_those_aside(run: Run, alone: Iterable[Run]) -> dict[str, Any]:
 
 
 def _beyond_quotas(run: Run, alone: Mapping[str, Run]) -> Iterator[str]:
-    """A sentence for a policy that ignores quotas, so that a quota alone has the whole cluster.
+    """A sentence if the policy ignores quotas, so that a quota alone has the whole cluster.
 
-    Pods that terminate do not count: their quota may be given to others before they are gone.
+    Terminating pods do not count: other jobs may get their quota before the pods are gone.
     """
     behind = _most_nominal(run)
     for quota, other in alone.items():
@@ -144,7 +143,7 @@ def _beyond_quotas(run: Run, alone: Mapping[str, Run]) -> Iterator[str]:
                 used, own = (format_amount(resource, amount) for amount in (most, limit))
                 yield (
                     f"alone, jobs of {quota!r} had {used} {resource} of a nominal quota of {own}: "
-                    f"{run.info['policy']['name']} does not keep to quotas on this cluster"
+                    f"{run.info['policy']['name']} ignores quotas on this cluster"
                 )
                 return
 
@@ -161,7 +160,7 @@ def _most_nominal(run: Run) -> dict[str, dict[str, int]]:
 
 
 def _most_at_once(run: Run) -> dict[str, int]:
-    """Resource -> the most that pods of a run had at one instant, without those that terminate."""
+    """Resource -> the most that pods of a run held at one instant, without terminating pods."""
     stints = run.micros("stints").filter(pl.col("state").is_in(_BUSY) & (pl.col("end") > pl.col("start")))
     amounts = [f"request.{resource}" for resource in run.resources]
     begins = stints.select("start", *amounts).rename({"start": "time"})
@@ -172,7 +171,7 @@ def _most_at_once(run: Run) -> dict[str, int]:
 
 
 def _left_out(found: Mapping[str, Sharing]) -> Iterator[str]:
-    """A sentence with the number of each quota's jobs that have nothing to compare with."""
+    """A sentence with the number of each quota's jobs that lack a counterpart."""
     several = {quota: each.left_out for quota, each in found.items() if each.left_out}
     if several:
         each = ", ".join(f"{count:,} of {quota}" for quota, count in several.items())

@@ -1,7 +1,7 @@
-"""A twin of a run with each of its quotas alone: one piece of work that leaves metrics.
+"""A twin of a run with each of its quotas alone, as one piece of work that keeps only metrics.
 
 A run may have many twins, so runs with one quota alone are not kept. They are made in a folder that is
-deleted when the twin has been measured. After an interruption the work begins with the twin again.
+deleted when the twin has been measured. After an interruption the work begins again with the twin.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def measured_as(run: Run, before: Run) -> Run:
 
 
 def _after(jobs: int, watch: Callable[[int, int], None]) -> Watch:
-    """A watch for one replay after another that reports them as one; `jobs` have arrived in earlier ones."""
+    """A watch that reports consecutive replays as one; `jobs` have arrived in earlier replays."""
     arrived: dict[int, int] = {}
 
     def told(number: int, now: int, count: int) -> None:

@@ -1,6 +1,6 @@
-"""Work that is done item by item, and its way to other processes and machines.
+"""Work that is done item by item, and its transfer to other processes and machines.
 
-Work is identified by its hash. A process keeps the work that it receives, and reports if it lacks it.
+Work is identified by its hash. A process keeps the work that it receives, and reports if it lacks some.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MadeT = TypeVar("MadeT", covariant=True)
 
 
 class Work(Protocol[ItemT, MadeT]):
-    """Makes items; it can be pickled with all its inputs."""
+    """A maker of items that can be pickled with all its inputs."""
 
     @property
     def memory(self) -> int:
@@ -46,7 +46,7 @@ class Packed(NamedTuple):
 
 
 def packed(work: Work[Any, Any]) -> Packed:
-    """A work, ready to travel."""
+    """A work, ready to be sent."""
     content = zlib.compress(pickle.dumps((code_of_harness().sha256, work)), 1)
     return Packed(sha256(content).hexdigest(), content)
 
@@ -56,8 +56,8 @@ def make_elsewhere(digest: str, content: bytes | None, item: Any) -> Any:
 
     Args:
         digest: the hash of the work.
-        content: the work; None if it may be there already.
-        item: what to make.
+        content: the work; None if the process may already have it.
+        item: the item to make.
 
     Raises:
         ReplayError: another version of `harness` is installed here.
@@ -78,6 +78,6 @@ def _unpacked(content: bytes) -> Work[Any, Any]:
     if code != code_of_harness().sha256:
         raise ReplayError(
             "a worker has another version of harness than the one that began the work",
-            hint="install the same version everywhere, and start the workers anew",
+            hint="install the same version everywhere, and restart the workers",
         )
     return work  # type: ignore[no-any-return]

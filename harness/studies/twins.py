@@ -1,7 +1,7 @@
-"""The twins of finished runs: those that are kept, and requests for those that are missing.
+"""The twins of finished runs: the kept twins, and requests for the missing ones.
 
 A run's twins are beside it (`harness.runs.plan.TWINS`), in a folder with the run's name. That name covers the
-code and all settings. So a folder there under the text of a twin is the result for that twin.
+code and all settings. So a subfolder named after a twin is the result for that twin.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from harness.trace.shake import Shake, Shaking, Twin
 
 
 class Twins:
-    """The twins of some runs that are there, and the requests for those that are missing.
+    """The existing twins of some runs, and the requests for the missing ones.
 
-    If runs have equal arrivals, so have their twins of one number. These are measured over the windows that
-    they share. The end of such a window is known once all of them are there; until then their tables are
+    If runs have equal arrivals, so have their twins of one number. These twins are measured over the windows
+    that they share. The end of such a window is known once all these twins exist; until then their tables are
     kept.
 
     Args:
@@ -73,11 +73,10 @@ class Twins:
 
     @cached_property
     def requests(self) -> list[Request]:
-        """The next requests, twin by twin, so that all runs get their twins at the same pace.
+        """The next requests, twin by twin, so that the twins of all runs progress equally.
 
         Raises:
-            RunError: twins are missing of a run that cannot be replayed; the message says why, and what to
-                do.
+            RunError: a run lacks twins and cannot be replayed; the message says why, and what to do.
             OptionError: priorities cannot be shaken, because no priority share draws them.
         """
         if self._missing and self._plugins is None:
@@ -87,7 +86,7 @@ class Twins:
                 self._of_runs[place] = request_of(
                     self._runs[place], self._plugins, has=self._has(place), option=f"--shake {self._told}"
                 )
-                self._twins[0].calibration(self._of_runs[place].calibration)  # is there what is to be shaken?
+                self._twins[0].calibration(self._of_runs[place].calibration)  # can it be shaken?
         return [self._request(place, twin) for place, twin in self._missing]
 
     def _has(self, place: int) -> str:
@@ -109,7 +108,7 @@ class Twins:
             keep="all" if self._shared else "metrics",
             output=self._runs[place].path.parent.parent,
         )
-        before = self._there[place].get(twin)  # which is made again in another window
+        before = self._there[place].get(twin)  # made again for another window
         judged = self._judged[place] or (before is not None and IDLE in before.info)
         if self._isolated[place]:
             return JudgedTwin.of(request) if judged else IsolatedTwin.of(request)
@@ -123,19 +122,19 @@ class Twins:
         over: Callable[[int], None] | None = None,
         command: str | None = None,
     ) -> None:
-        """Carries out `requests`, side by side, and stores the results; then there may be more requests.
+        """Carries out `requests` in parallel and stores the results; further requests may follow.
 
-        A twin that keeps only its metrics is requested again if it is compared with other runs than before
-        that end at other times.
+        A twin that keeps only its metrics is requested again if it is compared with runs that end at other
+        times than before.
 
         Args:
-            workers: how many at once; see `harness.replay_all`.
+            workers: the number of simultaneous replays; see `harness.replay_all`.
             watch: is called now and then with the progress of each of `requests`.
             over: is called with the number of each that is over.
             command: the command line, for their provenance.
 
         Raises:
-            ReplayError: some failed; the others are kept.
+            ReplayError: some replays failed; the others are kept.
         """
         requests = self.requests
         assert self._plugins is not None
@@ -163,7 +162,7 @@ class Twins:
         """The twins of each run; missing ones are replayed.
 
         Raises:
-            ReplayError: some failed; the others are kept.
+            ReplayError: some replays failed; the others are kept.
         """
         while not self.complete:
             self.replay(workers=workers)
@@ -171,7 +170,7 @@ class Twins:
 
     @property
     def found(self) -> list[list[Run]]:
-        """The twins of each run, once nothing is left to be replayed."""
+        """The twins of each run, once all are replayed."""
         return [[found[twin] for twin in self._twins] for found in self._there]
 
     def _next(self) -> None:
@@ -191,7 +190,7 @@ class Twins:
         return shared is not None and _is_needed(run, shared[place])
 
     def _shares(self, twin: Twin) -> list[Shared] | None:
-        """The windows and jobs of the twins of one number; None as long as they are not known."""
+        """The windows and jobs of the twins of one number; None while they are unknown."""
         siblings = [found.get(twin) for found in self._there]
         there = [run for run in siblings if run is not None]
         return shared_by(there) if self._shared and len(there) == len(siblings) else None
@@ -214,12 +213,12 @@ class Twins:
 
 
 def _is_needed(run: Run, shared: Shared) -> bool:
-    """Returns True if a twin must be measured over what it shares with others."""
+    """Returns True if a twin must be measured over the window that it shares with other twins."""
     return not shared.is_own(run) and shared.key not in run.windows
 
 
 def kept_shake(runs: Sequence[Run]) -> Shake | None:
-    """The twins that are kept for all runs: the most of one kind, from the first; None if fewer than two."""
+    """The largest shake whose twins are kept for all runs, from twin 1 on; None with fewer than two twins."""
     of_runs = [set(map(Twin.parse, _called(run))) for run in runs]
     both = set.intersection(*of_runs) if of_runs else set()
     found = []
@@ -235,7 +234,7 @@ def kept_shake(runs: Sequence[Run]) -> Shake | None:
 def _called(run: Run) -> Iterator[str]:
     """The names of a run's twins that are kept."""
     for folder in _folders(run.path.parent / TWINS / run.path.name):
-        with suppress(RunError):  # what is damaged is none
+        with suppress(RunError):  # a damaged twin does not count
             yield Run.open(folder).info["settings"]["twin"]
 
 
@@ -251,7 +250,7 @@ def _there(run: Run, twins: Sequence[Twin]) -> dict[Twin, Run]:
         try:
             twin = Run.open(folder, stored=True)
             twin.check()
-        except RunError:  # what is damaged is replayed
+        except RunError:  # a damaged twin is replayed
             continue
         called = twin.info["settings"].get("twin")
         if called in wanted and twin.info.get("measured_by") == measured:

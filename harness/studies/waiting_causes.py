@@ -2,7 +2,7 @@
 
 An observer stands between the engine and the policy, and passes on every call and decision unchanged. It
 judges at whole minutes after the first arrival, once all events of the instant have happened, and only if
-anything has changed. Jobs that wait alike are judged together.
+anything has changed. Jobs in equal situations are judged together.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class _Waiting:
     Attributes:
         job: the job.
         pods: numbers of the pods that wait.
-        nominated: those of them that are nominated to a node.
+        nominated: the waiting pods that are nominated to a node.
         admitted: whether it holds quota.
-        until: the time before which it may not start although it is admitted.
+        until: the time before which the admitted job may not start.
         flavors: the flavors of its admission.
-        awaited: how many pods were told to leave for it, and are still there.
+        awaited: how many pods were evicted for it and have not left yet.
         alike: the group that it is judged with; None as long as something is reserved for it.
     """
 
@@ -71,14 +71,14 @@ class _Waiting:
 
 @final
 class _Alike:
-    """Jobs that wait alike, so that one judgement covers all.
+    """Jobs in equal situations, so that one judgement covers all.
 
     Attributes:
         key: what they have in common.
         jobs: by index; the first one is judged.
-        new: those that have joined since the last judgement.
-        cause: the last one; -1 before any.
-        ask: what they ask nodes for; None before it was looked at.
+        new: the jobs that have joined since the last judgement.
+        cause: the last judged cause; -1 before the first judgement.
+        ask: their requests to nodes; None before these are computed.
     """
 
     __slots__ = ("ask", "cause", "jobs", "key", "new")
@@ -92,11 +92,11 @@ class _Alike:
 
 
 class Causes:
-    """A policy that acts like another one, and records the causes of jobs' waits.
+    """A policy that leaves all decisions to another policy, and records the causes of jobs' waits.
 
     Args:
-        policy: the other one. Without a method `within_quota`, quota is never a cause.
-        cluster: has the nodes, if any.
+        policy: the other policy. Without a method `within_quota`, quota is never a cause.
+        cluster: the cluster with the nodes, if any.
     """
 
     def __init__(self, policy: Policy, cluster: Cluster) -> None:
@@ -117,13 +117,13 @@ class Causes:
         self._begin: int | None = None
         self._now = 0
         self._due: list[int] = []  # minutes to judge at, a heap
-        self._changed = -1  # when something has changed last
-        self._delays: list[tuple[int, int]] = []  # when who may start that was admitted before, a heap
+        self._changed = -1  # the time of the last change
+        self._delays: list[tuple[int, int]] = []  # (start time, job) of admitted jobs, a heap
         self._waiting: dict[int, _Waiting] = {}
-        self._moved: dict[int, None] = {}  # jobs that may wait otherwise than before
+        self._moved: dict[int, None] = {}  # jobs whose situation may have changed
         self._alike: dict[object, _Alike] = {}
         self._held: dict[int, set[int]] = {}  # pods of jobs that hold resources, or may be about to
-        self._leaving: dict[tuple[int, int], int] = {}  # pods that were told to go -> for whom
+        self._leaving: dict[tuple[int, int], int] = {}  # evicted pods -> the preemptor
         self._told: dict[int, int] = {}
         self._minutes, self._jobs, self._causes = array("q"), array("q"), array("b")
 
@@ -134,7 +134,7 @@ class Causes:
         minutes, jobs, causes = (np.array(column, dtype=np.int64) for column in columns)
         return Judged(minutes, jobs, causes)
 
-    # --- what the policy is told and decides --------------------------------------------------------------
+    # --- calls to the policy, and its decisions ----------------------------------------------------------
 
     def submit(self, job: Job, pods: range, now: int) -> None:
         """See `Policy`."""
@@ -155,7 +155,7 @@ class Causes:
         self._reach(now)
         self._gone(job, pods)
         waiting = self._waiting.get(job.index)
-        if waiting is not None:  # an admission without nodes is over, or one of which no pod is bound
+        if waiting is not None:  # an admission without nodes is over, or one without a bound pod
             waiting.pods.difference_update(pods)
             if why is Why.EVICTED:
                 self._withdraw(waiting)
@@ -206,7 +206,7 @@ class Causes:
         if self._room is None:
             self._held[waiting.job.index] = set(waiting.pods)
             return
-        if admission.counts:  # pods that it does not get wait no longer
+        if admission.counts:  # pods beyond the admitted counts no longer wait
             first = 0
             for pod_set in waiting.job.pod_sets:
                 last = first + pod_set.count
@@ -228,7 +228,7 @@ class Causes:
             self._room.bind(waiting.job, pods, node, waiting.flavors)
 
     def _evict(self, victim: Job, by: Job | None, pods: range | None) -> None:
-        """Pods are evicted; the jobs that take their place wait until they are gone."""
+        """Notes evicted pods; the jobs that take their place wait until these pods are gone."""
         held = self._held.get(victim.index, set())
         waiting = None if by is None else self._waiting.get(by.index)
         if by is not None and waiting is not None:
@@ -239,7 +239,7 @@ class Causes:
             self._moved[by.index] = None
 
     def _gone(self, job: Job, pods: range) -> None:
-        """Pods hold nothing any more."""
+        """Notes that pods no longer hold resources."""
         held = self._held.get(job.index)
         if held is None:
             return
@@ -274,7 +274,7 @@ class Causes:
             heappush(self._due, self._minute(self._now))
 
     def _reach(self, now: int) -> None:
-        """It is `now`: judge at all minutes before it that are due."""
+        """Judges at all due minutes before `now`."""
         if now <= self._now:
             return
         while self._due and self._begin is not None and self._begin + self._due[0] * MINUTE < now:

@@ -1,1 +1,1 @@
-"""Published results of others, replayed: their figures beside ours, with the reason of each difference."""
+"""Published results, replayed: the published figures beside ours, with the reason of each difference."""

@@ -21,7 +21,7 @@ STARTS = Path(__file__).parent / "hpc2n_first5000_fcfs240_accasim_result.csv.gz"
 
 _PROCESSORS = 240
 _MEAN_WAIT = {5_000: "12,108.89", 20_000: "11,907.20"}
-"""Number of jobs -> the mean wait that AccaSim's result has, seconds."""
+"""Number of jobs -> the mean wait in AccaSim's result, in seconds."""
 
 
 def rows(_files: Mapping[str, Path] | None = None) -> list[Row]:

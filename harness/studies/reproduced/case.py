@@ -1,4 +1,4 @@
-"""A published result: its figures, the files that it needs, and what a replay gives."""
+"""A published result: its figures, the files that it needs, and the figures of a replay."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from harness.readers.source import contents
 
 
 class Row(NamedTuple):
-    """One figure, as others published it and as a replay gives it.
+    """One figure: the published value, and the value of a replay.
 
     Attributes:
         figure: the name of the figure, with its unit.
-        theirs: the published value; "" if none was at hand.
+        theirs: the published value; "" if none was available.
         ours: the value of the replay.
-        reason: the reason of a difference, or of a value that is missing; "" if both are equal.
+        reason: the reason of a difference or of a missing value; "" if both are equal.
     """
 
     figure: str
@@ -47,7 +47,7 @@ class Source(NamedTuple):
     """A file that does not come with harness.
 
     Attributes:
-        name: its usual name; packed by gzip it ends with `.gz`.
+        name: its usual name, with the suffix `.gz` if it is packed by gzip.
         sum: the SHA-256 of its unpacked content.
         origin: the place that has it.
     """
@@ -60,7 +60,7 @@ class Source(NamedTuple):
         """The file among some files and folders.
 
         Raises:
-            InputError: it is not there, cannot be read, or its content is another.
+            InputError: the file is missing, cannot be read, or has different content.
         """
         names = (self.name, f"{self.name}.gz")
         found = []
@@ -72,7 +72,7 @@ class Source(NamedTuple):
                 return path
         hint = f"get it from {self.origin}, and give its path with --data"
         if found:
-            raise InputError(f"{found[0]} is another file than the published result is of", hint=hint)
+            raise InputError(f"{found[0]} is not the file of the published result", hint=hint)
         raise InputError(f"{self.name} is needed, and does not come with harness", hint=hint)
 
 
@@ -82,9 +82,9 @@ class Case:
 
     Attributes:
         name: the name that `harness reproduce` takes.
-        about: what it is, in a line.
+        about: the result in a line.
         published: the place of the published figures.
-        replay: gives the rows, from the files of `sources` by their names.
+        replay: makes the rows, from the files of `sources` by their names.
         sources: the files that it needs.
     """
 
@@ -95,13 +95,13 @@ class Case:
     sources: tuple[Source, ...] = ()
 
     def rows(self, places: Iterable[Path] = ()) -> list[Row]:
-        """Replay it.
+        """Replays the published result.
 
         Args:
-            places: files, and folders that have them.
+            places: files, and folders with files.
 
         Raises:
-            InputError: a file is missing, or is another.
+            InputError: a file is missing, or has different content.
         """
         given = tuple(places)
         return list(self.replay({each.name: each.among(given) for each in self.sources}))

@@ -68,7 +68,7 @@ def case_of(name: str) -> Case:
     """A published result by its name.
 
     Raises:
-        OptionError: there is none of that name.
+        OptionError: there is no published result of that name.
     """
     if name not in CASES:
         raise OptionError(f"there is no published result {name!r}", hint=did_you_mean(name, CASES))

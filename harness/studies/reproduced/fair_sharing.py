@@ -1,9 +1,9 @@
 """Kueue's documented examples of fair sharing, one by one.
 
-The stories are those of KEP-1714 (keps/1714-fair-sharing), the weights those of the page on cohorts, and the
-two strategies those of the page on preemption (site/content/en/docs/concepts), all of Kueue ff69552e79.
-Admission fair sharing has the scenarios of KEP-4136 within a ClusterQueue, and the weight of its page. The
-documents give proportions and orders; the numbers of jobs here are our own.
+The stories come from KEP-1714 (keps/1714-fair-sharing), the weights from the page on cohorts, and the two
+strategies from the page on preemption (site/content/en/docs/concepts), all of Kueue ff69552e79. For admission
+fair sharing, the scenarios within a ClusterQueue come from KEP-4136, and the weight from its page. The
+documents give proportions and orders; we chose the numbers of jobs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Manifest = dict[str, Any]
 
 
 def rows(_files: Mapping[str, Path] | None = None) -> list[Row]:
-    """Every example."""
+    """The rows of every example."""
     final, initial = (strategy_targets(each) for each in _BOTH)
     return [
         Row(
@@ -62,17 +62,17 @@ def rows(_files: Mapping[str, Path] | None = None) -> list[Row]:
 
 
 def story_1() -> Counter[str]:
-    """Two teams share a pool of 8 cores beside 1 and 3 of their own; the first one works alone at first."""
+    """Two teams share a pool of 8 cores and own 1 and 3 cores; only the first team has jobs at first."""
     made = [_cohort("all", cpu=8), _queue("E", "all", 1), _queue("W", "all", 3)]
     return _held(_backlogs({"E": (12, 0), "W": (12, 10)}), made)
 
 
 def story_2(*, own: bool) -> Counter[str]:
-    """Two departments of three teams with 4 cores each; team 1A asks for nothing.
+    """Two departments of three teams with 4 cores each; team 1A requests nothing.
 
     Args:
-        own: whether 1B and 1C have jobs, which arrive when the other department holds everything. Only what
-            the teams of the department in question hold is returned.
+        own: whether 1B and 1C have jobs, which arrive when the other department holds everything. The result
+            covers only the teams of the department in question.
     """
     made = [_cohort("top"), _cohort("D1", "top"), _cohort("D2", "top")]
     made += [_queue(f"{place}{team}", f"D{place}", 4) for place in (1, 2) for team in "ABC"]
@@ -82,7 +82,7 @@ def story_2(*, own: bool) -> Counter[str]:
 
 
 def story_3() -> Counter[str]:
-    """Shared are 30 units of ten GPUs; 1C counts thrice among the queues of its cohort."""
+    """Queues share 30 units of ten GPUs; 1C has weight 3 among the queues of its cohort."""
     made = [_cohort("top"), _cohort("CS", "top"), _cohort("C1", "top"), _cohort("C2", "top")]
     made += [_queue("S", "CS", 30), _queue("1A", "C1"), _queue("1B", "C1"), _queue("1C", "C1", weight="3")]
     made += [_queue("2A", "C2")]
@@ -90,7 +90,7 @@ def story_3() -> Counter[str]:
 
 
 def weighted() -> Counter[str]:
-    """Two cohorts share 12 cores of their parent; the one that counts less comes first."""
+    """Two cohorts share 12 cores of their parent; the cohort of lower weight comes first."""
     made = [
         _cohort("root", cpu=12),
         _cohort("important-org", "root", weight="0.75"),
@@ -102,7 +102,7 @@ def weighted() -> Counter[str]:
 
 
 def strategy_targets(strategy: str) -> str:
-    """Whom a newcomer of 3 cores preempts, of 10: of 7 cores and no priority, or of 2 and a high one."""
+    """The job that a new job of 3 cores preempts on 10 cores: 7 cores at priority 0, or 2 at a high one."""
     jobs = Script()
     jobs.job("big", queue="y", cpu=7 * _CORE, seconds=_LONG)
     jobs.job("small", queue="y", cpu=2 * _CORE, seconds=_LONG, priority=100)
@@ -110,14 +110,12 @@ def strategy_targets(strategy: str) -> str:
     made = [_cohort("all", cpu=10), _queue("x", "all"), _queue("y", "all")]
     said = {"big": "the workload with the lowest priority", "small": "the smaller workload"}
     preempted = _decided(jobs, made, [strategy], until=11).of("preempt")
-    targets = [
-        row.job for row in preempted if row.by == "new"
-    ]  # what "small" does when it is back is no part
+    targets = [row.job for row in preempted if row.by == "new"]  # later decisions about "small" do not count
     return ", ".join(said[name] for name in targets)
 
 
 def by_usage(strategy: str) -> str:
-    """The order of admission of LocalQueues that used 30, 10 and 20 cores: only the second asks for much."""
+    """The order of admission of LocalQueues that used 30, 10 and 20 cores; only the second requests many."""
     jobs = Script().job("running", queue="20", cpu=2 * _CORE, seconds=100)
     jobs.job("a", queue="30", cpu=_CORE, seconds=200, at=10, priority=100)
     jobs.job("b", queue="10", cpu=4 * _CORE, seconds=300, at=10)
@@ -134,7 +132,7 @@ def weighted_usage() -> str:
 
 
 def _admitted(jobs: Script, strategy: str, weights: Mapping[str, str]) -> str:
-    """The LocalQueues of the jobs that are admitted after the first; they are named after what they used."""
+    """The LocalQueues of the jobs that are admitted after the first; their names are their usage."""
     usage = {"usageHalfLifeTime": "168h", "usageSamplingInterval": "5m"}
     shared = _queue("shared", "", 4)
     shared["spec"] |= {
@@ -153,7 +151,7 @@ def _admitted(jobs: Script, strategy: str, weights: Mapping[str, str]) -> str:
 
 
 def _backlogs(of: Mapping[str, tuple[int, float]]) -> Script:
-    """Jobs of one core for each queue: how many, and when."""
+    """Jobs of one core for each queue; `of` gives their number and arrival."""
     jobs = Script()
     for number in range(max(count for count, _ in of.values())):
         for queue, (count, at) in of.items():
@@ -167,7 +165,7 @@ def _backlogs(of: Mapping[str, tuple[int, float]]) -> Script:
 
 
 def _held(jobs: Script, manifests: Sequence[Manifest]) -> Counter[str]:
-    """How many jobs of each queue hold quota in the end."""
+    """The number of jobs of each queue that hold quota at the end."""
     held: Counter[str] = Counter()
     for row in _decided(jobs, manifests, _BOTH, until=3_000).rows:
         held[jobs[row.job].queue] += row.holding

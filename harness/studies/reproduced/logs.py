@@ -1,7 +1,8 @@
 """EASY backfilling on logs of the Parallel Workloads Archive, by requested times and by predictions.
 
-Jobs that ran and asked for a time are replayed, cut at it, all in one queue. The figures of others are those
-of predictsim, a variant of pyss (jad-darrous/predictsim 174c453, `experiments/data/*/sim_analysis/metrics`).
+Jobs that ran and requested a time are replayed, cut at that time, all in one queue. The published figures are
+those of predictsim, a variant of pyss (jad-darrous/predictsim 174c453,
+`experiments/data/*/sim_analysis/metrics`).
 """
 
 from __future__ import annotations
@@ -47,12 +48,12 @@ _TWINS = 10
 
 
 class Result(NamedTuple):
-    """What comes of a log.
+    """The figures of a log.
 
     Attributes:
-        jobs: how many were replayed.
+        jobs: the number of replayed jobs.
         flow: the mean from submission to end, seconds.
-        root: the root of the mean square of it, seconds.
+        root: the root of the mean square of this time, seconds.
         slowdown: the mean slowdown, bounded by ten seconds.
     """
 
@@ -63,7 +64,7 @@ class Result(NamedTuple):
 
 
 _Published = tuple[str, str, str]
-"""The figures of `Result` as others have them; "" for none."""
+"""The published figures of `Result`; "" for none."""
 
 _REQUESTED: Mapping[Source, _Published] = {
     CTC: ("25,526.80", "43,157.10", "49.571"),
@@ -79,7 +80,7 @@ _PREDICTED: Mapping[Source, Mapping[str, _Published]] = {
         "requested": ("", "33,668.11", "26.584"),
     },
 }
-"""How predictions are corrected -> the figures of predictions by users' last two run times."""
+"""Correction of predictions -> the figures of predictions by users' last two run times."""
 
 
 def by_requests(files: Mapping[str, Path], log: Source) -> list[Row]:
@@ -128,11 +129,11 @@ def _rows(what: str, theirs: _Published, ours: Result, reason: str) -> list[Row]
 
 
 def easy(path: Path, log: Source, *, twin: Twin | None = None, ties: str = _PYSS, **options: str) -> Result:
-    """Replay a log with EASY.
+    """Replays a log with EASY.
 
     Args:
         path: the log.
-        log: which log it is.
+        log: the name of the log.
         twin: the twin to replay instead of the log.
         ties: the order of events of one second.
         options: more options of `backfill`.

@@ -1,4 +1,4 @@
-"""FGD on openb: the share of its GPUs that a policy gives to pods of a list that asks for 130 % of them.
+"""FGD on openb: the share of its GPUs that a policy allocates to a list that requests 130 % of them.
 
 Published: the experiments with FGD (hkust-adsl/kubernetes-scheduler-simulator 8f3d641,
 `experiments/analysis/expected_results/analysis_allo_discrete.csv`): means and deviations of ten seeds.
@@ -43,7 +43,7 @@ PUBLISHED = {
     "multigpu40": ((90.09, 0.44), (94.19, 0.21), (95.50, 0.31), (95.74, 0.30), (95.23, 0.24), (96.99, 0.09)),
     "multigpu50": ((90.27, 0.44), (94.85, 0.21), (95.81, 0.29), (96.18, 0.31), (95.74, 0.19), (97.18, 0.10)),
 }
-"""List -> policy by policy the mean and the standard deviation, in percent."""
+"""List -> policy -> the mean and the standard deviation, in percent."""
 
 _GPUS = 6212
 _ORIGIN = "https://github.com/alibaba/clusterdata (cluster-trace-gpu-v2023/csv, 7a6c496)"
@@ -77,7 +77,7 @@ _SEEDS = "each side draws the order of pods with its own generator, so equal see
 
 
 def fgd(files: Mapping[str, Path]) -> list[Row]:
-    """What FGD allocates of each list, with ten seeds."""
+    """The share that FGD allocates for each list, with ten seeds."""
     cluster = nodes_of(files[_NODES.name])
     found = []
     for name, published in PUBLISHED.items():
@@ -93,7 +93,7 @@ def shown(middle: float, deviation: float) -> str:
 
 
 def nodes_of(path: Path) -> Cluster:
-    """Returns the nodes of a list, with GPUs as devices, by the command that comes with openb's reader."""
+    """Returns the nodes of a list, with GPUs as devices, by the command of openb's reader."""
     command = [sys.executable, "-m", "harness_plugins.readers.machines", str(path), "--gpu", "devices", "-o"]
     with TemporaryDirectory(prefix="harness-") as folder:
         manifests = Path(folder, path.name).with_suffix(".yaml")

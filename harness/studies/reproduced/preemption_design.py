@@ -32,11 +32,11 @@ _PUBLISHED = {
         "Kubernetes' code removes C's nomination only when C is tried again",
     ),
 }
-"""Number of the example -> what it is about, what the design says, and the reason of a difference."""
+"""Number of the example -> its subject, the design's result, and the reason of a difference."""
 
 
 def rows(_files: Mapping[str, Path] | None = None) -> list[Row]:
-    """Every example: what happens to the pods that arrive with C or after it, and to pods made anew."""
+    """The rows of every example: decisions about pods that arrive with C or later, or are recreated."""
     found = []
     for number, (about, theirs, reason) in _PUBLISHED.items():
         happened = [
@@ -50,7 +50,7 @@ def rows(_files: Mapping[str, Path] | None = None) -> list[Row]:
 
 
 def example(number: int) -> Decisions:
-    """What kube-scheduler decides in one of the examples."""
+    """The decisions of kube-scheduler in one of the examples."""
     jobs = Script()
     names = ["node-1"]
     if number in (2, 3):  # a second node with pod E, which ends while the victims are leaving in example 2

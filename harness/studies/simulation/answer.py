@@ -25,7 +25,7 @@ class Victim(NamedTuple):
         name, queue, priority: its name, queue and priority.
         reason: the scheduler's word for the rule.
         pods: how many of its pods are evicted.
-        ran: how long it had made progress, in microseconds; None if it had not begun.
+        ran: how long it had made progress, in microseconds; None if it had not started.
         lost: how much of that is thrown away, summed over pods, in microseconds.
         text: a full sentence, in the words of `harness explain`.
     """
@@ -67,8 +67,8 @@ class Change(NamedTuple):
     Attributes:
         kind: `pods`, `flavor`, `quota`, `policy` or `priority`.
         text: what to change.
-        after: `now`, or `victims` if others must be preempted first.
-        victims: the names of these.
+        after: `now`, or `victims` if other jobs must be preempted first.
+        victims: the names of these jobs.
         patch: the changes of the cluster, as documents for `--patch`; empty if the job changes.
         job: the changes of the job, as fields of its Workload; empty if the cluster changes.
     """
@@ -99,12 +99,12 @@ class Answer:
         ids: the ids of its jobs in the scheduler; several if it consists of several Pods.
         queue: the queue in which it waits, "" for none.
         priority: its priority.
-        pods: how many it has.
+        pods: the number of its pods.
         verdict: `starts`, `waits` or `never`.
         waits_for: `quota`, `nodes`, `victims`, `checks` or `turn`; "" if it does not wait.
         why: the reason for the decision, in the words of `harness explain`.
-        flavors: pod set -> resource -> flavor that it has, or gets.
-        counts: pod set -> pods, if it gets fewer than all.
+        flavors: pod set -> resource -> flavor that the job has or gets.
+        counts: pod set -> pods, if the job gets fewer than all.
         nodes: node -> the number of its pods there.
         topology: pod set -> the domains that it gets, as Kueue writes them.
         victims: the jobs that are preempted for it.
@@ -162,7 +162,7 @@ class Simulation:
         plugin: the scheduler's plugin.
         options: its options, all of them.
         on_preemption: what preempted jobs lose.
-        submitted: True if the question was about submitted jobs, False if about those that wait.
+        submitted: True if the question was about submitted jobs, False if about waiting jobs.
         answers: one per job, in the order of the questions.
         notes: assumptions and omissions, in sentences.
     """

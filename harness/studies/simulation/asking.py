@@ -64,7 +64,7 @@ class Question:
         """Answers for submitted jobs; without any, for all jobs that wait.
 
         Raises:
-            InputError: something cannot be read, or the scheduler does not schedule a job.
+            InputError: an input cannot be read, or the scheduler does not schedule a job.
             PolicyError: the scheduler's plugin failed.
         """
         moment = self.moment
@@ -75,7 +75,7 @@ class Question:
         moments = moment.with_each(asked) if each and asked else [moment.with_jobs(asked)]
         again = looks or len(moments) > 1
         for ready in moments:
-            # What is the same for all is found here, and not in each copy of the process.
+            # Values that all answers share are computed here, and not in each copy of the process.
             told = partial(self._told, ready, ready.waiting, noted=bool(notes))
             found, said = ready.asked(told) if again else told(ready.played())
             plays = Plays(ready, [one.ids for one in found])
@@ -108,7 +108,7 @@ class Question:
             queue: only this queue; None for all.
 
         Raises:
-            InputError: something cannot be read or parsed.
+            InputError: an input cannot be read or parsed.
             PolicyError: the scheduler's plugin failed.
         """
         return fitting(self.moment, shape_of(largest, shape), queue)
@@ -199,7 +199,7 @@ def asked_of(given: Sequence[Submitted]) -> list[Asked]:
     """The jobs of files and manifests.
 
     Raises:
-        InputError: they cannot be read.
+        InputError: the jobs cannot be read.
     """
     objects: list[tuple[Mapping[str, Any], str]] = []
     for each in given:
@@ -211,5 +211,5 @@ def asked_of(given: Sequence[Submitted]) -> list[Asked]:
 
 
 def _with_changes(plays: Plays, answer: Answer) -> Answer:
-    """An answer that also has, for a job that does not start, the changes that would let it start."""
+    """The answer; if the job does not start, with the changes that would let it start."""
     return answer if answer.verdict == STARTS else replace(answer, changes=changes_for(plays, answer))

@@ -74,7 +74,7 @@ def _fewer_pods(trials: Trials) -> Iterator[Change]:
 
 
 def _other_flavor(trials: Trials) -> Iterator[Change]:
-    """For each flavor that pods do not select or tolerate, the change that they do."""
+    """For each flavor that pods do not select or tolerate, the change with which they do."""
     cluster, names = trials.moment.cluster, trials.answer.ids
     workload, queue = workload_of(cluster, names[0]), _queue_of(trials)
     if workload is None or queue is None:
@@ -97,7 +97,7 @@ def _other_flavor(trials: Trials) -> Iterator[Change]:
                 }
                 for each in changed
             ]
-            text = f"flavor {flavor.name}: its pods would have to ask for {_labels(flavor.node_labels)}"
+            text = f"flavor {flavor.name}: its pods would have to select {_labels(flavor.node_labels)}"
             if flavor.taints:
                 text += f" and tolerate {', '.join(taint.key for taint in flavor.taints)}"
             yield Change("flavor", text, NOW, job={"podSets": podsets})
@@ -112,7 +112,7 @@ def _labels(labels: Mapping[str, str]) -> str:
 
 
 def _priorities(trials: Trials) -> Iterator[Change]:
-    """The lowest priority with which it starts, or preempts others."""
+    """The lowest priority with which the job starts, or preempts other jobs."""
     cluster, answer = trials.moment.cluster, trials.answer
     above = _above(cluster, answer.priority, of_kueue=workload_of(cluster, answer.ids[0]) is not None)
 
@@ -166,7 +166,7 @@ def _more_quota(trials: Trials) -> Iterator[Change]:
 def _more_of(
     trials: Trials, queue: ClusterQueue, flavor: str, asked: Mapping[str, int], field: str
 ) -> Iterator[Change]:
-    """The change of one field of a flavor's quotas, if it helps."""
+    """The change of one field of a flavor's quotas, if the change helps."""
     needed = _least_amounts(trials, queue, flavor, asked, field)
     if needed:
         changed = with_quotas(queue, flavor, more(needed, field))
@@ -181,7 +181,7 @@ def _least_amounts(
 ) -> dict[str, int]:
     """The additional amount of each resource of a flavor that is needed; empty if requests do not help.
 
-    The largest amounts tried are the requests. No amount can be smaller while the others stay as they are.
+    The largest amounts tried are the requests. In the result, no single amount can be smaller.
     """
     cluster = trials.moment.cluster
     steps = {name: _step(cluster, name) for name in asked}
@@ -258,7 +258,7 @@ def _elastic_quota_of(cluster: Cluster, pod: Pod, queue: str) -> ElasticQuota | 
 
 
 def _policy_fields(trials: Trials) -> Iterator[Change]:
-    """For each field of the job's ClusterQueue, the first value with which it starts or preempts others."""
+    """For each field of the job's ClusterQueue, the first value with which the job starts or preempts."""
     queue = _queue_of(trials)
     known = () if queue is None else field_changes(queue, _below(trials))
     for _, of_field in groupby(known, attrgetter("field")):
@@ -278,7 +278,7 @@ def _policy_fields(trials: Trials) -> Iterator[Change]:
 
 
 def _below(trials: Trials) -> Below:
-    """Says whether jobs could be preempted for the job; none is newer than a submitted one."""
+    """Says whether jobs could be preempted for the job; no job is newer than a submitted one."""
     moment, answer = trials.moment, trials.answer
     workload, queue = workload_of(moment.cluster, answer.ids[0]), _queue_of(trials)
     if not isinstance(moment, Dump) or workload is None or queue is None:

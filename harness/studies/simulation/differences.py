@@ -29,7 +29,7 @@ def workload_of(cluster: Cluster, name: str) -> Workload | None:
 
 
 def with_pod_sets(cluster: Cluster, names: Collection[str], change: Callable[[PodSet], PodSet]) -> Cluster:
-    """Other pod sets of some Workloads."""
+    """A cluster in which some Workloads have other pod sets."""
 
     def changed(each: Workload) -> Workload:
         return replace(each, pod_sets=tuple(map(change, each.pod_sets)))
@@ -40,7 +40,7 @@ def with_pod_sets(cluster: Cluster, names: Collection[str], change: Callable[[Po
 
 
 def with_count(pod_set: PodSet, count: int) -> PodSet:
-    """A pod set of fewer pods."""
+    """A pod set with fewer pods."""
     return replace(pod_set, count=count, min_count=min(count, pod_set.min_count))
 
 
@@ -50,7 +50,7 @@ def for_flavor(pod_set: PodSet, flavor: ResourceFlavor, among: frozenset[str]) -
     Args:
         pod_set: the pod set.
         flavor: the flavor.
-        among: the labels of all flavors of the queue; of these, pods select only the flavor's own.
+        among: the labels of all flavors of the queue; among these labels, pods select only the flavor's own.
     """
     selector = {key: value for key, value in pod_set.node_selector.items() if key not in among}
     selector |= {key: value for key, value in flavor.node_labels.items() if key in pod_set.node_selector}
@@ -68,7 +68,7 @@ def _tolerates(toleration: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool
 
 
 def with_priority(cluster: Cluster, names: Collection[str], value: int, class_name: str) -> Cluster:
-    """A job of another priority."""
+    """A cluster in which a job has another priority."""
     workloads = tuple(
         replace(each, priority=value, priority_class=class_name) if each.key in names else each
         for each in cluster.workloads
@@ -108,7 +108,7 @@ def with_quotas(
 
 
 def more(amounts: Amounts, field: str = "nominal") -> Callable[[str, ResourceQuota], ResourceQuota]:
-    """Raises nominal quotas by amounts, or with `borrowing_limit` those borrowing limits that there are."""
+    """Raises nominal quotas by amounts, or with `borrowing_limit` the existing borrowing limits."""
 
     def raised(name: str, quota: ResourceQuota) -> ResourceQuota:
         now = getattr(quota, field)
@@ -163,7 +163,7 @@ def with_elastic(cluster: Cluster, name: str, field: str, resource: str, amount:
 
 
 OF_THE_CLUSTER = (with_queue, with_elastic)
-"""The changes that leave all jobs as they are."""
+"""The changes that do not change any job."""
 
 
 def elastic_patch(
@@ -171,7 +171,7 @@ def elastic_patch(
 ) -> tuple[Mapping[str, Any], ...] | None:
     """A larger `min` or `max` of an elastic quota, as a patch; None if a rule of quotas forbids it.
 
-    A quota may, for example, not guarantee more than the one above it. There are no documents if quotas
+    For example, a quota may not guarantee more than the quota above it. There are no documents if quotas
     change over time.
     """
     if cluster.timed:

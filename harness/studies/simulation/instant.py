@@ -1,4 +1,4 @@
-"""One instant of a replay, after all of its cycles: the replay is cut there."""
+"""One instant of a replay, after all of its cycles; the replay ends there."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ class Lost(NamedTuple):
     """The loss of a job's pods by an eviction.
 
     Attributes:
-        pods: how many.
+        pods: the number of these pods.
         ran: how long they had made progress, in microseconds.
-        lost: how much of it is thrown away, in microseconds of each pod.
+        lost: how much of this progress is thrown away, in microseconds of each pod.
     """
 
     pods: int
@@ -78,10 +78,10 @@ class Life:
         before: how long it had run when it arrived, in microseconds.
         admitted: its latest admission, while that is valid.
         bound: node -> the number of its pods there.
-        started: when it got all that it needs to make progress; `NEVER` while it has not.
-        refusals: its refusals since it last got something, in order.
+        started: when it got all that it needs to make progress; `NEVER` before.
+        refusals: its refusals since it last got quota or resources, in order.
         evicted: its evictions at the given instant.
-        lost: the losses by these.
+        lost: the losses by these evictions.
         rejected: why it can never start; "" if no component rejected it.
         ended: when it ended or was rejected, in microseconds since the origin; `NEVER` before.
     """
@@ -196,7 +196,7 @@ class Instant(NullRecorder):
         return map(self.noted, chunks)
 
     def noted(self, chunk: list[Arrival]) -> list[Arrival]:
-        """Does the same for some of the arrivals."""
+        """Records the state of the jobs in some of the arrivals."""
         self._before.update((each[0].index, each[4]) for each in chunk if len(each) == 5)
         return chunk
 
@@ -214,14 +214,14 @@ class Change(NamedTuple):
 
 
 class Prepared:
-    """An instant in which all holders are in their places, and no waiting job has been tried.
+    """An instant in which all holders have their resources, and no waiting job has been tried.
 
-    It is made once, and continues in a copy of the process for each question. If no copy can be made, it is
-    made again for each question.
+    The instant is prepared once, and continues in a copy of the process for each question. If no copy can be
+    made, it is prepared again for each question.
 
     Args:
         holders: the jobs that hold something, in order of arrival.
-        waiting: the others, except submitted ones.
+        waiting: the waiting jobs, except submitted ones.
         cluster: the cluster, with the submitted jobs.
         scheduler: the scheduler.
     """
@@ -239,8 +239,8 @@ class Prepared:
     def whole(self) -> bool:
         """Returns True if the result is the same when waiting jobs come after the holders' first cycle.
 
-        The result may differ if an evicted job has left by then: waiting jobs could have taken its place
-        first.
+        The result may differ if an evicted job has left by then, because waiting jobs could have taken its
+        place first.
         """
         return not self._made()[2].anybody_gone
 
@@ -250,10 +250,10 @@ class Prepared:
         return getattr(self._made()[1], "changed", None) is not None
 
     def lacks_room(self, job: Job) -> bool:
-        """Returns True if a submitted job cannot start, since the nodes have no room for its pods.
+        """Returns True if a submitted job cannot start because its pods fit on no nodes.
 
-        Room does not grow in an instant unless a holder leaves at once; other arrivals only take from it. A
-        policy that evicts gives each job its own grace period, see `harness.policy.Preempt`.
+        Free capacity does not grow in an instant unless a holder leaves immediately; other arrivals only take
+        from it. A policy that evicts gives each job its own grace period, see `harness.policy.Preempt`.
         """
         free = self._room
         if free is None:
@@ -265,7 +265,7 @@ class Prepared:
 
     @cached_property
     def _room(self) -> list[Mapping[str, int]] | None:
-        """The free amounts of each node; None without nodes, or if holders may leave at once."""
+        """The free amounts of each node; None without nodes, or if holders may leave immediately."""
         if not self._cluster.nodes or not all(arrival[0].grace_period for arrival in self._holders):
             return None
         view = self._made()[0].view
@@ -314,7 +314,7 @@ class Prepared:
 
 
 def _times(requests: Mapping[str, int], free: Mapping[str, int]) -> int:
-    """The number of pods with these requests that fit into free amounts, whatever else they ask for."""
+    """The number of pods with these requests that fit into free amounts, by these requests alone."""
     amounts = [(free.get(name, 0), amount) for name, amount in requests.items() if amount]
     if "pods" in free:
         amounts.append((free["pods"], 1))

@@ -38,7 +38,7 @@ class Judge:
 
     Args:
         moment: the moment.
-        instant: the decisions of this very moment.
+        instant: the decisions of the moment.
         waiting: the jobs that wait at the moment, see `Moment`.
     """
 
@@ -108,11 +108,11 @@ class Judge:
 
     @staticmethod
     def _held_back(life: Life) -> bool:
-        """Returns True if a component besides the scheduler keeps a job from being queued, which can end."""
+        """Returns True if a component besides the scheduler keeps a job out of its queue for now."""
         return bool(life.refusals) and life.refusals[-1].reason == _HELD_BACK
 
     def _why(self, life: Life) -> tuple[str, str]:
-        """The thing that a job waits for, and the decision behind it."""
+        """The object that a job waits for, and the decision behind it."""
         made = self._instant.preempted_by.get(life.job.id)
         if made:
             return VICTIMS, self._words.preempts(life.job, made)
@@ -132,7 +132,7 @@ class Judge:
         return self._waits_for(figures, life), said
 
     def _waits_for(self, figures: Figures, life: Life) -> str:
-        """The thing that a refused job waits for, by the figures of its refusal."""
+        """The object that a refused job waits for, by the figures of its refusal."""
         if figures.waits_for and not figures.ahead:
             return VICTIMS if all(map(self._goes, figures.waits_for)) else TURN
         if figures.ahead:
@@ -151,10 +151,10 @@ class Judge:
         return name in self._moment.leaving or life is None or bool(life.evicted)
 
     def _beside(self, life: Life) -> tuple[str, str]:
-        """The thing that an untried job waits for, from another job of its queue that was tried.
+        """The object that an untried job waits for, from another job of its queue that was tried.
 
-        The scheduler tries one of several jobs with equal requests. What keeps that one out keeps out the
-        others.
+        The scheduler tries one of several jobs with equal requests. The reason that refuses it holds for all
+        of them.
         """
         said = "it was not tried in this instant"
         door = life.job.namespace, life.job.queue
@@ -176,7 +176,7 @@ class Judge:
 
     @cached_property
     def _tried(self) -> Mapping[tuple[str, str, str], Sequence[Life]]:
-        """The first waiting jobs of each queue that were tried; and those tried with equal requests."""
+        """The first waiting job that was tried, by queue, and by queue and equal requests."""
         found: dict[tuple[str, str, str], list[Life]] = {}
         for life in self._instant.lives.values():
             job = life.job
@@ -222,5 +222,5 @@ def _asks(job: Job) -> str:
 
 
 def _maybe(job: object) -> Never | None:
-    """Says of no job beforehand that it can never start."""
+    """Returns True for every job: none is excluded beforehand."""
     return None

@@ -52,9 +52,9 @@ class Size(NamedTuple):
     """The largest gang; `pods` is 0 if none of the range starts.
 
     Attributes:
-        pods: how many.
-        amount: of the resource that measures sizes.
-        victims: how many others are preempted for it.
+        pods: the number of pods.
+        amount: the amount of the resource that measures sizes.
+        victims: the number of other jobs that are preempted for it.
     """
 
     pods: int
@@ -67,9 +67,9 @@ class Largest(NamedTuple):
 
     Attributes:
         queue: the queue, "" for none.
-        flavor: the flavor that pods ask for; None for any.
+        flavor: the flavor that pods select; None for any.
         now: the largest gang that starts now.
-        preempting: the largest gang that starts now, or for which others are preempted.
+        preempting: the largest gang that starts now, or for which other jobs are preempted.
     """
 
     queue: str
@@ -130,7 +130,7 @@ def shape_of(largest: str, shape: str) -> Shape:
     """Parses texts such as `nvidia.com/gpu=1..512`, and `nvidia.com/gpu=8,cpu=32,memory=200Gi`.
 
     Raises:
-        InputError: they cannot be parsed, or the range has no gang.
+        InputError: a text cannot be parsed, or the range has no gang.
     """
     found = _RANGE.fullmatch(largest)
     if found is None:
@@ -264,7 +264,7 @@ def _largest(
 
 
 def _told(names: Sequence[str], instant: Instant) -> tuple[bool, int]:
-    """Returns whether a gang starts, and how many others are preempted for it."""
+    """Returns whether a gang starts, and how many other jobs are preempted for it."""
     return instant.starts(names), len(instant.victims(names))
 
 

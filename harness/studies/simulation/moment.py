@@ -53,7 +53,7 @@ class Moment(Protocol):
 
     @property
     def submitted(self) -> Sequence[tuple[str, ...]]:
-        """For each submitted job, the ids of its jobs in the scheduler; several if it is several Pods."""
+        """For each submitted job, the ids of its jobs in the scheduler; several if a job is several Pods."""
 
     @property
     def waiting(self) -> Sequence[str]:
@@ -61,13 +61,13 @@ class Moment(Protocol):
 
     @property
     def leaving(self) -> frozenset[str]:
-        """The ids of the jobs that had been told to leave before."""
+        """The ids of the jobs that were told to leave before the instant."""
 
     def with_jobs(self, jobs: Iterable[Asked]) -> Self:
         """The same moment with jobs that are submitted one after the other.
 
         Raises:
-            InputError: one of them is faulty, or the scheduler does not schedule it.
+            InputError: a job is faulty, or the scheduler does not schedule it.
         """
 
     def with_each(self, jobs: Sequence[Asked]) -> Sequence[Self]:
@@ -81,9 +81,9 @@ class Moment(Protocol):
         """
 
     def lacks_room(self, names: Collection[str], difference: Difference) -> bool:
-        """Returns True if some submitted jobs cannot start with a change, because no nodes have room.
+        """Returns True if some submitted jobs cannot start with a change, because they fit on no nodes.
 
-        False says nothing.
+        False leaves the question open.
         """
 
     def asked(self, tell: Callable[[Instant], T], difference: Difference | None = None) -> T:
@@ -103,8 +103,8 @@ class Dump:
         cluster: the cluster from `harness.runs.at_start.as_it_stands`, with the submitted jobs.
         scheduler: the scheduler.
         submitted: see `Moment`.
-        whole: the moment with this job and with others that are asked about alone, too; None without others.
-            All of them go on from the one instant that is prepared for `whole`.
+        whole: the moment with this job and the other questioned jobs together; None without other jobs. All
+            questions continue from the one instant that is prepared for `whole`.
     """
 
     cluster: Cluster
@@ -122,7 +122,8 @@ class Dump:
     def with_each(self, jobs: Sequence[Asked]) -> list[Dump]:
         """See `Moment`.
 
-        Pods are not put together, because pods of one gang would be one job. Nor are jobs of one name.
+        Pods do not share a moment, because pods of one gang would be one job. Jobs of equal names do not
+        share one either.
         """
         alone = [self._with([job]) for job in jobs]
         there = len(self.cluster.workloads)
@@ -151,7 +152,7 @@ class Dump:
         """Checks that the scheduler schedules the last submitted jobs.
 
         Raises:
-            InputError: it does not.
+            InputError: the scheduler does not schedule one of them.
         """
         taken = {arrival[0].id for arrival in self.arrivals} if jobs else set[str]()
         for job, names in zip(jobs, self.submitted[-len(jobs) :] if jobs else (), strict=True):
@@ -181,7 +182,7 @@ class Dump:
         jobs = () if change is None else (arrival[0] for arrival in change.arrivals)
         return any(self._shared.prepared.lacks_room(job) for job in jobs if job.id in names)
 
-    # --- what is made once ----------------------------------------------------------------------------------
+    # --- shared between questions----------------------------------------------------------------------------
 
     @property
     def _shared(self) -> Dump:
@@ -190,7 +191,7 @@ class Dump:
 
     @cached_property
     def prepared(self) -> Prepared:
-        """The instant that goes on for each question."""
+        """The instant that continues for each question."""
         holders, waiting = self._sides
         return Prepared(holders, waiting, self.cluster, self.scheduler)
 
@@ -223,7 +224,7 @@ class Dump:
 
     @cached_property
     def _sides(self) -> tuple[list[Arrival], list[Arrival]]:
-        """The jobs that hold something, and the others except submitted ones."""
+        """The jobs that hold something, and all other jobs except submitted ones."""
         own = {arrival[0].id for arrival in self._own}
         holders: list[Arrival] = []
         waiting: list[Arrival] = []
@@ -240,7 +241,7 @@ class Dump:
     def _change(self, difference: Difference | None) -> Change | None:
         """The effect of a difference on the submitted jobs and on the queues.
 
-        None if it changes something else, or something that a policy would have to know from the beginning.
+        None if it changes anything else, or a fact that a policy must know from the beginning.
         """
         if difference is None:
             return Change(self._own)
@@ -251,7 +252,8 @@ class Dump:
             for name, queue in after.cluster_queues.items()
             if queue is not queues[name]
         ]
-        stopped = any(edit.before.stop_policy != edit.after.stop_policy for edit in edits)  # who waits knows
+        # Jobs that wait notice changes of stop policies.
+        stopped = any(edit.before.stop_policy != edit.after.stop_policy for edit in edits)
         if stopped or after.elastic_quotas is not before.elastic_quotas:
             return None
         if edits and not self._shared.prepared.hears:
@@ -262,10 +264,10 @@ class Dump:
         return None if arrivals is None else Change(arrivals, edits)
 
     def _made_again(self, cluster: Cluster) -> list[Arrival] | None:
-        """The submitted jobs, from other manifests.
+        """The submitted jobs, made from other manifests.
 
-        If a job has another priority, it is none of those that the policy knows from the manifests. None if
-        the manifest has more changes than a job can show.
+        A job with another priority is not one of the jobs that the policy knows from the manifests. None if
+        the manifest has changes that a job cannot express.
         """
         own = {arrival[0].id: arrival[0] for arrival in self._own}
         workloads = tuple(each for each in cluster.workloads if each.key in own)

@@ -30,11 +30,11 @@ class FieldChange(NamedTuple):
 
 
 class Below(NamedTuple):
-    """Says whether holders of quota have a lower priority than a job.
+    """The existence of quota holders that have a lower priority than a job.
 
     Attributes:
-        own: whether there are any in its ClusterQueue, including newer ones of equal priority.
-        others: whether there are any in another one.
+        own: whether its ClusterQueue has any, including newer jobs of equal priority.
+        others: whether another ClusterQueue has any.
     """
 
     own: bool = True
@@ -49,7 +49,7 @@ def field_changes(queue: ClusterQueue, below: Below = ANYBODY) -> Iterator[Field
 
     Args:
         queue: the ClusterQueue.
-        below: the jobs that could be preempted; fields about others have no effect without such jobs.
+        below: the jobs that could be preempted; fields about other queues have no effect without such jobs.
     """
     if queue.stop_policy != "None":
         yield FieldChange(
@@ -68,7 +68,7 @@ def field_changes(queue: ClusterQueue, below: Below = ANYBODY) -> Iterator[Field
 
 
 def _of_preemption(queue: ClusterQueue, below: Below) -> Iterator[FieldChange]:
-    """The fields of `preemption`; those about others of a cohort have no effect without one."""
+    """The fields of `preemption`; fields about other queues of a cohort have no effect without one."""
     now = queue.preemption
     orders = (
         ("withinClusterQueue", now.within_cluster_queue, (_NEVER, _LOWER, _EQUAL)),
@@ -83,7 +83,7 @@ def _of_preemption(queue: ClusterQueue, below: Below) -> Iterator[FieldChange]:
             elif field == "reclaimWithinCohort":
                 policies = replace(now, reclaim_within_cohort=value)
             elif now.reclaim_within_cohort == _NEVER:
-                continue  # Kueue takes no borrowWithinCohort without it
+                continue  # Kueue accepts no borrowWithinCohort without it
             else:
                 policies = replace(now, borrow_within_cohort=value)
             written: Any = {"policy": value} if field == "borrowWithinCohort" else value

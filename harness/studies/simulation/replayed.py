@@ -37,7 +37,7 @@ class Replayed:
     Attributes:
         plan: the replay.
         at: the instant, microseconds since the origin.
-        cluster: that of the replay, with the jobs that are submitted.
+        cluster: the cluster of the replay, with the submitted jobs.
         submitted: see `Moment`.
     """
 
@@ -105,7 +105,7 @@ class Replayed:
         return arrivals
 
     def over_since(self, instant: Instant) -> int | None:
-        """When the last job of the trace was over, in microseconds since the origin; None if one is not."""
+        """The end of the trace's last job, in microseconds since the origin; None if a job is not over."""
         own = {name for names in self.submitted for name in names}
         lives = [life for name, life in instant.lives.items() if name not in own]
         if len(lives) < self.plan.trace.frame.height or not all(life.over for life in lives):
@@ -132,11 +132,11 @@ def instant_of(text: str, trace: Trace) -> int:
     """Parses a time as in the trace, or a duration, to microseconds since the trace's origin.
 
     Raises:
-        InputError: it is neither, or before the origin.
+        InputError: the text is neither, or is before the origin.
     """
     found = _instant_of(text, trace)
     if found < 0:
-        raise InputError(f"at: {text} is before the trace begins")
+        raise InputError(f"at: {text} is before the beginning of the trace")
     return found
 
 
@@ -154,4 +154,6 @@ def _instant_of(text: str, trace: Trace) -> int:
         return parse_duration(text)
     except InputError as error:
         examples = "2017-10-05 14:52:04 or 30d12h" if trace.kind == "timestamp" else "30d12h"
-        raise InputError(f"at: {text!r} is no time of this trace", hint=f"write it as {examples}") from error
+        raise InputError(
+            f"at: {text!r} is not a time of the trace", hint=f"write it as {examples}"
+        ) from error

@@ -18,7 +18,7 @@ def text(simulation: Simulation, width: int | None = None, *, rows: int | None =
     Args:
         simulation: the answers.
         width: columns of the terminal.
-        rows: how many rows each table has at most; None for all.
+        rows: the most rows of each table; None for all.
     """
     lines = [*folded([_head(simulation)], width), ""]
     if simulation.answers:

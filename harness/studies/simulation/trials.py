@@ -1,4 +1,4 @@
-"""Tries changes: each one plays the moment once more, unless the nodes have no room for the job anyway."""
+"""Tries changes: each plays the moment once more, unless the job fits on no nodes anyway."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Outcome(NamedTuple):
     """The outcome of a change.
 
     Attributes:
-        rank: 0 if the job starts, 1 if others are preempted for it, 2 if it waits as before.
-        victims: the ids of these.
+        rank: 0 if the job starts, 1 if other jobs are preempted for it, 2 if it waits as before.
+        victims: the ids of these jobs.
     """
 
     rank: int
@@ -30,11 +30,11 @@ class Outcome(NamedTuple):
 
 
 class Plays:
-    """Plays the moment once more for each change; the jobs that are asked about share changes of the cluster.
+    """Plays the moment once more for each change; the questioned jobs share changes of the cluster.
 
     Args:
         moment: the moment.
-        asked: the jobs; each may be several in the scheduler.
+        asked: the questioned jobs; each may be several jobs in the scheduler.
     """
 
     def __init__(self, moment: Moment, asked: Sequence[tuple[str, ...]]) -> None:
@@ -79,7 +79,7 @@ class Trials:
         self.rank = _PREEMPTS if answer.waits_for == VICTIMS and answer.victims else _WAITS
 
     def outcome(self, difference: Difference) -> Outcome:
-        """The outcome of a change; that without one if only a start would be better and there is no room."""
+        """The outcome of a change; the old one if only a start would be better and the job does not fit."""
         if self.rank == _PREEMPTS and self._lacks_room(difference):
             return Outcome(self.rank, ())
         return self._plays.outcome(self.answer.ids, difference)
@@ -96,8 +96,8 @@ class Trials:
     def least(self, most: int, difference: Callable[[int], Difference], *, sure: bool = False) -> int | None:
         """The smallest number up to `most` with which the job starts now; None if `most` is not enough.
 
-        A larger number can be worse, if it lets other jobs in first. So the search tries the smallest few one
-        by one. For larger ones it doubles the number, and then halves the interval.
+        A larger number can be worse, if it lets other jobs in first. So the search tries the few smallest
+        numbers one by one. Beyond these it doubles the number, and then halves the interval.
 
         Args:
             most: the largest number to try.

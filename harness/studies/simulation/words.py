@@ -24,7 +24,7 @@ class Words:
 
     Args:
         instant: the instant.
-        cluster: its resources and flavors.
+        cluster: the cluster with its resources and flavors.
     """
 
     def __init__(self, instant: Instant, cluster: Cluster) -> None:
@@ -113,7 +113,7 @@ def _other(job: Job) -> Other:
 
 
 def _amounts(job: Job, costs: Iterable[Lost]) -> dict[str, int]:
-    """Resource -> amount x microseconds that are lost; the pods of a job are taken to be equal."""
+    """Resource -> amount x microseconds that are lost; the pods of a job are assumed to be equal."""
     total = job.requests_of(range(job.pods))
     found: dict[str, int] = {}
     for each in costs:

@@ -1,4 +1,4 @@
-"""The result of a tuning: values, figures on the weeks of the search and on others, a patch, and a text."""
+"""The result of a tuning: values, figures on the search weeks and on held-out weeks, a patch, and a text."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from harness.studies.tuning.search import Found, Trial, gain
 class Tuned:
     """The result of a tuning.
 
-    As a text it has all of this (`print(tuned)`).
+    `print(tuned)` shows all of these attributes as text.
 
     Attributes:
-        experiment: all items that were made, of all windows.
-        windows: the weeks of the search, and those that were held out.
+        experiment: all items that were made, on all windows.
+        windows: the weeks of the search, and the held-out weeks.
         parts: windows on which trials were given up early.
         today: the present value of everything that was searched.
         objectives: the objectives.
@@ -33,7 +33,7 @@ class Tuned:
         held_out: the values of the present configuration and of the winner on the held-out weeks.
         patch: the winner's knobs as a patch over the manifests; empty if none of them changed.
         items: the first items of the present configuration and of the winner, on the held-out weeks.
-        constraints: the constraints, as they were written.
+        constraints: the constraints, as the user wrote them.
         unmade: whether a replay of the held-out weeks failed.
     """
 
@@ -55,7 +55,7 @@ class Tuned:
 
 
 def text(found: Tuned, width: int | None = None) -> str:
-    """The result on the weeks of the search and on those held out, in tables of at most `width` columns."""
+    """The result on the search weeks and the held-out weeks, in tables of at most `width` columns."""
     pruned = sum(each.pruned for each in found.trials)
     failed = sum(each.found is None for each in found.trials) - pruned
     barred = sum(each.found is not None and not each.found.allowed for each in found.trials)
@@ -100,7 +100,7 @@ def text(found: Tuned, width: int | None = None) -> str:
             if excess > 0
         ]
         if broken:
-            parts.append(f"on the held-out weeks it is beyond a constraint: {'; '.join(broken)}")
+            parts.append(f"on the held-out weeks it violates a constraint: {'; '.join(broken)}")
     if not found.unmade and found.items is not None:
         parts += ["on the held-out weeks:", compare(Judged(found.experiment), found.items, width=width)]
     return "\n\n".join(part for part in parts if part)

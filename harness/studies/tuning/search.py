@@ -32,7 +32,7 @@ class Range:
     """Numbers in steps.
 
     Attributes:
-        name: of the parameter.
+        name: the name of the parameter.
         low: the smallest number.
         high: no number is above this.
         step: the distance of two numbers.
@@ -53,7 +53,7 @@ class Range:
         return self.low + place * self.step
 
     def place(self, number: Fraction) -> int | None:
-        """The place of a number; None if it is none of these."""
+        """The place of a number; None if it is not in the range."""
         place = (number - self.low) / self.step
         return int(place) if place.denominator == 1 and 0 <= place <= self.last else None
 
@@ -80,7 +80,7 @@ class Space:
 
     Attributes:
         ranges: numbers in steps.
-        choices: everything else.
+        choices: all other parameters.
         sums: ranges with a fixed sum; each range is in at most one of them.
     """
 
@@ -113,8 +113,8 @@ class Trial(NamedTuple):
 
     Attributes:
         point: the point.
-        found: its result on the whole; None if it failed, or was pruned.
-        pruned: whether it was given up because it did worse than others on a part.
+        found: its result on the whole window; None if it failed, or was pruned.
+        pruned: whether it was given up because it did worse than other points on a part.
     """
 
     point: Point
@@ -123,9 +123,9 @@ class Trial(NamedTuple):
 
 
 Try: TypeAlias = Callable[[Sequence[Point], int], Sequence[Found | None]]
-"""Tries points on a part, by its number, or on the whole, whose number is the number of parts.
+"""Tries points on a part, given by its number, or on the whole window, whose number is the number of parts.
 
-It returns the result of each point, None for those that failed.
+It returns the result of each point, None for failed points.
 """
 
 
@@ -141,22 +141,22 @@ def search(
     parts: int = 0,
     sampler: str = "",
 ) -> list[Trial]:
-    """Tries points: first the present one, then those that look best to the search.
+    """Tries points: first the present point, then the points that the search proposes.
 
     With parts, a point is tried on one part after the other before the whole. Optuna's `MedianPruner` prunes
     it by its gains against the present point on the same part. A point is pruned if its largest gain so far
-    is below the median of those that other points had on this part.
+    is below the median of other points' gains on this part.
 
     Args:
         space: the search space.
         attempt: tries points.
         better: for each objective `lower` or `higher`.
         first: the present point, which need not be in the space.
-        trials: how many are tried.
+        trials: the number of points to try.
         seed: equal seeds try equal points.
-        at_once: how many are proposed before the first result.
-        parts: how many parts there are, only for a single objective; parts on which the present point fails
-            are ignored.
+        at_once: the number of points proposed before the first result.
+        parts: the number of parts, only for a single objective; parts on which the present point fails are
+            ignored.
         sampler: one of `SAMPLERS`; by default `tpe` for one objective and `nsga2` for several.
 
     Raises:
@@ -211,7 +211,7 @@ def _pruned(optuna: Any, study: Any, trial: Any, part: int, gained: float) -> bo
 
 
 def best_of(tried: Sequence[Trial], better: Sequence[str]) -> Trial | None:
-    """The trial that gains most against the first one and is worse in nothing; None if nothing is better.
+    """The trial that gains most over the first one and is worse in no objective; None if none is better.
 
     With several objectives the gains are parts of the first trial's values, and their mean counts.
     """
@@ -246,16 +246,16 @@ def ready(sampler: str = "") -> Any:
     """Optuna, with the packages that a sampler needs.
 
     Raises:
-        InputError: one of them is not installed.
+        InputError: a package is not installed.
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # in notebooks, of progress bars that are not shown
+            warnings.simplefilter("ignore")  # notebooks warn of progress bars that are not shown
             found = import_module("optuna")
     except ImportError as error:
         raise InputError("optuna is not installed", hint=_INSTALL) from error
     found.logging.set_verbosity(found.logging.ERROR)
-    if sampler == GP:  # of which Optuna says so only after ten trials
+    if sampler == GP:  # Optuna itself would report this only after ten trials
         try:
             import_module("torch")
         except ImportError as error:
@@ -337,7 +337,7 @@ def _tell(optuna: Any, study: Any, trial: Any, found: Found | None) -> None:
 
 
 def exact(value: Value) -> Fraction:
-    """A number exactly as it was written."""
+    """A number exactly as the user wrote it."""
     return Fraction(str(value))
 
 

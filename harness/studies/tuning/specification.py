@@ -38,13 +38,13 @@ class Tuning:
         space: the search space.
         objectives: metrics, as `METRIC{SCOPE,resource=NAME}`.
         constraints: conditions that must hold.
-        trials: how many points are tried.
+        trials: the number of points to try.
         seed: equal seeds try equal points.
-        at_once: how many points are proposed before the first result.
+        at_once: the number of points proposed before the first result.
         search: the window of the trace that is searched on; "" for its first half.
         held_out: the window that shows how much of the gain survives; "" for its second half.
-        parts: windows on which a point is tried before that of the search, and given up if it does worse
-            there than others.
+        parts: windows on which a point is tried before the search window, and given up if it does worse there
+            than other points.
         sampler: the method that chooses the next points, one of `SAMPLERS`; "" for the default.
     """
 
@@ -65,7 +65,7 @@ def load_tuning(path: Path) -> Tuning:
     """Reads the tuning in a file: an experiment in which nothing varies, with a field `tune`.
 
     Raises:
-        SpecError: the file cannot be read, or is faulty; every fault with its line or its field.
+        SpecError: the file cannot be read, or has faults; the error lists each fault with its line or field.
     """
     return tuning_of(read_content(path), source=str(path), folder=path.parent, name=plain_stem(path))
 
@@ -80,11 +80,11 @@ def tuning_of(content: Any, *, source: str, folder: Path = Path(), name: str = "
         name: its name, if the content has none.
 
     Raises:
-        SpecError: every fault with its field.
+        SpecError: the mapping has faults; the error lists each fault with its field.
     """
     if not isinstance(content, Mapping) or not isinstance(content.get("tune"), Mapping):
         raise SpecError(
-            source, [Fault("tune", "is missing: it says what to search, and for which objective")], hint=_HINT
+            source, [Fault("tune", "is missing: it gives the space to search and the objectives")], hint=_HINT
         )
     rest = {key: value for key, value in content.items() if key != "tune"}
     spec = spec_of(rest, source=source, folder=folder, name=name)
@@ -126,10 +126,10 @@ def tuning_of(content: Any, *, source: str, folder: Path = Path(), name: str = "
 
 
 def _space(fields: Fields) -> tuple[tuple[Range, ...], tuple[Choice, ...]]:
-    """Lists are choices, mappings with `low`, `high` and `step` ranges."""
+    """The space: lists become choices, mappings with `low`, `high` and `step` become ranges."""
     table = fields.raw("space")
     if not isinstance(table, Mapping) or not table:
-        fields.fault("space", "is missing: what is searched")
+        fields.fault("space", "is missing: it gives the parameters to search")
         return (), ()
     ranges, choices = [], []
     for name, value in table.items():
@@ -198,7 +198,7 @@ def _check_held_out(fields: Fields, tuning: Tuning) -> None:
     try:
         search, held_out = Window.parse(tuning.search), Window.parse(tuning.held_out)
     except OptionError:
-        return  # told when it is tried
+        return  # reported when the value is tried
     if search.dates != held_out.dates:
         fields.fault("held-out", f"{held_out} and search, {search}, must both be dates or both durations")
     elif held_out.overlaps(search):
@@ -217,7 +217,7 @@ def _check_parts(fields: Fields, tuning: Tuning) -> None:
     try:
         whole = Window.parse(tuning.search)
     except OptionError:
-        return  # told when it is tried
+        return  # reported when the value is tried
     for number, text in enumerate(tuning.parts):
         try:
             if not Window.parse(text).within(whole):

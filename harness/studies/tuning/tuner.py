@@ -1,4 +1,4 @@
-"""Tunes: searches on some weeks of a trace, and measures on others how much of the gain survives."""
+"""Tunes: searches on some weeks of a trace, and measures on other weeks how much of the gain survives."""
 
 from __future__ import annotations
 
@@ -56,12 +56,13 @@ class Tuner:
 
     Args:
         tuning: the specification.
-        plugins: with the policies.
+        plugins: the plugins with the policies.
         output: the parent folder of the experiment.
 
     Raises:
         InputError: Optuna is not installed, or a package that its sampler needs.
-        SpecError: something cannot be read or used; every fault with its field.
+        SpecError: an input cannot be read or a value cannot be used; the error lists each fault with its
+            field.
     """
 
     tuning: Tuning
@@ -78,9 +79,9 @@ class Tuner:
         self.windows = self._windows()
         self.today = self._today()
         groups = tuple((Factor(name, (value,)),) for name, value in self.today.items() if name != PLUGIN)
-        # What is there today, on all windows, is tried like any experiment before the first replay.
+        # The present configuration is checked on all windows like any experiment, before the first replay.
         factor = Factor(WINDOW, (*self.tuning.parts, *self.windows))
-        # It names none of the files that are searched, which were read before.
+        # It names none of the searched files, which were read before.
         tried = prepared(replace(self.tuning.spec, groups=(*groups, (factor,))), self.plugins)
         self.bench = Bench(replace(tried.inputs, tenants=self.bench.inputs.tenants))
 
@@ -95,10 +96,10 @@ class Tuner:
         Args:
             workers: how many processes of this machine replay; by default as many as there is work for. One
                 is this process.
-            executor: replays instead, wherever it is.
+            executor: an executor that replays instead, here or elsewhere.
 
         Raises:
-            ReplayError: the present configuration cannot be replayed, or the executor is gone.
+            ReplayError: the present configuration cannot be replayed, or the executor has stopped.
             SpecError: an objective or a constraint was not measured.
             OptionError, RunError: both workers and an executor are given; a file cannot be written.
         """
@@ -184,10 +185,10 @@ class Tuner:
         )
 
     def _measured(self, first: pl.DataFrame) -> tuple[list[Measurement], list[Measurement]]:
-        """The metrics of the objectives and constraints, among those measured of the present configuration.
+        """The metrics of the objectives and constraints, among the metrics of the present configuration.
 
         Raises:
-            SpecError: one of them was not measured, or its bound does not fit its unit.
+            SpecError: a metric was not measured, or a bound does not fit its unit.
         """
         faults, tuning = Faults(), self.tuning
         given = len(tuning.objectives) == 1
@@ -205,23 +206,23 @@ class Tuner:
     def _check_values(
         self, first: pl.DataFrame, objectives: Sequence[Measurement], bounds: Sequence[Measurement]
     ) -> None:
-        """Checks that the present configuration has a value of all of them, so that trials can be compared.
+        """Checks that the present configuration has a value of each metric, so that trials can be compared.
 
         Raises:
-            SpecError: it has none of some.
+            SpecError: a metric has no value.
         """
         faults = Faults()
         for field_, measured in (("objectives", objectives), ("constraints", bounds)):
             for number, each in enumerate(measured):
                 if _mean(first, each) is None:
-                    what = f"the present configuration has no value of {name_of(each)} on {self.windows[0]}"
+                    what = f"the present configuration has no value for {name_of(each)} on {self.windows[0]}"
                     faults.add(f"tune.{field_}[{number}]", what)
         faults.end(self.tuning.spec.source, hint=_NO_VALUE)
 
-    # --- what is there today ------------------------------------------------------------------------------
+    # --- the present configuration ------------------------------------------------------------------------
 
     def _windows(self) -> tuple[str, str]:
-        """The windows of the search and of what is held out: by default the halves of the trace."""
+        """The windows of the search and of the held-out weeks: by default the halves of the trace."""
         if self.tuning.search:
             return self.tuning.search, self.tuning.held_out
         (trace,) = self.bench.inputs.traces.values()
@@ -231,10 +232,10 @@ class Tuner:
         return f"..{half}", f"{half}.."
 
     def _today(self) -> Point:
-        """The present value of everything that is searched.
+        """The present value of each searched parameter.
 
         Raises:
-            SpecError: a name is unknown, or means several knobs of differing values.
+            SpecError: a name is unknown, or means several knobs with different values.
         """
         faults = Faults()
         space, (arm,) = self.tuning.space, self.tuning.spec.arms
@@ -249,7 +250,7 @@ class Tuner:
         if is_knob(name):
             values = set(self.bench.cluster({PLUGIN: arm.label}).knobs(name).values())
             if len(values) > 1:
-                raise InputError(f"{name} means knobs of {len(values)} values", hint="name each of them")
+                raise InputError(f"{name} means knobs with {len(values)} values", hint="name each of them")
             (value,) = values
             if value is None:
                 return 1 if name.endswith(".weight") else None
@@ -262,10 +263,10 @@ class Tuner:
         declared = {each.name: each.default for each in options}
         value = arm.options.get(option, declared[option])
         if option not in arm.options and option in durations(options) and isinstance(value, int):
-            return exact_duration(value)  # as one writes it, and not in microseconds
+            return exact_duration(value)  # as users write it, and not in microseconds
         return value if value is None or isinstance(value, (str, int, float)) else str(value)
 
-    # --- what is made -------------------------------------------------------------------------------------
+    # --- items -------------------------------------------------------------------------------------------
 
     def _frames(
         self, points: Sequence[Point], window: str, crew: Crew[Item, Made]
