@@ -3,13 +3,14 @@
     python scripts/bundle_philly.py philly.csv.gz philly_vc.csv
 
 `philly.csv.gz` is the extract of Microsoft's Philly trace (CC-BY-4.0) with the columns `timestamp, duration,
-num_gpus, gpu_time, cluster`; `philly_vc.csv` gives the number of nodes of each virtual cluster. Where they
-come from, and what is changed, is said in `traces/README.md`.
+num_gpus, gpu_time, cluster`; `philly_vc.csv` gives the number of nodes of each virtual cluster.
+`traces/README.md` names their sources and the changes.
 
-The cluster is made so that the trace queues without drowning. All nodes of the virtual clusters together have
-2,816 GPUs (at 8 a node, an assumption), but the extract asks for 374 on average, so the cluster is scaled to
-80 nodes of 8 GPUs. Quotas of the virtual clusters are in proportion to their node counts, in whole GPUs by
-largest remainder; a virtual cluster that the file does not name gets no quota of its own, and borrows.
+The cluster is sized so that jobs queue, but the queue does not grow without bound. All nodes of the virtual
+clusters together have 2,816 GPUs (assuming 8 per node). The extract requests 374 on average, so the cluster
+is scaled to 80 nodes of 8 GPUs. Quotas of the virtual clusters are in proportion to their node counts, in
+whole GPUs by largest remainder. A virtual cluster that the file does not name gets no quota of its own, and
+borrows.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def manifests(queues: list[str], nodes: Mapping[str, int]) -> str:
 
 
 def main() -> None:
-    """Write both files."""
+    """Writes both files."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -3,7 +3,7 @@
 #
 #     scripts/bundle_traces.sh HPC2N-2002-2.2-cln.swf.gz openb_pod_list_default.csv.gz openb_node_list_all_node.csv.gz
 #
-# Where the three files come from, and what is changed, is said in traces/README.md.
+# traces/README.md names the sources of the three files, and the changes.
 set -euo pipefail
 hpc2n=$(realpath "$1") pods=$(realpath "$2") nodes=$(realpath "$3")
 cd "$(dirname "$0")/../traces"

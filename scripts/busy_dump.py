@@ -1,11 +1,11 @@
-"""Writes the dump of a busy cluster, by which docs/forecast.md says what a forecast costs.
+"""Writes the dump of a busy cluster, on which docs/forecast.md measures the cost of a forecast.
 
     python scripts/busy_dump.py dump.json [--running 1000] [--waiting 1000]
 
 The cluster is that of traces/philly.parquet without nodes and with twice its quotas, 1,280 GPUs, 60 days
-after the first job. So many Workloads of one GPU run, in each ClusterQueue in proportion to its quota, for up
-to two days, most of them for a short time; the first jobs that Philly had after that day wait, of up to 8
-GPUs each.
+after the first job. `--running` Workloads of one GPU run for up to two days, most of them for a short time.
+Each ClusterQueue has a part of them in proportion to its quota. Philly's first jobs after that day wait, with
+up to 8 GPUs each.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def workload(
     admitted: datetime | None = None,
     flavor: str = "gpu",
 ) -> dict[str, Any]:
-    """One Workload, that runs if it was admitted."""
+    """One Workload, which runs if it was admitted."""
     requests = {"resources": {"requests": {GPU: str(gpus)}}}
     template = {"spec": {"containers": [{"name": "main", **requests}]}}
     found: dict[str, Any] = {
@@ -86,7 +86,7 @@ def workload(
 
 
 def stamp(time: datetime) -> str:
-    """As Kubernetes writes times."""
+    """A time in Kubernetes' format."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs a wheel for a container: `sh container.sh WHEEL PREFIX`. Containerfile runs it, and so does a test, in an
-# empty folder: what is in PREFIX then is what the image has beyond its base.
+# empty folder: PREFIX then has all that the image adds to its base.
 set -eu
 wheel=$1 prefix=$2
 python3 -m venv "$prefix"

@@ -1,19 +1,20 @@
-"""Measures how often the intervals of comparisons hold what they promise: the tables of docs/statistics.md.
+"""Measures how often the intervals of comparisons cover the truth, for the tables of docs/statistics.md.
 
     python scripts/coverage_of_intervals.py twins  [--repetitions 2000] [--jobs 20000] [--twins 10]
     python scripts/coverage_of_intervals.py replay [--repetitions 2000] [--jobs 20000]
     python scripts/coverage_of_intervals.py headlines FOLDER [--repetitions 10000] [--pool 200] [--load 0.9]
     python scripts/coverage_of_intervals.py aa FOLDER... [--pairs 200]
 
-`twins` and `replay` are of single-server queues, first come first served, by Lindley's recursion: two runs of
-the same jobs, in the second of which each takes 2 % less time. `twins` asks how often an interval over ten
-twins of one trace covers the mean difference over 2,000 others, and how skewed these differences are;
-`replay` how often the interval of one replay covers the difference of the stationary queues, and how often it
-is refused. `headlines` replays a small trace of three queues that preempt, at several loads, under two
-policies: intervals over ten twins that are drawn from a pool of them, against the mean of the pool, for each
-headline metric; and each policy against itself, as with `aa`. `aa` is of twins that replays left in folders
-`<results>/<trace>/.twins/<run>`: two sets of ten are drawn from the twins of one policy, and compared as if
-they were of two. Everything is seeded; tables are printed as Markdown.
+`twins` and `replay` use single-server queues, first come first served, by Lindley's recursion. They compare
+two runs of the same jobs; in the second run each job takes 2 % less time. `twins` measures how often an
+interval over ten twins of one trace covers the mean difference over 2,000 other twins, and how skewed these
+differences are. `replay` measures how often the interval of one replay covers the difference of the
+stationary queues, and how often it is refused. `headlines` replays a small trace of three queues that
+preempt, at several loads, under two policies. For each headline metric it compares intervals over ten twins,
+drawn from a pool, with the mean of the pool. It also compares each policy with itself, as `aa` does. `aa`
+uses twins that replays left in folders `<results>/<trace>/.twins/<run>`. It draws two sets of ten from the
+twins of one policy, and compares them like two policies. Everything is seeded; tables are printed as
+Markdown.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ Numbers = NDArray[np.float64]
 
 LOADS = (0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
 FASTER = 0.98
-"""How much of its time each job takes in the second run."""
+"""The part of its time that each job takes in the second run."""
 
 TWINS = 10
 OTHERS = 2_000
@@ -56,27 +57,27 @@ BETWEEN = 60.0
 
 JITTER = 30.0
 _LONG = 20_000_000
-"""Jobs of the replay that percentiles of queues without a formula are taken from."""
+"""Jobs of the long run that gives percentiles for queues without a formula."""
 
 _BATCH = 10.0  # jobs that arrive together in the bursty queue, on average
-_LONG_SHARE, _LONG_TIME, _SHORT_TIME = 0.1, 5.5, 0.5  # of the jobs of M/G/1: with a mean of 1
+_LONG_SHARE, _LONG_TIME, _SHORT_TIME = 0.1, 5.5, 0.5  # for the jobs of M/G/1, whose mean is 1
 
 _SLOWER = 30
-"""How much slower the traces that are replayed run than single servers, so that some jobs wait for days."""
+"""The factor by which replayed traces run slower than single servers, so that some jobs wait for days."""
 
 _POLICIES = ("kueue-classic", "fairsharing")
 _QUEUES = ("a", "b", "c")
-_NOMINAL = 8  # cores of each of them
+_NOMINAL = 8  # cores of each queue
 _MOST_ALIKE = 0.5
-_NO_LACKS = (Lack(0, TWINS),) * 2  # a twin of these always has a value
+_NO_LACKS = (Lack(0, TWINS),) * 2  # these twins always have a value
 
 
 class Queue(NamedTuple):
-    """How jobs come to a server, and how long they take; means of 1 job a unit of time, and of 1 unit.
+    """The arrivals and service times of jobs at a server; both times have a mean of 1.
 
     Attributes:
-        name: in tables.
-        jobs: a generator and a number -> service times, and times between arrivals.
+        name: its name in tables.
+        jobs: a generator and a number of jobs -> service times, and times between arrivals.
         wait: load -> the mean wait of the stationary queue, in service times.
     """
 
@@ -100,12 +101,12 @@ def _batches(draw: np.random.Generator, count: int) -> tuple[Numbers, Numbers]:
 
 
 def _pollaczek(square: float) -> Callable[[float], float]:
-    """The mean wait of M/G/1 by Pollaczek and Khinchine, of the second moment of service times of mean 1."""
+    """The mean wait of M/G/1 by Pollaczek and Khinchine, from the second moment of service times."""
     return lambda load: load * square / (2 * (1 - load))
 
 
 def _of_batches(load: float) -> float:
-    """The same of jobs that come in geometric batches: that of the batch, and of those before in it."""
+    """The mean wait of jobs in geometric batches: for the batch, and for the jobs before in it."""
     of_batch = (_BATCH + 2 * _BATCH**2 - _BATCH) / _BATCH  # E[time^2] / E[time] of whole batches
     return load * of_batch / (2 * (1 - load)) + (_BATCH - 1)
 
@@ -122,10 +123,10 @@ QUEUES = (
 
 
 def waits(services: Numbers, between: Numbers) -> Numbers:
-    """Each job's wait, by Lindley's recursion: what is left of the work before it when it arrives.
+    """Each job's wait, by Lindley's recursion: the remaining work of earlier jobs when it arrives.
 
     Args:
-        services: how long each job takes, in order of arrival.
+        services: the service time of each job, in order of arrival.
         between: the time from each job's arrival to the next one's.
     """
     walk = np.concatenate([[0.0], np.cumsum(services - between)[:-1]])
@@ -139,7 +140,7 @@ def waits(services: Numbers, between: Numbers) -> Numbers:
 def _twin_figures(
     draw: np.random.Generator, arrivals: Numbers, services: Numbers, count: int
 ) -> dict[str, Numbers]:
-    """Statistic -> its values in so many twins, for both runs: mean and 95th percentile of the wait."""
+    """Mean and 95th percentile of the wait -> the values in `count` twins, for both runs."""
     found: dict[str, list[tuple[float, float]]] = {"mean": [], "p95": []}
     for _ in range(count):
         moved = np.maximum(arrivals + draw.uniform(-JITTER, JITTER, len(arrivals)), 0)
@@ -161,9 +162,9 @@ def _p95(values: Numbers) -> float:
 def twin_rows(
     repetitions: int, jobs: int, loads: Sequence[float] = LOADS, seed: int = 1, *, twins: int = TWINS
 ) -> Iterator[tuple[str, float, str, float, float]]:
-    """Queue, load, statistic, how often intervals over so many twins cover the truth of that trace.
+    """Queue, load, statistic, how often intervals over `twins` twins cover the truth of that trace.
 
-    Then the skewness of that trace's differences, which Student's t takes to be 0.
+    Then the skewness of that trace's differences, which Student's t assumes to be 0.
     """
     for queue in QUEUES:
         for load in loads:
@@ -213,7 +214,7 @@ def replay_rows(
 
 
 def _long_run(queue: Queue, load: float, jobs: int) -> float:
-    """The logarithm of the factor between 95th percentiles; a formula where there is one."""
+    """The logarithm of the factor between 95th percentiles, by a formula if one is known."""
     if queue is QUEUES[0]:
         both = [log(each / 0.05) / (1 / each - 1) for each in (load, FASTER * load)]
     else:
@@ -226,11 +227,11 @@ def _long_run(queue: Queue, load: float, jobs: int) -> float:
 
 
 class Pool(NamedTuple):
-    """What a policy comes to in each twin of a trace.
+    """The values of a metric under a policy, in each twin of a trace.
 
     Attributes:
-        unit: the metric's.
-        values: in the order of twins; None where one has none.
+        unit: the metric's unit.
+        values: the values in the order of twins; None if a twin has none.
     """
 
     unit: str
@@ -238,16 +239,16 @@ class Pool(NamedTuple):
 
 
 Pools: TypeAlias = dict[Key, Pool]
-"""Of each headline metric that of all jobs, by resource."""
+"""The pool of each headline metric over all jobs, by resource."""
 
 
 def contended(load: float, jobs: int, seed: int = 1) -> tuple[pl.DataFrame, str]:
-    """A trace of jobs of three queues, and the manifests of the quotas that they share.
+    """A trace of jobs of three queues, and the manifests of their shared quotas.
 
     Args:
-        load: what the jobs ask for, as a share of what the cluster has while they arrive.
-        jobs: how many; one arrives every half an hour on average.
-        seed: of the trace.
+        load: the jobs' requests as a share of the cluster's capacity while they arrive.
+        jobs: the number of jobs; one arrives every half an hour on average.
+        seed: the seed of the trace.
     """
     draw = np.random.default_rng([seed, jobs])
     cores = np.array([1, 2, 4])[draw.integers(0, 3, jobs)]
@@ -278,13 +279,13 @@ def contended(load: float, jobs: int, seed: int = 1) -> tuple[pl.DataFrame, str]
 
 
 def pools_of(folder: Path, load: float, jobs: int, count: int) -> list[Pools]:
-    """What each policy comes to in each twin, over the windows that twins of both policies share.
+    """The values of each policy in each twin, over the windows that twins of both policies share.
 
     Args:
-        folder: for runs and twins; those that are there already are not replayed again.
-        load: of the trace.
-        jobs: of the trace.
-        count: of twins.
+        folder: the folder for runs and twins; existing ones are not replayed again.
+        load: the load of the trace.
+        jobs: the number of jobs of the trace.
+        count: the number of twins.
     """
     place = folder / f"load-{load}"
     place.mkdir(parents=True, exist_ok=True)
@@ -313,12 +314,12 @@ def pools_of(folder: Path, load: float, jobs: int, count: int) -> list[Pools]:
 def coverage(
     pools: Sequence[Pools], repetitions: int, seed: int = 1
 ) -> Iterator[tuple[str, float | None, float]]:
-    """For each headline how often intervals of ten twins that are drawn from a pool cover its mean.
+    """For each headline, how often intervals of ten twins from a pool cover the pool's mean.
 
-    Then the part of the twins in which both policies have the same value. Where these are most, intervals of
-    ten twins are of none or few differences and say nothing; how often they cover is None there. Twins are
-    drawn with replacement, so that the mean of the pool is exactly what their mean is about. An interval of
-    a factor is held against that between the geometric means of those twins of the pool that are above 0.
+    Then the part of the twins in which both policies have the same value. If these are most twins, intervals
+    of ten twins rest on few differences or none and say nothing; their coverage is None. Twins are drawn with
+    replacement, so the expected mean is exactly the mean of the pool. An interval of a factor is compared
+    with the factor between the geometric means of the pool's twins with values above 0.
     """
     for number, metric in enumerate(HEADLINES):
         draw = np.random.default_rng([seed, number])
@@ -351,7 +352,7 @@ def _only(pools: Pools, metric: str) -> Pool:
 
 
 def pools_in(folders: Sequence[Path]) -> Pools:
-    """What is in folders of the twins of one policy, each twin over its own window."""
+    """The pools from folders with twins of one policy, each twin over its own window."""
     tables = [Run.open(path).metrics for folder in folders for path in sorted(folder.iterdir())]
     found: Pools = {}
     for place, table in enumerate(tables):
@@ -363,12 +364,12 @@ def pools_in(folders: Sequence[Path]) -> Pools:
 
 
 def calls(pools: Pools, pairs: int, seed: int = 1) -> int:
-    """Of how many pairs of sets of ten twins of one policy some headline is called different.
+    """The number of pairs of sets of ten twins of one policy for which some headline is called different.
 
     Args:
-        pools: of the policy.
-        pairs: how many.
-        seed: of the draws.
+        pools: the pools of the policy.
+        pairs: the number of pairs.
+        seed: the seed of the draws.
     """
     draw = random.Random(seed)  # noqa: S311 - drawn for statistics
     count = len(next(iter(pools.values())).values)
@@ -393,7 +394,7 @@ def _some_call(pools: Pools, ours: Sequence[int], theirs: Sequence[int]) -> bool
 
 @click.group(help=__doc__)
 def main() -> None:
-    """Choose a table."""
+    """Chooses a table."""
 
 
 @main.command()
@@ -463,7 +464,7 @@ def _table(head: str, loads: Sequence[float], cells: Mapping[str, Sequence[str]]
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
 @click.option("--pairs", default=200, show_default=True)
 def aa(folders: tuple[Path, ...], pairs: int) -> None:
-    """The same policy against itself, of real replays; folders of one policy are taken together."""
+    """The same policy against itself, from real replays; folders of one policy are joined."""
     of_policy: dict[str, list[Path]] = {}
     for folder in folders:
         of_policy.setdefault(folder.name.rpartition("-")[0], []).append(folder)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the checkout with an extra in the environment .venv, which is made where there is none:
+# Installs the checkout with an extra in the environment .venv, and makes .venv if it is missing:
 #
 #     bash scripts/environment.sh docs
 set -euo pipefail

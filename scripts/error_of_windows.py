@@ -1,13 +1,13 @@
-"""Measures what replaying a trace in windows costs in accuracy: the table of docs/scale.md.
+"""Measures the error of replaying a trace in windows, for the table of docs/scale.md.
 
     python scripts/error_of_windows.py TRACE CLUSTER --length 7d [--plugin fairsharing]
                                        [--before 0d --before 1d ...] [--after 0d] [-o FOLDER]
                                        [--set OPTION=VALUE ...]
 
-The trace is replayed as a whole, then once more for every window and every lead: from so long before the
-window until so long after it, on an empty cluster. Of each replay only the jobs that were submitted within
-the window itself count. All of them together are held against the whole replay. Replays are kept in the
-folder, and are not made again.
+The trace is replayed as a whole, then once more for every window and every lead. Such a replay begins on an
+empty cluster, the time `--before` ahead of the window, and goes on for the time `--after` behind it. Only
+jobs that were submitted within the window itself count. All these jobs together are compared with the whole
+replay. Replays are kept in the folder, and are not made again.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _SUBMITTED = pl.col("submit_time")
 
 
 class Figures(NamedTuple):
-    """Of the jobs of a window, or of all."""
+    """The figures of the jobs of a window, or of all jobs."""
 
     mean: float  # hours until the first start
     p95: float
-    preemptions: float  # a job
-    lost: float  # GPU-hours of pods, a job
+    preemptions: float  # per job
+    lost: float  # GPU-hours of pods per job
 
 
 @click.command()
@@ -40,9 +40,11 @@ class Figures(NamedTuple):
 @click.argument("cluster", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--plugin", default="fairsharing", help="what decides")
 @click.option("--length", default="7d", help="of a window")
-@click.option("--before", multiple=True, default=("0d", "1d", "3d"), help="how long a replay runs first")
-@click.option("--after", default="0d", help="how long arrivals go on when the window is over")
-@click.option("--set", "chosen", multiple=True, metavar="OPTION=VALUE", help="an option of what decides")
+@click.option(
+    "--before", multiple=True, default=("0d", "1d", "3d"), help="the part of a replay before the window"
+)
+@click.option("--after", default="0d", help="the part of a replay after the window")
+@click.option("--set", "chosen", multiple=True, metavar="OPTION=VALUE", help="an option of the plugin")
 @click.option("--output", "-o", type=click.Path(file_okay=False, path_type=Path), default=Path("windows"))
 def main(
     trace: Path,
@@ -54,7 +56,7 @@ def main(
     chosen: tuple[str, ...],
     output: Path,
 ) -> None:
-    """Print a Markdown table of how far windows are from the whole."""
+    """Prints a Markdown table of how far windows are from the whole replay."""
     options = dict(each.split("=", 1) for each in chosen)
     whole = _jobs(harness.replay(trace, cluster=cluster, plugin=plugin, options=options, output=output))
     last: int = whole.select(_SUBMITTED.max()).item()
@@ -95,7 +97,7 @@ def main(
 
 
 def _jobs(run: Run) -> pl.DataFrame:
-    """A row a job, its times in microseconds."""
+    """One row per job, with times in microseconds."""
     return (
         run.micros("jobs")
         .select(

@@ -1,10 +1,10 @@
-"""Measures what failing nodes cost under each plugin, into the tables of docs/nodes-over-time.md.
+"""Measures the cost of failing nodes under each plugin, for the tables of docs/nodes-over-time.md.
 
     python scripts/failures.py FOLDER [--twins N] [--write]
 
-replays two weeks of Philly with each plugin, with failures and without them, under two loss models, and so
-many twins of each: 24 CPU-minutes for 20 twins. Runs are kept in FOLDER, and not made again. It prints the
-tables; `--write` puts them into the page.
+replays two weeks of Philly with each plugin, with failures and without them, under two loss models, and N
+twins of each: 24 CPU-minutes for 20 twins. Runs are kept in FOLDER, and not made again. It prints the tables;
+`--write` puts them into the page.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ Case = tuple[str, str, Figure]
 """A plugin, a loss model and a figure."""
 
 Costs = Mapping[Case, Sequence[float]]
-"""Case -> what failures add to its figure, for each twin."""
+"""Case -> the increase of its figure by failures, for each twin."""
 
 
 def costs(twins: int, folder: Path) -> Costs:
-    """What failures add to each figure, over so many twins of the trace; prints the number of each twin."""
+    """The increase of each figure by failures, in each twin of the trace; prints the number of each twin."""
     found: dict[Case, list[float]] = {
         (plugin, loss, figure): [] for plugin in PLUGINS for loss in LOSSES for figure in FIGURES
     }
@@ -64,7 +64,7 @@ def costs(twins: int, folder: Path) -> Costs:
 
 
 def added(found: Costs) -> Iterator[str]:
-    """What failures add: the means over twins with 95 % intervals, a row a plugin."""
+    """The increase by failures: means over twins with 95 % intervals, one row per plugin."""
     yield from _head("added by failures")
     for plugin in PLUGINS:
         yield _row(f"`{plugin}`", (_mean(found[plugin, *column]) for column in _COLUMNS))
@@ -89,9 +89,9 @@ def asked() -> float:
 
 
 def differences(found: Costs) -> Iterator[str]:
-    """How much more failures add under one plugin than under another, a row for each two that differ.
+    """How much more failures add under one plugin than under another; one row per differing pair.
 
-    All intervals together hold with 95 % (Bonferroni), so that no verdict is one of many by chance.
+    All intervals hold together with 95 % (Bonferroni), so that many tests give no verdict by chance.
     """
     apart: list[str] = []
     for plugin in PLUGINS:
@@ -125,7 +125,7 @@ def _mean(values: Sequence[float]) -> str:
 
 
 def _difference(base: Sequence[float], other: Sequence[float], count: int) -> str:
-    """The mean difference of twins, its interval among so many, and whether it may be luck."""
+    """The mean difference of twins, its interval corrected for `count` pairs, and whether it may be luck."""
     mean, error = mean_and_error([after - before for before, after in zip(base, other, strict=True)])
     half = error * t_quantile(1 - LEVEL / 2 / count, len(base) - 1)
     verdict = "more" if mean > half else "less" if mean < -half else "may be luck"
@@ -153,7 +153,7 @@ def _run(plugin: str, loss: str, failures: str, twin: int, folder: Path) -> harn
 @click.option("--twins", default=20, show_default=True, help="Twins of the trace.")
 @click.option("--write", is_flag=True, help="Put the tables into the page.")
 def main(folder: Path, twins: int, *, write: bool) -> None:
-    """Replay, and print the tables."""
+    """Replays, and prints the tables."""
     found = costs(twins, folder)
     for make in (added, differences):
         lines = list(make(found))

@@ -1,12 +1,12 @@
-"""Measures how fast fair sharing makes shares equal, and what that costs, for each list of strategies.
+"""Measures how fast fair sharing makes shares equal, and at what cost, for each list of strategies.
 
 One queue floods a cohort of 64 cores with jobs; a second arrives after two hours and a third, with twice the
-weight, after four. All of them have more work than fits: jobs of mixed sizes, or large ones only. Usage:
+weight, after four. All three have more work than fits: jobs of mixed sizes, or large jobs only. Usage:
 
     python scripts/fair_sharing_convergence.py FOLDER
 
-writes traces, manifests and runs into FOLDER, and two tables: `shares.csv`, every queue's share at every
-change, to be drawn as steps, and `summary.csv`, one row a mix of jobs and list of strategies.
+writes traces, manifests and runs into FOLDER, and two tables. `shares.csv` has every queue's share at every
+change, to be drawn as steps; `summary.csv` has one row per mix of jobs and list of strategies.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ CORES = 64
 HOUR = 3600
 SEED = 5
 SIZES = {"mixed": (1, 1, 2, 2, 4, 8, 16), "large": (32,)}
-"""Cores of a job, drawn with equal chances; large ones are what the strategies treat differently."""
+"""Cores of a job, drawn with equal chances; the strategies differ for large jobs."""
 
 ARRIVALS = {"flood": (0, 1), "second": (2 * HOUR, 1), "third": (4 * HOUR, 2)}
-"""Queue -> when it comes, in seconds, and its weight."""
+"""Queue -> its arrival in seconds, and its weight."""
 
 STRATEGIES = {
     "final": "LessThanOrEqualToFinalShare",
@@ -47,7 +47,7 @@ END = 8 * HOUR
 
 
 def make_trace(path: Path, sizes: Sequence[int], jobs: int) -> None:
-    """Each queue submits so many jobs at once, of random sizes that last half an hour to two hours."""
+    """Each queue submits `jobs` jobs at one instant, of random sizes, which last 0.5 to 2 hours."""
     draw = random.Random(SEED)  # noqa: S311 - Python promises this sequence on every version
     rows = [
         {
@@ -75,11 +75,11 @@ def make_cluster(path: Path) -> None:
 
 
 def study(folder: Path, *, jobs: int = 150) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Replay the scenario under every list of strategies.
+    """Replays the scenario under every list of strategies.
 
     Args:
-        folder: where trace, manifests and runs go.
-        jobs: how many jobs each queue submits.
+        folder: the folder for trace, manifests and runs.
+        jobs: the number of jobs of each queue.
 
     Returns:
         Shares over time, and a summary; see the module.
@@ -109,7 +109,7 @@ def study(folder: Path, *, jobs: int = 150) -> tuple[pl.DataFrame, pl.DataFrame]
 def shares_over_time(run: harness.Run) -> pl.DataFrame:
     """Each queue's share of the cohort in thousandths, plain and by weight, at every instant of a change.
 
-    `ideal` is the plain share with which the weighted shares of all queues that have come are equal.
+    `ideal` is the plain share at which the weighted shares of all queues that have arrived are equal.
     """
     weights = {queue: weight for queue, (_, weight) in ARRIVALS.items()}
     comes = {queue: start for queue, (start, _) in ARRIVALS.items()}
@@ -132,11 +132,11 @@ def shares_over_time(run: harness.Run) -> pl.DataFrame:
 
 
 def figures(run: harness.Run, held: pl.DataFrame, largest: int) -> dict[str, Any]:
-    """How soon shares were as they should be, how close they stayed, and what that cost.
+    """How soon shares became ideal, how close they stayed, and what that cost.
 
-    `*_min` is the time in minutes from a queue's arrival until all shares together are off the ideal by no
-    more than half of the largest job, null if that does not come; `off` is how far they are off on average
-    after the last queue's arrival, in thousandths of the cohort.
+    `*_min` is the time in minutes from a queue's arrival until all shares are close to the ideal, together
+    within half of the largest job, or null. `off` is their mean distance from the ideal after the last
+    queue's arrival, in thousandths of the cohort.
     """
     off = (
         held.group_by("seconds").agg(off=(pl.col("share") - pl.col("ideal")).abs().sum() / 2).sort("seconds")
@@ -158,7 +158,7 @@ def figures(run: harness.Run, held: pl.DataFrame, largest: int) -> dict[str, Any
 
 
 def main() -> None:
-    """Write the study into the folder that the command line names."""
+    """Writes the study into the folder that the command line names."""
     folder = Path(sys.argv[1])
     shares, summary = study(folder)
     shares.write_csv(folder / "shares.csv")

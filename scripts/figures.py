@@ -1,9 +1,9 @@
-"""Computes the figures that pages name of bundled traces, and says which pages are stale.
+"""Computes the figures of bundled traces in pages, and lists stale pages.
 
     python scripts/figures.py FOLDER [--write]
 
-carries out the commands of the pages in FOLDER, which takes minutes, or takes the runs that are there;
-`--write` puts right what is stale. Each sentence, or row of a table, stands here once, `{}` for its figures.
+carries out the commands of the pages in FOLDER, which takes minutes, or uses existing runs. `--write`
+corrects stale pages. This file has each sentence or row of a table once, with `{}` for its figures.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ CLAIMING = {
     "philly": "harness replay traces/philly.parquet --cluster philly-six.cluster.yaml "
     "--priority-share 0.2:1000@1 --set gang=all-or-nothing",
 }
-"""Replays of which a page tells what comes of `claims`, without their plugin."""
+"""The replays, without their plugin, for the page on the effect of `claims`."""
 
 ALONE = "harness replay traces/philly.parquet --plugin none"
-"""What README and the page of the traces speak of."""
+"""The replay in README and the page of the traces."""
 
 
 ON_AND_OFF = (
     "replay traces/philly.parquet -p kueue-classic@on -p kueue-classic@off "
     "--set off.featureGates=DisableWaitForPodsReady=true"
 )
-"""Of the page of `waitForPodsReady`."""
+"""The replay in the page of `waitForPodsReady`."""
 
 
 RELEASES = "docs/kueue-releases.md"
@@ -59,14 +59,14 @@ UPGRADED = {
     "mix": f"harness replay traces/mix.parquet {UPGRADE} --until 2d",
     "philly": f"harness replay traces/philly.parquet {UPGRADE} --window 30d..34d",
 }
-"""Of the page of Kueue's releases."""
+"""The replays in the page of Kueue's releases."""
 
 
 class Runs:
-    """The runs that pages speak of, replayed when they are asked for.
+    """The runs behind the pages' figures, replayed at first use.
 
     Args:
-        folder: where they are kept.
+        folder: the folder that keeps them.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -78,22 +78,22 @@ class Runs:
         return self._found("results/philly/none-*", [ALONE])
 
     def pods_ready(self, which: str) -> harness.Run:
-        """Philly with `waitForPodsReady` on or off, as its page replays it."""
+        """Philly with `waitForPodsReady` on or off, as in its page."""
         return self._found(f"results/philly/kueue-classic@{which}-*", [f"harness {ON_AND_OFF}"])
 
     def upgraded(self, trace: str, which: str) -> harness.Run:
-        """A trace with one of the releases of Kueue, as their page replays it."""
+        """A trace with one of the releases of Kueue, as in their page."""
         command = f"{UPGRADED[trace]} -o results/upgrade"
         return self._found(f"results/upgrade/{trace}/fairsharing@{which}-*", [command])
 
     def six(self, plugin: str) -> harness.Run:
-        """Philly with one of six plugins, as their page replays it."""
+        """Philly with one of six plugins, as in their page."""
         return self._found(f"results/six/philly/{plugin}-*", _commands_of_six())
 
     def claiming(self, trace: str, claims: str) -> harness.Run:
         """A trace with `elasticquota` and one of the values of its option `claims`."""
         replay = f"{CLAIMING[trace]} -p elasticquota --set claims={claims} -o results/{claims}"
-        commands = [*_commands_of_six()[:1], replay]  # the first one makes the cluster
+        commands = [*_commands_of_six()[:1], replay]  # the first command makes the cluster
         return self._found(f"results/{claims}/{trace}/elasticquota-*", commands)
 
     def _found(self, pattern: str, commands: Sequence[str]) -> harness.Run:
@@ -119,19 +119,19 @@ def _opened(path: Path) -> harness.Run:
 
 
 def value(run: harness.Run, metric: str, scope: str = "all", resource: str = "") -> str:
-    """A metric as tables write it."""
+    """A metric in the format of tables."""
     (row,) = run.metrics.filter(metric=metric, scope=scope, resource=resource).iter_rows(named=True)
     text = shown(row["value"], row["unit"])
     return text.removesuffix(f" {row['unit']}") if row["unit"] in HOURS_OF_RESOURCES else text
 
 
 class Claim(NamedTuple):
-    """What a page says.
+    """A statement of a page.
 
     Attributes:
         page: its path in the repository.
         text: a sentence or a row, with `{}` for each figure.
-        figures: these figures, in order.
+        figures: the figures, in order.
     """
 
     page: str
@@ -140,7 +140,7 @@ class Claim(NamedTuple):
 
     @property
     def pattern(self) -> re.Pattern[str]:
-        """Finds it in its page, wherever lines are broken."""
+        """The pattern that finds the text in its page, wherever lines are broken."""
         parts = (r"\s+".join(map(re.escape, part.split(" "))) for part in self.text.split("{}"))
         return re.compile(r"(\d[\w,.]*(?: %)?)".join(parts))
 
@@ -174,14 +174,14 @@ def _tables() -> Iterator[Claim]:
 
 
 def _of_claiming(figure: Callable[[harness.Run], str]) -> Callable[[Runs], list[str]]:
-    """One figure of both traces, with the request and by usage."""
+    """One figure for both traces, with claims by request and by usage."""
     return lambda runs: [
         figure(runs.claiming(trace, claims)) for trace in CLAIMING for claims in ("with-request", "usage")
     ]
 
 
 def _of_claims() -> Iterator[Claim]:
-    """The table of what comes of `claims`."""
+    """The table of the effect of `claims`."""
     figures: dict[str, Callable[[harness.Run], str]] = {
         "preemptions": lambda run: value(run, "disruption.preemptions"),
         "most preemptions of one job": lambda run: f"{run.jobs['preemptions'].max():,}",
@@ -201,7 +201,7 @@ def _evicted(run: harness.Run, reason: str | None = None) -> pl.DataFrame:
 
 
 def _mean_loss(run: harness.Run, reason: str) -> str:
-    """What one preemption for a reason throws away on average, GPU-hours."""
+    """The GPU-hours that one preemption for a reason throws away on average."""
     rows = _evicted(run, reason).select("job", "time").unique()
     lost = run.stints.join(rows, left_on=["job", "end"], right_on=["job", "time"], how="semi")
     amount = lost.select((pl.col("lost").dt.total_microseconds() * pl.col(f"request.{GPU}")).sum()).item()
@@ -271,7 +271,7 @@ def _time_outs(runs: Runs) -> list[str]:
 
 
 def _whole_nodes(runs: Runs) -> list[str]:
-    """Time-outs of jobs of one pod that asks for all GPUs of a node."""
+    """Time-outs of jobs of one pod that requests all GPUs of a node."""
     run = runs.pods_ready("on")
     jobs, timed_out = run.jobs, run.decisions.filter(action="evict")["job"]
     whole = (jobs["pods"] == 1) & (jobs[f"request.{GPU}"] == 8)
@@ -358,11 +358,11 @@ CLAIMS = (
 
 
 def stale(runs: Runs, *, write: bool = False) -> list[str]:
-    """What pages say that is not so, in sentences.
+    """The stale statements of pages, as sentences.
 
     Args:
-        runs: the runs that pages speak of.
-        write: whether to put the pages right.
+        runs: the runs behind the pages' figures.
+        write: whether to correct the pages.
     """
     found = []
     for claim in CLAIMS:
@@ -384,9 +384,9 @@ def stale(runs: Runs, *, write: bool = False) -> list[str]:
 
 @click.command(help=__doc__)
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
-@click.option("--write", is_flag=True, help="Put the pages right.")
+@click.option("--write", is_flag=True, help="Correct the pages.")
 def main(folder: Path, write: bool) -> None:
-    """Print what is stale; the exit code is 1 where anything is and stays so."""
+    """Prints stale statements; the exit code is 1 if any remain."""
     folder.mkdir(parents=True, exist_ok=True)
     found = stale(Runs(folder), write=write)
     click.echo("\n".join(found) or "all figures are those of the runs")

@@ -1,10 +1,10 @@
-"""Writes the table of docs/forecast.md that says how forecasts of bundled traces held.
+"""Writes the table of docs/forecast.md on how forecasts of bundled traces held.
 
     python scripts/forecasts.py FOLDER [--write]
 
-replays each trace on its cluster without nodes, forecasts at moments of its second half and compares with
-what came: about half an hour of a core. FOLDER keeps what was forecast at each moment, so a script that was
-ended goes on from there. `--write` puts the table into the page.
+replays each trace on its cluster without nodes, forecasts at moments of its second half and compares with the
+actual starts, in about half an hour on one core. FOLDER keeps the forecasts of each moment, so an interrupted
+script continues there. `--write` puts the table into the page.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ HEAD = (
 )
 NAMES = ("futures", "calibrated", "mean wait of the week", "quantile regression")
 MOMENTS = 200
-"""How many are judged of each trace, the quarter as many before them apart."""
+"""The number of judged moments per trace, besides the quarter as many earlier ones."""
 
 
 class World(NamedTuple):
-    """What is judged.
+    """A trace whose forecasts are judged.
 
     Attributes:
-        name: of the trace.
-        futures: how many are played at each moment.
-        horizon: of the futures.
-        before: which share of the starts lay within before intervals were calibrated, as a cell.
+        name: the name of the trace.
+        futures: the number of futures at each moment.
+        horizon: the horizon of the futures.
+        before: the share of starts within intervals before these were calibrated, as a cell.
     """
 
     name: str
@@ -60,13 +60,13 @@ WORLDS = (
 
 
 def carried_out(folder: Path, *args: str) -> str:
-    """What a command of harness prints in a folder."""
+    """The output of a command of harness in a folder."""
     command = [sys.executable, "-m", "harness", *args]
     return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout  # noqa: S603
 
 
 def month(folder: Path) -> tuple[Path, Path]:
-    """A month of mix's kind, and a cluster that is 80 % full; an ended script finds both again."""
+    """A month of mix's kind, and a cluster that is 80 % full; an interrupted script finds both again."""
     trace, cluster = folder / "month.parquet", folder / "month.cluster.yaml"
     if not cluster.exists():
         specification = (ROOT / "traces" / "mix.yaml").read_text().replace("span: 14d", "span: 42d")
@@ -111,7 +111,7 @@ def held(folder: Path, world: World) -> Coverage:
 
 
 def known(file: Path) -> dict[int, list[Judged]]:
-    """What was forecast before at each moment; a line that was cut off in mid-writing is removed."""
+    """The earlier forecasts of each moment; a line that was cut off while being written is removed."""
     found = {}
     text = file.read_text() if file.exists() else ""
     whole = text[: text.rfind("\n") + 1]
@@ -143,7 +143,7 @@ def rows(world: World, found: Coverage) -> list[str]:
 
 
 def table(found: Mapping[str, Coverage]) -> str:
-    """The table of the page, of the traces that were judged."""
+    """The table of the page, for the judged traces."""
     lines = [HEAD, "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"]
     for world in WORLDS:
         if world.name in found:
@@ -152,7 +152,7 @@ def table(found: Mapping[str, Coverage]) -> str:
 
 
 def put(page: str, made_table: str) -> str:
-    """The page with this table in the place of the one that has the same head."""
+    """The page, with this table in place of the table with the same head."""
     before, _, after = page.partition(HEAD)
     _, _, rest = after.partition("\n\n")
     return f"{before}{made_table}\n\n{rest}"
@@ -162,7 +162,7 @@ def put(page: str, made_table: str) -> str:
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--write", is_flag=True, help="Put the table into docs/forecast.md.")
 def main(folder: Path, write: bool) -> None:
-    """Compute the table in FOLDER, or take what is there."""
+    """Computes the table in FOLDER, or takes what is there."""
     folder.mkdir(parents=True, exist_ok=True)
     made_table = table({world.name: held(folder.resolve(), world) for world in WORLDS})
     click.echo(made_table)

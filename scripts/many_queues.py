@@ -1,9 +1,10 @@
-"""Prints manifests of a cluster whose ClusterQueues share all nodes in equal parts: those of docs/scale.md.
+"""Prints the manifests for docs/scale.md: a cluster whose ClusterQueues share all nodes equally.
 
     python scripts/many_queues.py --queues 200 --nodes 5000 --divisions 10 > scale.cluster.yaml
 
-Queues are called team-000, team-001, ... as `harness trace generate` calls 200 tenants alike; each is in a
-cohort of its division, and these are in one, or all queues are in it where there are no divisions.
+Queues are called team-000, team-001, ... like 200 equal tenants of `harness trace generate`. Each queue is in
+the cohort of its division, and all divisions are in one cohort. Without divisions, all queues are in that one
+cohort.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def manifests(queues: int, nodes: int, divisions: int) -> list[dict[str, Any]]:
 @click.option("--nodes", type=int, required=True)
 @click.option("--divisions", type=int, default=0, help="cohorts that the queues are spread over")
 def main(queues: int, nodes: int, divisions: int) -> None:
-    """Print the manifests."""
+    """Prints the manifests."""
     click.echo(yaml.safe_dump_all(manifests(queues, nodes, divisions), sort_keys=False), nl=False)
 
 

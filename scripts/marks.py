@@ -1,4 +1,4 @@
-"""Puts what a script makes into a page: between a mark that names the script, and the next end mark."""
+"""Puts a script's output into a page: between a mark that names the script, and the next end mark."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ ENDS = "<!-- end -->"
 
 
 def begins(script: str, what: str = "") -> str:
-    """The mark above what a script makes.
+    """The mark above a script's output.
 
     Args:
-        script: its file, as `scripts/speed.py`.
-        what: which of several things it makes.
+        script: the file of the script, such as `scripts/speed.py`.
+        what: the name of one of its outputs, if it has several.
     """
     return f"<!-- {f'{what}: ' if what else ''}made by {script} -->"
 
@@ -26,5 +26,5 @@ def filled(page: str, mark: str, lines: Iterable[str]) -> str:
 
 
 def write(page: Path, mark: str, lines: Iterable[str]) -> None:
-    """Put lines into the file of a page, see `filled`."""
+    """Puts lines into the file of a page, see `filled`."""
     page.write_text(filled(page.read_text(encoding="utf-8"), mark, lines), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Writes openb's 17 lists packed by six policies, beside published results, into docs/reproduced.md.
+"""Writes how six policies pack openb's 17 lists, beside published results, into docs/reproduced.md.
 
     python scripts/openb_packing.py [--run]
 
@@ -27,7 +27,7 @@ from harness.studies.reproduced.openb import SEEDS, SOURCES, allocated, nodes_of
 @click.command()
 @click.option("--run", is_flag=True, help="Replay everything first.")
 def main(*, run: bool) -> None:
-    """Make the table anew."""
+    """Makes the table anew."""
     if run:
         if not LISTS.is_dir():
             raise click.ClickException(f"{LISTS} is not there: put openb's lists there, or leave --run out")

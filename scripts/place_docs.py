@@ -1,7 +1,7 @@
-"""Puts a site beside those of other versions: `python scripts/place_docs.py SITE PAGES NAME`.
+"""Puts a site beside the sites of other versions: `python scripts/place_docs.py SITE PAGES NAME`.
 
-NAME is `latest`, or a tag such as `v0.2.0`; the highest tag is there as `stable`, too. PAGES is the folder
-that is published. Its front page leads to `stable`, or to `latest` before the first release, and lists all.
+NAME is `latest`, or a tag such as `v0.2.0`; the highest tag is also published as `stable`. PAGES is the
+published folder. Its front page leads to `stable`, or to `latest` before the first release, and lists all.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FRONT = """\
 
 
 def place(site: Path, pages: Path, name: str) -> None:
-    """Copy a site to its place, and write the front page.
+    """Copies a site to its place, and writes the front page.
 
     Raises:
         ValueError: the name is neither `latest` nor a tag.

@@ -1,10 +1,10 @@
-"""Measures what the previews of Kueue's rules cost and give on Philly, and draws a chart of each.
+"""Measures costs and benefits of the previews of Kueue's rules on Philly, and draws a chart of each.
 
     python scripts/previews.py FOLDER [--twins N] [--write]
 
 replays some days of Philly, at twice their load, with several values of each preview, and twins of each. Runs
-are kept in FOLDER, and not made again. It prints the tables of docs/kueue-previews.md; `--write` puts them
-there, and the charts beside it.
+are kept in FOLDER, and not made again. It prints the tables of docs/kueue-previews.md; `--write` puts tables
+and charts into docs.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ VALUES: Mapping[str, tuple[str, ...]] = {
 
 
 class Figure(NamedTuple):
-    """What is measured.
+    """A measured figure.
 
     Attributes:
         name: the metric.
-        resource: of which resource.
-        title: in tables and charts.
-        unit: what its value is divided by.
+        resource: the resource of the metric.
+        title: its title in tables and charts.
+        unit: the divisor of its value.
     """
 
     name: str
@@ -69,11 +69,11 @@ class Mean(NamedTuple):
 
 
 Row = dict[str, Mean]
-"""Metric -> its mean, of one value of a preview."""
+"""Metric -> its mean, for one value of a preview."""
 
 
 def measured(preview: str, value: str, twins: int, folder: Path) -> Row:
-    """The figures of one value of a preview over so many twins of the trace."""
+    """The figures of one value of a preview, over `twins` twins of the trace."""
     found: dict[str, list[float]] = {each.name: [] for each in FIGURES}
     for number in range(1, twins + 1):
         run = harness.replay(
@@ -92,13 +92,13 @@ def measured(preview: str, value: str, twins: int, folder: Path) -> Row:
 
 
 def value_of(run: harness.Run, figure: Figure) -> float:
-    """What is measured of all jobs of a run."""
+    """The value of a figure over all jobs of a run."""
     (row,) = run.metrics.filter(metric=figure.name, resource=figure.resource, scope="all").rows(named=True)
     return float(row["value"]) / figure.unit
 
 
 def table(preview: str, rows: Mapping[str, Row]) -> Iterator[str]:
-    """The figures of a preview, a row a value."""
+    """The figures of a preview, one row per value."""
     yield f"| `{preview}` | {' | '.join(each.title for each in FIGURES)} |"
     yield f"| --- |{' ---: |' * len(FIGURES)}"
     for value, row in rows.items():
@@ -145,7 +145,7 @@ def chart(preview: str, rows: Mapping[str, Row]) -> str:
 
 
 def picture(preview: str) -> Path:
-    """Where the chart of a preview is."""
+    """The path of a preview's chart."""
     return PAGE.with_name(f"kueue-{_dashed(preview)}.svg")
 
 
@@ -169,7 +169,7 @@ def _dashed(name: str) -> str:
 @click.option("--twins", default=5, show_default=True, help="Twins of the trace for each value.")
 @click.option("--write", is_flag=True, help="Put tables and charts into docs.")
 def main(folder: Path, twins: int, *, write: bool) -> None:
-    """Replay, print the tables, and draw the charts."""
+    """Replays, prints the tables, and draws the charts."""
     for preview, values in VALUES.items():
         rows = {value: measured(preview, value, twins, folder) for value in values}
         lines = list(table(preview, rows))

@@ -1,10 +1,10 @@
-"""Writes which recorded decisions are reproduced, by component and release, into a page.
+"""Counts the reproduced recorded decisions by component and release, for README.md and docs/proven.md.
 
     python scripts/proven.py [FILE...] [--jobs N] [--write]
 
 answers every case of the corpora, by default of those in `../shared/conformance` that `tests/conformance`
-names, and prints the table; `--write` puts it into README.md and docs/proven.md. With FILEs, rows of what
-they were not recorded from stay as they are: give all corpora of a component and release together.
+names, and prints the table. `--write` puts it into both pages. With FILEs, only the rows of their components
+and releases change: give all corpora of a component and release together.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _RELEASES: Mapping[str, str] = {
     "koordinator": "Koordinator",
     "kube-scheduler": "kube-scheduler v1.36",
 }
-"""What was recorded, by the first part of a component's name; cases of Kueue say it themselves."""
+"""The recorded release, by the first part of a component's name; cases of Kueue name it themselves."""
 
 Key = tuple[str, str]
-"""What was recorded in which release, and the component."""
+"""The recorded release, and the component."""
 
 
 def release_of(case: Case) -> str:
-    """What answered a case when it was recorded."""
+    """The release that answered a case when it was recorded."""
     family = case["component"].partition("/")[0]
     if family != "kueue":
         return _RELEASES.get(family, family)
@@ -46,7 +46,7 @@ def release_of(case: Case) -> str:
 
 
 def tallies(paths: Iterable[Path], *, jobs: int) -> dict[Key, Tally]:
-    """How many cases there are of each release and component, and how many are answered alike."""
+    """The number of cases of each release and component, and how many are answered equally."""
     loaded = plugins.load()
     found: dict[Key, Tally] = {}
     for path in paths:
@@ -69,7 +69,7 @@ def rows_of(found: Mapping[Key, Tally]) -> dict[Key, str]:
 
 
 def rows_in(page: str) -> dict[Key, str]:
-    """The rows that a page has."""
+    """The rows of a page's table."""
     part = page.partition(BEGINS)[2].partition(marks.ENDS)[0]
     return {
         (each[1], each[2]): each[0] for each in re.finditer(r"^\| (.+?) \| `(.+?)` \|.*$", part, re.MULTILINE)
@@ -84,7 +84,7 @@ def table(rows: Mapping[Key, str]) -> Iterator[str]:
 
 
 def brief(rows: Mapping[Key, str]) -> Iterator[str]:
-    """A row for each real component, with its releases: what README has."""
+    """The table in README: a row for each real component, with its releases."""
     yield "| real component | releases | recorded cases | reproduced |"
     yield "| --- | --- | ---: | ---: |"
     found: dict[str, tuple[dict[str, None], list[int], list[int]]] = {}
@@ -101,7 +101,7 @@ def brief(rows: Mapping[Key, str]) -> Iterator[str]:
 
 
 def corpora() -> list[Path]:
-    """The corpora that the tests name, as far as they are here."""
+    """The corpora that the tests name and that exist here."""
     sys.path.insert(0, str(ROOT / "tests" / "conformance"))
     from test_corpora import CORPORA
 
@@ -118,7 +118,7 @@ def _order(release: str) -> tuple[str, list[int]]:
 @click.option("--jobs", default=1, show_default=True, help="Processes to use.")
 @click.option("--write", is_flag=True, help="Put the table into README.md and docs/proven.md.")
 def main(files: tuple[Path, ...], jobs: int, *, write: bool) -> None:
-    """Answer all cases, and print the table."""
+    """Answers all cases, and prints the table."""
     rows = rows_of(tallies(files or corpora(), jobs=jobs))
     click.echo("\n".join(table(rows)))
     if write:

@@ -1,8 +1,8 @@
-"""Draws docs/rooms.svg: which room of `harness` imports which, read from the code.
+"""Draws docs/rooms.svg from the code: which room of `harness` imports which room.
 
     python scripts/rooms.py
 
-A room may import the rooms above it. `tests/test_rooms.py` keeps it so, and keeps the picture up to date.
+A room may import the rooms above it. `tests/test_rooms.py` checks this rule and the picture.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ ROOMS = (
     *("base", "cluster", "policy", "plugins", "trace", "readers", "models", "engine", "runs"),
     *("analysis", "testing", "studies", "api", "cli"),
 )
-"""The rooms, each above those that may import it. What plugins register stands above traces, since a trace is
-read by a registered reader."""
+"""The rooms, each above those that may import it; `plugins` has the readers that `trace` uses."""
 
 _CELL, _HEAD, _NAME = 28, 72, 84  # pixels
 _STYLE = "text{font:13px sans-serif;fill:#222}.r{text-anchor:end}"
@@ -33,7 +32,7 @@ class Import(NamedTuple):
     Attributes:
         user: the module that imports, without `harness.`.
         used: the module that is imported.
-        line: where.
+        line: the line of the import.
     """
 
     user: str
@@ -42,23 +41,23 @@ class Import(NamedTuple):
 
     @property
     def rooms(self) -> tuple[str, str]:
-        """The room of the module that imports, and of the one that is imported."""
+        """The rooms of the importing and of the imported module."""
         return room_of(self.user), room_of(self.used)
 
     @property
     def goes_down(self) -> bool:
-        """Whether it is of a room that is below its own."""
+        """Whether the imported room is below the importing one."""
         user, used = map(ROOMS.index, self.rooms)
         return used > user
 
 
 def room_of(module: str) -> str:
-    """The room of a module: `runs` of `runs.store`."""
+    """The room of a module: `runs` for `runs.store`."""
     return module.partition(".")[0]
 
 
 def modules(root: Path = ROOT) -> dict[str, Path]:
-    """Module -> file, of all rooms; the face of the package and `__main__` are in none."""
+    """Module -> file, of all rooms; the package's `__init__` and `__main__` are in none."""
     found = {}
     for path in sorted((root / "harness").rglob("*.py")):
         parts = path.relative_to(root / "harness").with_suffix("").parts
@@ -69,7 +68,7 @@ def modules(root: Path = ROOT) -> dict[str, Path]:
 
 
 def imports(root: Path = ROOT) -> list[Import]:
-    """What modules of rooms import of each other: when they run, for the type checker alone, or late."""
+    """The imports between modules of rooms: at run time, only for the type checker, or late."""
     known = modules(root)
     return [
         Import(name, used, line)
@@ -93,7 +92,7 @@ def _imported(path: Path, known: dict[str, Path]) -> Iterator[tuple[str, int]]:
 
 
 def picture(root: Path = ROOT) -> str:
-    """The picture: a row a room, with a mark in the column of each room that it imports."""
+    """The picture: a row per room, with a mark in the column of each room that it imports."""
     used_by = {each.rooms for each in imports(root)}
     width, height = _NAME + _CELL * len(ROOMS) + 8, _HEAD + _CELL * len(ROOMS) + 8
     parts = ["<title>Which room of harness imports which</title>", f"<style>{_STYLE}</style>"]
@@ -114,7 +113,7 @@ def picture(root: Path = ROOT) -> str:
 
 
 def _colour(below: int) -> str:
-    """Of a mark: blue for a room above, grey for the room itself, red for one that is so far below."""
+    """The colour of a mark: blue for a room above, grey for the room itself, red for a room below."""
     return "#d9564a" if below > 0 else "#5b9bd5" if below else "#888"
 
 

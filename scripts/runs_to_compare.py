@@ -1,8 +1,8 @@
-"""Replays parts of bundled traces with all built-in policies, and keeps what no build of harness may change.
+"""Replays parts of bundled traces with all built-in policies, and keeps what must not differ between builds.
 
     python scripts/runs_to_compare.py FOLDER [UNTIL]
 
-FOLDER gets the tables of each run, and all that `run.json` says but for when, where and how fast it was made.
+FOLDER gets the tables of each run, and the entries of `run.json` except for its time, place and speed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SIX = ("none", "default-preemption", "kueue-classic", "fairsharing", "elasticquo
 
 
 def main(folder: Path, until: str) -> None:
-    """Carry out and keep."""
+    """Replays, and keeps the results."""
     with TemporaryDirectory() as scratch:
         place = Path(scratch)
         cluster = place / "six.cluster.yaml"
@@ -44,7 +44,7 @@ def main(folder: Path, until: str) -> None:
 
 
 def _harness(*words: str | Path) -> None:
-    """Call the harness that is installed, not the checkout's."""
+    """Calls the installed harness, not that of the checkout."""
     command = [sys.executable, "-P", "-m", "harness", *map(str, words)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603
 

@@ -1,4 +1,4 @@
-"""Prints what each of Kueue's shortcuts spares: calls of functions without it, compared with all shortcuts.
+"""Prints what each of Kueue's shortcuts saves: function calls without it, compared with all shortcuts.
 
     PYTHONPATH=tests python scripts/shortcuts.py fairsharing traces/philly.parquet own.parquet
 
@@ -36,12 +36,12 @@ class _Forgets(dict[Any, Any]):
 
 
 def _plain(method: str) -> None:
-    """Have the rule stand for itself."""
+    """Makes a method apply the plain rule."""
     setattr(Shortcuts, method, lambda self, *plain: plain[-1])
 
 
 def _answers(owner: type, answer: Any, *methods: str) -> None:
-    """Have methods know nothing."""
+    """Makes methods return an answer that says nothing."""
     for method in methods:
         setattr(owner, method, lambda *args, **kwargs: answer)
 
@@ -56,7 +56,7 @@ def _all_heads() -> None:
 
 
 def _forgets(*kept: str) -> None:
-    """Have nominations keep nothing."""
+    """Makes nominations keep nothing."""
     made = KeptNominations.__init__
 
     def begin(self: KeptNominations, *args: Any) -> None:
@@ -112,7 +112,7 @@ def _rows(plugin: str, traces: list[str]) -> Iterator[tuple[str, list[int]]]:
 @click.argument("plugin", type=click.Choice(["kueue-classic", "fairsharing"]))
 @click.argument("traces", nargs=-1)
 def main(plugin: str, traces: tuple[str, ...]) -> None:
-    """Print a row for each shortcut: what a replay calls without it, by trace."""
+    """Prints a row for each shortcut: the calls of a replay without it, by trace."""
     every: list[int] = []
     click.echo("\t".join(["without", *traces, "40 queues"]))
     for off, counts in _rows(plugin, [*traces, ""]):

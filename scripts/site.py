@@ -1,9 +1,9 @@
 """Makes the documentation site: `python scripts/site.py site/`, with the extra `docs`; needs no network.
 
-The pages are those of the repository, laid out as they are there, so that links between them hold in both
-places; docs/README.md is the front page, and its headings are the parts of the site. The reference of the
-command line, of Python, of options, metrics and schemas is made from the code, and so is the gallery.
-Any warning is a failure, and so is anything that a page would fetch from elsewhere.
+The pages keep their layout in the repository, so that links between them work in both places. docs/README.md
+is the front page, and its headings are the parts of the site. The gallery and the reference (command line,
+Python, options, metrics, schemas) are made from the code. A warning is a failure, and so is a page that would
+fetch anything from elsewhere.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ API = (
     "harness.testing.checks",
     "harness.base.errors",
 )
-"""The modules whose docstrings are shown: what a program or a plugin uses."""
+"""The modules whose docstrings are shown: those that programs and plugins use."""
 
 LINK = re.compile(r"\]\(([^)#\s]+)(#[^)\s]*)?\)")
 FETCHED = re.compile(
@@ -90,7 +90,7 @@ def pages() -> list[Path]:
 
 
 def links(page: Path) -> Iterator[tuple[str, str]]:
-    """Links of a page to places of the repository: path and anchor as they are written, code left out."""
+    """Links of a page to places of the repository: path and anchor as written; links in code are left out."""
     text = (ROOT / page).read_text(encoding="utf-8")
     text = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
     for target, anchor in LINK.findall(re.sub(r"`[^`\n]*`(?!\])", "", text)):
@@ -99,7 +99,7 @@ def links(page: Path) -> Iterator[tuple[str, str]]:
 
 
 def copy_pages(source: Path) -> None:
-    """Pages, and the files that they show or link to, where they are in the repository."""
+    """Copies pages, and the files that they show or link to, to their places in the repository."""
     for page in pages():
         for name, _ in [(page.name, ""), *links(page)]:
             path = (ROOT / page.parent / name).resolve()
@@ -181,7 +181,7 @@ _CLI = """\
 
 def _module(name: str) -> str:
     members = "   :members:\n"
-    if name == "harness":  # where most of it is documented under the name of its own module, too
+    if name == "harness":  # most members are also documented under their own modules
         names = sorted(each for each in harness.__all__ if each != "__version__")
         members = f"   :members: {', '.join(names)}\n   :no-index:\n"
     return f"## `{name}`\n\n```{{eval-rst}}\n.. automodule:: {name}\n{members}```\n"
@@ -238,7 +238,7 @@ def _schemas() -> Iterator[str]:
 
 
 def _cell(text: str) -> str:
-    """Text of the code as it stands, in a cell of a table."""
+    """Text from the code, unchanged, in a cell of a table."""
     return re.sub(r"([|<>*_\[\]])", r"\\\1", printable(text))
 
 
@@ -299,7 +299,7 @@ def _experiment() -> str:
 
 
 def fetched(site: Path) -> list[str]:
-    """What pages would fetch from elsewhere."""
+    """The addresses that pages would fetch from elsewhere."""
     found = []
     for path in sorted(site.rglob("*")):
         if path.suffix in (".html", ".css"):
@@ -310,11 +310,11 @@ def fetched(site: Path) -> list[str]:
 
 
 def main() -> None:
-    """Make the site, or say what is wrong with it."""
+    """Makes the site, or prints its faults."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("site", type=Path, help="the folder to write; what is in it is replaced")
+    parser.add_argument("site", type=Path, help="the folder to write; its content is replaced")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         source = Path(temporary)

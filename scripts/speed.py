@@ -1,11 +1,11 @@
-"""Measures what replays cost, for docs/speed.md.
+"""Measures the cost of replays, for docs/speed.md.
 
     python scripts/speed.py FOLDER [--write]
     python scripts/speed.py FOLDER --against ../before/.venv/bin/python [--pairs 5] [--write]
 
 makes traces and runs in FOLDER. Each figure is the CPU time of a whole process, user and system, with one
-worker. Without `--against` it measures months, which takes some minutes. With it, each replay is made in turn
-by this Python and by that of another checkout, and the ratio of their CPU times is shown.
+worker. Without `--against` it measures months, which takes some minutes. With it, this Python and the Python
+of another checkout make each replay in turn, and the table shows the ratio of their CPU times.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "speed.md"
 NAME = "scripts/speed.py"
 HARNESS = ("-P", "-m", "harness")
-"""The module of the Python that is asked, whatever the folder: `-P` keeps that out of its path."""
+"""The arguments that run that Python's harness in any folder: `-P` keeps the folder out of its path."""
 
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-"""All replays but the first one read bytecode, as a user's do."""
+"""All replays except the first one read bytecode, as users' replays do."""
 
 PLUGINS = ("none", "backfill", "default-preemption", "kueue-classic", "fairsharing", "elasticquota")
 """`auto` decides as `elasticquota` does."""
 
 MONTH = ROOT / "docs" / "examples" / "own-amounts.yaml"
 GROWTH = ("3d", "9d", "30d")
-"""About 1,000, 3,000 and 10,000 jobs come in these parts of the month."""
+"""About 1,000, 3,000 and 10,000 jobs arrive in these parts of the month."""
 
 LOAD = "0.8"
 NODE = "nvidia.com/gpu=8,cpu=128,memory=1Ti"
@@ -50,14 +50,14 @@ BUNDLED = {
 
 
 class Cost(NamedTuple):
-    """What a process took: CPU-seconds, and the most memory in bytes."""
+    """The cost of a process: CPU-seconds, and the most memory in bytes."""
 
     seconds: float
     memory: int
 
 
 def cost(command: Sequence[str], folder: Path) -> Cost:
-    """What a process takes that works in a folder; its output goes to the file `output` there."""
+    """The cost of a process that runs in a folder; its output goes to the file `output` there."""
     with (folder / "output").open("w") as output:
         actions = [(os.POSIX_SPAWN_DUP2, output.fileno(), to) for to in (1, 2)]
         child = os.posix_spawn(command[0], command, ENVIRONMENT, file_actions=actions)
@@ -68,13 +68,13 @@ def cost(command: Sequence[str], folder: Path) -> Cost:
 
 
 def replay(python: str, trace: Path, cluster: Path, plugin: str, folder: Path, *more: str) -> Cost:
-    """What a replay takes that no stored run answers."""
+    """The cost of a replay that no stored run answers."""
     about = ["--cluster", str(cluster), "-p", plugin, "--workers", "1", "--force", "-q"]
     return cost([python, *HARNESS, "replay", str(trace), *about, "-o", str(folder / "runs"), *more], folder)
 
 
 def month(folder: Path) -> tuple[Path, Path, Path]:
-    """The month with amounts of each job's own, the same with few amounts, and a cluster for both."""
+    """The month with different requests for each job, the month with few requests, and a cluster for both."""
     own, few, cluster = folder / "own.parquet", folder / "few.parquet", folder / "own.cluster.yaml"
     harness = [sys.executable, *HARNESS]
     cost([*harness, "trace", "generate", str(MONTH), "--seed", "1", "-o", str(own)], folder)
@@ -108,7 +108,7 @@ def months(folder: Path) -> Iterator[str]:
 
 
 def _jobs(trace: Path, span: str) -> int:
-    """How many jobs come in the first days of a trace."""
+    """The number of jobs that arrive in the first days of a trace."""
     return int((pl.read_parquet(trace)["submit_time"] < timedelta(days=int(span[:-1]))).sum())
 
 
@@ -140,7 +140,7 @@ def against(python: str, pairs: int, folder: Path) -> Iterator[str]:
 @click.option("--pairs", default=5, show_default=True, help="Pairs of replays for each ratio.")
 @click.option("--write", is_flag=True, help="Put the table into docs/speed.md.")
 def main(folder: Path, python: str | None, pairs: int, *, write: bool) -> None:
-    """Measure, and print a table."""
+    """Measures, and prints a table."""
     folder.mkdir(parents=True, exist_ok=True)
     what, rows = ("months", months(folder)) if python is None else ("ratios", against(python, pairs, folder))
     lines = []

@@ -1,10 +1,11 @@
-"""Writes the dump of docs/live-dump.md: 30 nodes and 300 Workloads of which every answer can be computed.
+"""Writes the dump of docs/live-dump.md: 30 nodes and 300 Workloads for which every answer can be computed.
 
     python scripts/team_dump.py [FOLDER]
 
 writes dump.json, with the cluster and its work, and beside it c-plus-8.yaml, b-plus-8.yaml (patches of
 quotas), urgent.yaml (a Job) and coming.parquet (the jobs of the next two days). Nodes have 8 GPUs each, and
-three teams have nodes of their own: `a` 15, `b` 10 and `c` 5, of which its quota is 3. Every job runs 6 h.
+three teams have nodes of their own: `a` 15, `b` 10 and `c` 5. The quota of `c` covers only 3 nodes. Every job
+runs 6 h.
 
 - Of `a` 15 jobs of 8 GPUs run; they end 1h00, 1h20, 1h40... from now. 6 wait.
 - Of `b` two jobs of 4 GPUs run on each node; the first of them end 0h30, 0h40... from now, the others 3h00,
@@ -37,7 +38,7 @@ KUEUE = "kueue.x-k8s.io/v1beta2"
 
 
 def left(minutes: int) -> datetime:
-    """Since when a job runs that has so many minutes left."""
+    """The start of a job that has this many minutes left."""
     return NOW + timedelta(minutes=minutes) - RUN_TIME
 
 
@@ -46,7 +47,7 @@ RUNNING: dict[str, list[list[int]]] = {
     "b": [[30 + 10 * node, 180 + 10 * node] for node in range(10)],
     "c": [[120 + 60 * node] for node in range(3)],
 }
-"""Team -> for each of its first nodes how many minutes each job on it has left."""
+"""Team -> for each of its first nodes, the minutes that each job on it has left."""
 
 
 def manifests() -> Iterator[dict[str, Any]]:
@@ -63,7 +64,7 @@ def manifests() -> Iterator[dict[str, Any]]:
 
 def _cluster() -> Iterator[dict[str, Any]]:
     """Queues, flavors and nodes."""
-    yield {"apiVersion": "config.kueue.x-k8s.io/v1beta1", "kind": "Configuration"}  # waits for no pods
+    yield {"apiVersion": "config.kueue.x-k8s.io/v1beta1", "kind": "Configuration"}  # without waitForPodsReady
     about = {"name": "prod"}
     yield {"apiVersion": KUEUE, "kind": "WorkloadPriorityClass", "metadata": about, "value": 1000}
     for team, nodes in NODES.items():
@@ -101,7 +102,7 @@ def _cluster() -> Iterator[dict[str, Any]]:
 
 
 def _running(team: str) -> Iterator[dict[str, Any]]:
-    """The jobs of a team that run, each with the Pod that runs on its node."""
+    """The running jobs of a team, each with the Pod on its node."""
     for node, several in enumerate(RUNNING[team]):
         for place, minutes in enumerate(several):
             name, since = f"{team}-runs-{node}-{place}", left(minutes)
@@ -123,7 +124,7 @@ def _running(team: str) -> Iterator[dict[str, Any]]:
 
 
 def _ended(found: dict[str, Any]) -> dict[str, Any]:
-    """A job that ran its time from its admission on."""
+    """A job that ran for its full time from its admission on."""
     began = datetime.fromisoformat(found["metadata"]["creationTimestamp"])
     found["status"]["conditions"].append(
         {
@@ -137,7 +138,7 @@ def _ended(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def patch(team: str, gpus: int) -> dict[str, Any]:
-    """A patch that gives a team so many GPUs."""
+    """A patch that gives a team this many GPUs."""
     flavors = [{"name": f"pool-{team}", "resources": [{"name": GPU, "nominalQuota": gpus}]}]
     spec = {"resourceGroups": [{"flavors": flavors}]}
     return {"kind": "ClusterQueue", "metadata": {"name": team}, "spec": spec}
@@ -163,7 +164,7 @@ def urgent() -> dict[str, Any]:
 
 
 def coming() -> pl.DataFrame:
-    """Twelve jobs of team `c`, one every 4 h from the dump on."""
+    """Twelve jobs of team `c`, one every 4 h from the time of the dump."""
     numbers = range(12)
     return pl.DataFrame(
         {
@@ -177,7 +178,7 @@ def coming() -> pl.DataFrame:
 
 
 def write(folder: Path) -> None:
-    """Write all files."""
+    """Writes all files."""
     items = {"apiVersion": "v1", "kind": "List", "items": list(manifests())}
     (folder / "dump.json").write_text(json.dumps(items) + "\n")
     for name, document in (

@@ -1,6 +1,6 @@
 """Measures how pages, docstrings and messages read: `python scripts/voice.py [FILE...]`.
 
-Prints what is beyond the bounds, line by line; without files, of all that the suite measures.
+Prints faults, line by line; without files, checks all that the suite measures.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ITEM = re.compile(r"\s*(?:[-*+]|\d+\.) +|#")
 _CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 _ENTRY = re.compile(r"^ +(?=[\w*]+(?:, [\w*]+)*: )", re.MULTILINE)
-"""The indentation of an entry below `Args:` and its like, which reads as an item."""
+"""The indentation of an entry below `Args:` and similar headings; an entry counts as an item."""
 _MARKS = re.compile(r"^(?:#+|>+|[-*+]|\d+\.) +|\*\*|<[^>]+>")
 _END = re.compile(
     r"""(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!vs\.)(?<!\bal\.)["'”’)*_]*\s+"""
@@ -33,7 +33,7 @@ _END = re.compile(
 
 
 class Fault(NamedTuple):
-    """What is beyond a bound: the line where it begins, which bound, and the text."""
+    """A passage beyond a bound: the line where it begins, the bound, and the text."""
 
     line: int
     kind: str
@@ -41,7 +41,7 @@ class Fault(NamedTuple):
 
 
 class Passage(NamedTuple):
-    """Text that is read in one go: the line where it begins, and whether it is the cell of a table."""
+    """A unit of text: the line where it begins, and whether it is the cell of a table."""
 
     line: int
     text: str
@@ -102,7 +102,7 @@ def faults_of_passage(passage: Passage) -> Iterator[Fault]:
 
 
 def faults_of_page(markdown: str) -> list[Fault]:
-    """What is beyond the bounds in a page; the lines of code and tables may be of any length."""
+    """The faults of a page; lines of code and tables may have any length."""
     found, counted, fenced = list[Fault](), list[int](), False
     for number, line in enumerate(markdown.split("\n"), 1):
         fenced = fenced != line.lstrip().startswith("```")
@@ -118,7 +118,7 @@ def faults_of_page(markdown: str) -> list[Fault]:
 
 
 def faults_of_code(source: str) -> list[Fault]:
-    """What is beyond the bounds in docstrings, and in other texts of four words or more: messages."""
+    """The faults of docstrings, and of other texts of four words or more, which are messages."""
     found = set[Fault]()
     for node in ast.walk(ast.parse(source)):
         parts = node.values if isinstance(node, ast.JoinedStr) else [node]
@@ -131,7 +131,7 @@ def faults_of_code(source: str) -> list[Fault]:
 
 
 def faults_of(path: Path) -> list[Fault]:
-    """What is beyond the bounds in a file of Markdown or of Python."""
+    """The faults of a file of Markdown or of Python."""
     text = path.read_text(encoding="utf-8")
     return faults_of_code(text) if path.suffix == ".py" else faults_of_page(text)
 
@@ -142,7 +142,7 @@ def pages() -> list[Path]:
 
 
 def measured() -> list[Path]:
-    """What the suite measures: pages, and the product's code with its docstrings and messages."""
+    """The files that the suite measures: pages, and the product's code with its docstrings and messages."""
     return [*pages(), *_matching("harness/**/*.py", "plugins/**/*.py")]
 
 
@@ -153,7 +153,7 @@ def _matching(*patterns: str) -> list[Path]:
 @click.command(help=__doc__)
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path, exists=True, dir_okay=False))
 def main(files: tuple[Path, ...]) -> None:
-    """Print faults."""
+    """Prints faults."""
     for path in files or measured():
         name = path.resolve().relative_to(ROOT).as_posix()
         lines = [f"{name}:{each.line}: {each.kind}: {each.text}\n" for each in faults_of(path)]

@@ -16,7 +16,7 @@ from voice import MOST_IN_A_LINE, pages
 _ITEM = re.compile(r"(\s*(?:[-*+]|\d+\.) +)")
 _KEPT = re.compile(r"\s*(?:[|#>]|```|\[[^\]]+\]: )")
 _MARK = re.compile(r"[-*+#>|=]+$|\d+[.)]$")
-"""A word that would mean something else at the beginning of a line."""
+"""A word that Markdown would interpret at the beginning of a line."""
 
 
 def wrapped(markdown: str) -> str:
@@ -44,12 +44,12 @@ def wrapped(markdown: str) -> str:
 
 
 def _begins(line: str) -> bool:
-    """Whether a line begins something of its own."""
+    """Whether a line begins a block of its own."""
     return bool(_ITEM.match(line) or _KEPT.match(line))
 
 
 def _filled(lines: list[str], mark: str) -> Iterator[str]:
-    """The words of a paragraph or an item in lines that are as full as can be."""
+    """The words of a paragraph or an item, in lines as full as possible."""
     text = " ".join([lines[0].removeprefix(mark), *lines[1:]])
     words = list[str]()
     for word in re.findall(r"(?:`+[^`]*`+|\S)+", text):
@@ -71,7 +71,7 @@ def _filled(lines: list[str], mark: str) -> Iterator[str]:
 @click.command(help=__doc__)
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path, exists=True, dir_okay=False))
 def main(files: tuple[Path, ...]) -> None:
-    """Wrap pages in place, and name those that changed."""
+    """Wraps pages in place, and names the changed ones."""
     for path in files or pages():
         text = path.read_text(encoding="utf-8")
         if (made := wrapped(text)) != text:

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Builds the plain wheel and the compiled one, and tests that they decide the same, to the byte, under another order of
-# sets:
+# Builds the plain wheel and the compiled one, and tests that both make the same decisions, to the byte, also under
+# another order of sets:
 #
 #     bash scripts/ci/compiled.sh         the excerpts of recorded decisions and the referee's tests in the compiled
 #                                         build, and the runs of all built-in policies until day 16 in both
-#     bash scripts/ci/compiled.sh all     all recorded decisions at hand and runs until day 25 in both, and the tests of
-#                                         everything that decides, of the engine that refuses, and of plugins of others
+#     bash scripts/ci/compiled.sh all     all recorded decisions at hand and runs until day 25 in both; the tests of
+#                                         policies, of the engine's refusals, and of third-party plugins
 #
 # Needs a C compiler and Python's headers.
 set -euo pipefail

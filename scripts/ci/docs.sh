@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The documentation site, into site/: no warning, no dead link, nothing fetched from elsewhere.
+# Makes the documentation site in site/, without warnings, dead links, or anything that is fetched from elsewhere.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 bash scripts/environment.sh docs

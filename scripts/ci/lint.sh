@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Lint, format and types, with the tools of the environment .venv, which is made where there is none.
+# Checks lint, format and types, with the tools of the environment .venv, which it makes if it is missing.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 bash scripts/environment.sh dev

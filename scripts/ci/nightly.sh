@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# What takes too long for every change:
+# Checks that take too long for every change:
 #
 #     bash scripts/ci/nightly.sh conformance    all recorded decisions that are at hand
-#     bash scripts/ci/nightly.sh fuzz [NIGHT]   mutated inputs, random worlds, and random worlds of Kueue: each
-#                                               night others, so that one takes two hours of a processor
-#     bash scripts/ci/nightly.sh faults         every call of a command fails, and it is killed everywhere
-#     bash scripts/ci/nightly.sh coverage       which lines the suite runs, with a least share
+#     bash scripts/ci/nightly.sh fuzz [NIGHT]   mutated inputs, random worlds, and random worlds of Kueue:
+#                                               different ones each night, for two hours of one core
+#     bash scripts/ci/nightly.sh faults         each system call of a command fails, and the command is killed at each
+#     bash scripts/ci/nightly.sh coverage       the lines that the suite runs, with a least share
 set -euo pipefail
 what=${1:?conformance, fuzz, faults or coverage}
 night=${2:-0}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tests of what meets its dependencies, on the oldest Python and the oldest versions that pyproject.toml allows:
+# Runs the tests that touch dependencies, on the oldest Python and the oldest versions that pyproject.toml allows:
 #
 #     bash scripts/ci/oldest.sh         tables, files, metrics and plugins
 #     bash scripts/ci/oldest.sh all     also comparisons, the engine, exports, live clusters, recordings and runs

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the site and publishes it on the branch gh-pages: of main as latest, of a tag under its name.
+# Builds the site and publishes it on the branch gh-pages: main as latest, a tag under its name.
 # `bash scripts/ci/publish_docs.sh branch main` or `... tag v0.2.0`
 set -euo pipefail
 kind=${1:?branch or tag} name=${2:?its name}

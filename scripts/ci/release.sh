@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# That a tag, the version in pyproject.toml, CITATION.cff and a dated heading of CHANGELOG.md are one: `bash scripts/ci/release.sh v0.2.0`.
+# Checks that a tag agrees with pyproject.toml, CITATION.cff and a dated heading of CHANGELOG.md:
+# `bash scripts/ci/release.sh v0.2.0`.
 set -euo pipefail
 tag=${1:?the tag}
 cd "$(dirname "$0")/../.."
