@@ -287,7 +287,7 @@ def test_what_today_has_no_value_of_is_told_before_anything_is_tried(
     with pytest.raises(SpecError) as caught:
         harness.tune(spec, output=tmp_path / "results", workers=1)
     assert [str(each) for each in caught.value.faults] == [
-        f"{where}: the present configuration has no value of makespan on 0d..5d"
+        f"{where}: the present configuration has no value for makespan on 0d..5d"
     ]
     assert "take another metric, or a later until" in str(caught.value.hint)
     assert len(list((tmp_path / "results" / "tune" / "items").rglob("*.parquet"))) == 1

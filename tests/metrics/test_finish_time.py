@@ -210,7 +210,7 @@ def test_where_it_cannot_be_done_is_said(replayed: Replayed) -> None:
     (remark,) = on_nodes.remarks
     assert remark == (
         "fairness.finish_time: not measured: alone, jobs of 'b' had 4 cpu of a nominal quota of 2: "
-        "none does not keep to quotas on this cluster"
+        "none ignores quotas on this cluster"
     )
     (bare,) = harness.isolated([replayed(*JOBS, cluster=queues({}, nodes=1))])
     assert set(values_of(bare).values()) == {None}
