@@ -162,7 +162,7 @@ def put(page: str, made_table: str) -> str:
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--write", is_flag=True, help="Put the table into docs/forecast.md.")
 def main(folder: Path, write: bool) -> None:
-    """Computes the table in FOLDER, or takes what is there."""
+    """Computes the table in FOLDER, or continues what is there."""
     folder.mkdir(parents=True, exist_ok=True)
     made_table = table({world.name: held(folder.resolve(), world) for world in WORLDS})
     click.echo(made_table)

@@ -204,7 +204,7 @@ def test_more_than_there_was_is_named(tmp_path: Path) -> None:
     validation = Validation(open_trace(tmp_path / "t.parquet", PLUGINS), cluster, *runs)
     found = validation.findings[0]
     assert (found.kind, found.object, found.name, found.capacity) == ("more", "whole", "all", 20_000)
-    assert "there was more then" in validation.told(found)
+    assert "the capacity was larger then" in validation.told(found)
 
 
 def test_the_command_prints_tables_json_and_where_the_runs_are(

@@ -70,7 +70,7 @@ class Difference:
 
     @cached_property
     def parting(self) -> Parting | None:
-        """The point at which the runs part; None if they decide alike to the end.
+        """The point at which the runs part; None if they decide equally to the end.
 
         Decisions without effect (refusals, nominations) do not count. Admissions count only if both runs have
         any: a policy that only binds pods admits no job.

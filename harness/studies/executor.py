@@ -146,7 +146,7 @@ def crew_for(
         executor: an executor that makes them instead, here or elsewhere.
 
     Raises:
-        OptionError: both are given, or there is no such number of processes.
+        OptionError: both are given, or the number of processes is not possible.
     """
     if executor is not None:
         if workers is not None:

@@ -185,7 +185,7 @@ def test_different_settings_are_named_in_the_head(harness: Callable, replayed: R
     a, b = replayed("a"), replayed("b", "--until", "5s", "--on-preemption", "resume")
     out = harness("compare", a, b).out
     assert "\nb\n  --on-preemption restart -> resume\n  --until none -> 5s\n\nmetric" in out
-    assert "a run was cut short, so all is measured over the first 5s" in out
+    assert "a run was cut short, so all metrics cover the first 5s" in out
 
 
 def test_three_plugins_of_long_names_stay_within_100_columns(

@@ -66,7 +66,7 @@ def test_what_is_better_and_in_nothing_worse_is_to_be_taken(replayed: Callable[.
     groups = [each.partition(": ")[0] for each in price]
     assert groups == ["served", "waited", "shared", "disrupted"], "every group of headlines has its price"
     assert price[0].startswith("served: ")
-    assert " of the cpu asked for served instead of " in price[0]
+    assert " of the requested cpu served instead of " in price[0]
     assert price[1].startswith("waited: better, 95 of 100 jobs start within ")
     assert price[3] == "disrupted: equal"
     assert found.lines == [found.sentence, "The price of “many”:", *(f"  {each}" for each in price)]

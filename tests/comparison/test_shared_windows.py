@@ -67,7 +67,7 @@ def test_a_run_that_is_cut_cuts_all_others(replayed: Callable[..., harness.Run])
         assert row.at_least[0] == row.at_least[1], row.measured
     assert values(comparison, "jobs.finished") == [1, 1]
     assert values(comparison, "jct.mean") == [(10 + 3) / 2] * 2
-    assert "a run was cut short, so all is measured over the first 5s" in comparison.table()
+    assert "a run was cut short, so all metrics cover the first 5s" in comparison.table()
 
 
 def test_what_is_thrown_away_after_the_first_run_has_ended_is_not_finished(

@@ -472,7 +472,7 @@ def test_the_baseline_is_told_and_how_it_was_chosen(
     alone = harness.compare([first]).table()
     assert alone.startswith("metric")
     assert "\n1s: plugin kueue-classic\n" in alone
-    assert "\nshares are of a capacity of 160 cpu, 32 nvidia.com/gpu (5 nodes)\n" in alone
+    assert "\nshares refer to a capacity of 160 cpu, 32 nvidia.com/gpu (5 nodes)\n" in alone
 
 
 def test_long_lists_of_differences_are_cut_in_tables() -> None:
@@ -502,7 +502,7 @@ def test_a_capacity_that_changes_is_given_as_its_least_and_its_most(
     constant = replayed("constant")
     changing = replayed("changing", cluster=load_cluster(manifests).patched(patch))
     foot = "128 to 160 cpu, 24 to 32 nvidia.com/gpu (4 to 5 nodes)"
-    assert f"\nshares are of a capacity of {foot}\n" in harness.compare([changing]).table()
+    assert f"\nshares refer to a capacity of {foot}\n" in harness.compare([changing]).table()
     both = harness.compare([constant, changing])
     whole = "160 cpu, 32 nvidia.com/gpu (5 nodes)"
     assert f"\nshares refer to each run's own capacity: constant {whole}; changing {foot}\n" in both.table()

@@ -517,7 +517,7 @@ def test_charts_that_cannot_move_are_not_bound_to_do_so(charts: None, runs: list
         each.title: each for each in blocks(harness.make_report(runs), "waiting") if isinstance(each, Figure)
     }
     assert drawing.live(figures["Waiting jobs"])["params"]
-    assert "params" not in drawing.live(figures["Waits by how many cores jobs ask for"])
+    assert "params" not in drawing.live(figures["Waits by requested cores"])
 
 
 def test_lines_of_waits_are_broken_where_a_size_has_none(charts: None, runs: list[harness.Run]) -> None:

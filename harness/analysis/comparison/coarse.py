@@ -21,7 +21,7 @@ _FEW = 1_000
 _GAPS = 10
 """The jitter is at most this many times the median gap between arrivals."""
 
-SMALLER = "a smaller jitter, such as --shake 10,arrivals=1s, keeps twins alike"
+SMALLER = "a smaller jitter, such as --shake 10,arrivals=1s, keeps twins similar"
 """The advice for a jitter that is too large."""
 
 

@@ -22,7 +22,7 @@ class Distinction(NamedTuple):
     Attributes:
         kind: the kind of an object (`ClusterQueue`), or `plugin`, `option`, `setting`, `trace`, `nodes`,
             `cluster`.
-        name: of the object, option or setting; "" if there is only one of its kind.
+        name: the name of the object, option or setting; "" if there is only one of its kind.
         field: such as `nominalQuota nvidia.com/gpu`; "" for the whole object.
         before: the value in the baseline; None if it has none. For nodes, their number.
         after: the value in the other run; None if it has none.

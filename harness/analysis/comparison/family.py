@@ -22,7 +22,7 @@ class Family:
         same_as: for each run, the first run that has equal figures.
 
     Attributes:
-        size: how many tests there are.
+        size: the number of tests.
     """
 
     def __init__(self, tests: Mapping[tuple[Key, int], float], same_as: Sequence[int]) -> None:

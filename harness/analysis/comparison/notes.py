@@ -36,7 +36,7 @@ _LOST_PART = f"{LOST}_of_allocated"
 
 
 def remarks(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
-    """Notes for the reader: the legend, unusual things about runs, and how they were measured."""
+    """Notes for the reader: the legend, unusual facts about runs, and how runs were measured."""
     runs, names = comparison.runs, comparison.names
     legend, *about_changes = _about_changes(comparison, shown) if len(runs) > 1 else ("",)
     if legend:
@@ -93,7 +93,7 @@ def _about_windows(comparison: Comparison, shown: Sequence[Line]) -> Iterator[st
     elif not comparison.shares_window:
         end = format_duration(window.end - window.start)
         if comparison.shares[0].cut:
-            yield f"a run was cut short, so all is measured over the first {end}"
+            yield f"a run was cut short, so all metrics cover the first {end}"
         elif any(line.measured.metric.startswith(_OF_WINDOW) for line in shown):
             yield f"utilization, goodput, fairness and quota: over the first {end}, which all runs share"
         for place in range(len(windows)):
@@ -138,7 +138,7 @@ def _about_capacity(comparison: Comparison) -> Iterator[str]:
         return
     on_nodes = [any(node_counts(run.info["cluster"])) for run in comparison.runs]
     if not comparison.differing_capacities and len(set(on_nodes)) == 1:
-        yield f"shares are of a capacity of {capacities[0]}"
+        yield f"shares refer to a capacity of {capacities[0]}"
         return
     each = "; ".join(f"{name} {text}" for name, text in zip(comparison.names, capacities, strict=True))
     yield f"shares refer to each run's own capacity: {each}"

@@ -53,7 +53,7 @@ class _Aim(NamedTuple):
 
 
 _AIMS = (
-    _Aim("served", SERVED, "work done", "{} of the {resource} asked for served", of_resource=True),
+    _Aim("served", SERVED, "work done", "{} of the requested {resource} served", of_resource=True),
     _Aim("served", "jobs.unfinished", "unfinished jobs", "{} jobs unfinished", counts=True),
     _Aim("served", "jobs.rejected", "rejected jobs", "{} jobs rejected", counts=True),
     _Aim("waited", WAITS[0], "waits", "95 of 100 jobs start within {}"),

@@ -1,4 +1,4 @@
-"""The windows that compared runs are measured over; runs share them if their jobs arrive alike."""
+"""The windows that compared runs are measured over; runs with equal arrivals share them."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def explain(
         start, end = (clock.text(each) for each in run.window)
         raise RunError(f"the run has no time {printable(asked)}: it lasts from {start} to {end}")
     if job is not None and queue is not None:
-        raise RunError("explain a job or a queue, not both at once")
+        raise RunError("explain a job or a queue, not both")
     if job is None:
         if queue is None and time is None and run.stopped is not None:
             time = run.stopped.at

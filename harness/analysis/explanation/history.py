@@ -81,7 +81,7 @@ class Stretch:
     """A stretch of time: the job waits, may get what it requests, and then loses it or finishes.
 
     Attributes:
-        events: in order; if an eviction ends the stretch, it is the last event.
+        events: the events, in order; if an eviction ends the stretch, it is the last event.
         since: when the wait began: the submission, or the return to the queue. None if another pod of the job
             was evicted before any pod returned.
         start: when the job first got quota or nodes in this stretch; None if it did not.
@@ -125,7 +125,7 @@ class History:
 
     Attributes:
         job: its row in `jobs.parquet`, times in microseconds since the origin.
-        stretches: in order.
+        stretches: its stretches, in order.
         behind: another job of its queue with its last refusal, or else its rejection. Set only if the job
             waits first without a refusal of its own.
         end: the end of the measured span.

@@ -298,7 +298,7 @@ class Moment:
         return "\n".join(printable(line) for line in lines)
 
     def _behind(self, job: str) -> str:
-        """For a job that was not tried itself, the job of its queue that the scheduler last tried in vain."""
+        """For a job that was not tried itself, the job of its queue that was last tried and refused."""
         first = self._last_tried.get(self._lives.row(job)["queue"])
         return "" if first is None else f": not tried itself; the last job tried in its queue is {first}"
 

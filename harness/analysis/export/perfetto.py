@@ -72,7 +72,7 @@ class _Trace:
 
     Args:
         run: the run.
-        window: what is shown.
+        window: the time that is shown.
     """
 
     def __init__(self, run: Run, window: Window) -> None:

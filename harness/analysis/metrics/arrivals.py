@@ -1,7 +1,7 @@
 """The jobs that arrived within a window, and those that were refused for good.
 
-Jobs that were refused at arrival count only as refused. A job that is refused later has waited in vain until
-then, and keeps waiting.
+Jobs that were refused at arrival count only as refused. A job that is refused later has waited until then,
+and keeps waiting.
 """
 
 from __future__ import annotations

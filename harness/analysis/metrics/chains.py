@@ -37,7 +37,7 @@ def cascades(preemptions: pl.DataFrame, within: int) -> Cascades:
     """For each preemption, the earlier preemption of its preemptor.
 
     Args:
-        preemptions: in order.
+        preemptions: the preemptions, in order.
         within: the most time between the two, in microseconds.
     """
     latest: dict[int, tuple[int, int]] = {}  # job -> the time and number of its last preemption
@@ -60,7 +60,7 @@ def hits_back(preemptions: pl.DataFrame, within: int) -> HitsBack:
     """Counts preemptions whose victim's side had preempted the preemptor's side.
 
     Args:
-        preemptions: in order.
+        preemptions: the preemptions, in order.
         within: the most time between the two, in microseconds.
     """
     latest: dict[tuple[str, str] | int, int] = {}  # (victim, beneficiary), or who preempted within its holder

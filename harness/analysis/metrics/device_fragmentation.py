@@ -194,10 +194,10 @@ class _Nodes:
 
     Args:
         run: the run.
-        usual: the measure.
+        usual: the measure of fragments.
 
     Attributes:
-        fragments: summed up over usual pods.
+        fragments: the fragments, summed up over usual pods.
     """
 
     def __init__(self, run: Run, usual: _Shares | _Slices) -> None:
@@ -220,7 +220,7 @@ class _Nodes:
             self._amounts[name] = before
 
     def changes_by(self, time: int) -> Iterator[int]:
-        """The times at which nodes change until then; each change takes effect when the next is asked for."""
+        """The times at which nodes change until then; each takes effect when the next is requested."""
         while self._events and self._events[-1][0] <= time:
             yield self._events[-1][0]
             _, name, before, after = self._events.pop()

@@ -51,7 +51,7 @@ def sharing(run: Run, alone: Mapping[str, Run]) -> dict[str, Sharing]:
     """Compares each quota's jobs in the shared run and alone.
 
     Args:
-        run: all quotas together.
+        run: the run of all quotas together.
         alone: quota -> the run in which it is alone.
     """
     together = _completions(run).with_columns(names_of_jobs(run)[QUOTA])

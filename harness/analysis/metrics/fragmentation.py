@@ -26,7 +26,7 @@ from harness.runs.recording.actions import action_codes
 from harness.runs.run import Run
 
 Shape: TypeAlias = tuple[int, ...]
-"""The amounts of each resource that a pod asks for, or that are free on a node."""
+"""The amounts of each resource that a pod requests, or that are free on a node."""
 
 _KEY = ("job", "pod_number", "successor")
 

@@ -167,7 +167,7 @@ class _Pods:
         """The changes by a decision, with the pods' size, for each pod set concerned.
 
         Args:
-            action: what was decided.
+            action: the action of the decision.
             pods: the number of pods.
             pod: the number of the pod if there is only one, or None.
             detail: the policy's detail of the decision.

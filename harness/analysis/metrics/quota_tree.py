@@ -1,4 +1,4 @@
-"""The amounts that queues may use, borrowing included, at many instants at once, by Kueue's quota arithmetic.
+"""The amounts that queues may use with borrowing, at many instants together, by Kueue's quota arithmetic.
 
 `harness.models.quota` does this for one state that changes step by step. Here each row of a table is a state.
 Amounts are summed over flavors.

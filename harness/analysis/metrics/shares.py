@@ -263,9 +263,9 @@ def _together(levels: Floats, groups: Groups, at: Ints, instants: int) -> Floats
 
     Args:
         levels: holder by holder.
-        groups: the same by their holders.
+        groups: the levels grouped by holder.
         at: the instant at which each begins.
-        instants: how many there are.
+        instants: the number of instants.
     """
     changes = levels.copy()
     changes[1:] -= levels[:-1] * ~groups.first[1:]

@@ -135,7 +135,7 @@ def _admissions(run: Run, window: Window) -> pl.DataFrame:
 
 
 def _spans(detail: Mapping[str, Any]) -> dict[str, int]:
-    """Level -> the number of its domains in an admission; the largest if several labels end alike."""
+    """Level -> the number of its domains in an admission; the largest if several labels have the same end."""
     found: dict[str, int] = {}
     for label, count in detail.get("spans", {}).items():
         level = label.rpartition("/")[2]

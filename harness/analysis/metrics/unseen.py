@@ -8,7 +8,7 @@ UNSEEN: Mapping[str, str] = {
     "utilization.capacity.hours": "whether any job requested the capacity",
     "utilization.useful.hours": "how much was requested",
     "utilization.useful": "how much was requested",
-    "goodput.of_allocated": "a cluster that stands idle",
+    "goodput.of_allocated": "idle capacity",
     "goodput.of_capacity": "how much was requested",
     "goodput.of_demand": "how long jobs waited for it",
     "idle.no_demand": "jobs that wait while nothing is idle",

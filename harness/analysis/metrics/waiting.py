@@ -103,7 +103,7 @@ def measure_jobs(run: Run, window: Window, only: pl.Series | None = None) -> Ite
 
 
 class _Jobs:
-    """The jobs that waiting metrics cover: those that arrived and were not refused at once.
+    """The jobs that waiting metrics cover: those that arrived and were not refused at arrival.
 
     Args:
         run: the run.

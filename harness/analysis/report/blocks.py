@@ -73,7 +73,7 @@ class Table:
     Attributes:
         caption: the topic of the table.
         head: a name for each column.
-        rows: as many cells in each as `head` has.
+        rows: the rows, each with as many cells as `head`.
         prose: whether cells are words, which begin at the left and wrap.
         folded: whether readers see only the caption until they open it.
     """
@@ -113,7 +113,7 @@ class Key:
 
     Attributes:
         name: a queue, a run, ...
-        colour: as the chart has it, one of `harness.analysis.report.palette`.
+        colour: its colour in the chart, one of `harness.analysis.report.palette`.
         dash: the dashes of a line, in pixels; empty for a solid line or an area.
         line: whether it is a line rather than an area.
     """

@@ -12,7 +12,7 @@ class Axis(NamedTuple):
     """An axis of the chart.
 
     Attributes:
-        title: with its unit.
+        title: its title, with the unit.
         shown_as: the format of its numbers, see `axes.written`.
         sign: 1 if less is better, -1 if more is better.
     """

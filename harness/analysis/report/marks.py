@@ -108,7 +108,7 @@ def merged(marks: Sequence[Mark], least: int) -> Iterator[Sequence[Mark]]:
     """Marks of one kind in groups, so that the beginnings of two groups are at least `least` apart.
 
     Args:
-        marks: in order of time.
+        marks: the marks, in order of time.
         least: the least distance in microseconds.
     """
     group: list[Mark] = []

@@ -41,7 +41,7 @@ class Lane(NamedTuple):
     Attributes:
         name: for people, printable and short; no two lanes have the same.
         holders: the names of its holders.
-        colour: the same in every chart.
+        colour: its colour, the same in every chart.
         nominal: for each run the lane's own quota of the charts' resource; None without quotas.
     """
 

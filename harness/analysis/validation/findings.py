@@ -134,7 +134,7 @@ def _late(pairs: pl.DataFrame, run: Run) -> Iterator[Finding]:
     if late < _LEAST_LATE or width > max(late // 2, SECOND):
         return
     sentence = (
-        f"starts are {format_duration(late)} late: the {len(ordered):,} jobs that start at once in the "
+        f"starts are {format_duration(late)} late: the {len(ordered):,} jobs that start immediately in the "
         "simulation start that long after their submission in the record. Pods may take that long to be "
         "ready, or victims to leave"
     )
@@ -342,7 +342,7 @@ class _Look:
                 used, has = short_amount(resource, most), short_amount(resource, limit)
                 sentence = (
                     f"from {{start}} to {{end}} jobs use up to {used} of the {has} {resource} of "
-                    f"{told(self._object.kind, self._object.name)}: there was more then"
+                    f"{told(self._object.kind, self._object.name)}: the capacity was larger then"
                 )
                 yield Finding(
                     *(MORE, self._object.kind, self._object.name, resource, most - limit, limit),

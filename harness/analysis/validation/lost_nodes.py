@@ -47,7 +47,7 @@ def nodes_of(
         evicted: the jobs that the record evicts then.
         nodes: node -> its amount of the missing resource. Among equally likely nodes, the last ones are
             chosen first.
-        missing: how much is missing.
+        missing: the missing amount.
     """
     score = Counter(dict.fromkeys(nodes, 0))
     for job, on in _running(simulated, time).items():

@@ -31,7 +31,7 @@ def pairs_of(recorded: Run, simulated: Run, resource: str) -> pl.DataFrame:
     if not recorded.is_record:
         raise RunError(f"run {recorded.info['run']} is not a record of what happened")
     if recorded.info["trace"]["sha256"] != simulated.info["trace"]["sha256"]:
-        raise RunError(f"runs {recorded.info['run']} and {simulated.info['run']} are of different traces")
+        raise RunError(f"runs {recorded.info['run']} and {simulated.info['run']} have different traces")
     origin = recorded.info["trace"]["origin_us"]
     amount = pl.col(f"request.{resource}") if resource else pl.col("pods")
     ours = recorded.micros("jobs").filter(pl.col("start_time").is_not_null())

@@ -18,7 +18,7 @@ class Pieces:
     """Nodes for which only the sum of all free amounts is known.
 
     Attributes:
-        nodes: what each node has, in the order of the resources.
+        nodes: the amounts of each node, in the order of the resources.
         unit: the greatest amount of each resource that divides all requests.
     """
 

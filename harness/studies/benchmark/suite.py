@@ -93,7 +93,7 @@ class Task:
                 raise InputError(
                     f"task {self.name}: {path} is not the file of {self.suite}: its sum is {found[:12]}…, "
                     f"and {expected[:12]}… is expected",
-                    hint="install harness anew, or check the file out again",
+                    hint="reinstall harness, or check the file out again",
                 )
 
     def called(self, seed: int | None) -> str:
@@ -107,7 +107,7 @@ class Task:
 
         Args:
             arms: the policies.
-            seed: draws weeks of the record anew; None for the task's own weeks.
+            seed: the seed for drawing new weeks from the record; None for the task's own weeks.
             twins: the number of twins, or of draws; the task's own number by default.
             keep: which tables of each replay are kept.
 

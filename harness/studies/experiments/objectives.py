@@ -31,7 +31,7 @@ class Estimate(NamedTuple):
     """A mean over seeds, with its 95 % interval.
 
     Attributes:
-        value: the mean; of a single value, that value.
+        value: the mean, or the only value.
         low: the lower end of its interval; None if there are fewer than two values.
         high: the upper end.
         p: the probability of a mean at least this far from 0 by chance alone; None without an interval.

@@ -376,7 +376,7 @@ def from_texts(vary: Sequence[str]) -> dict[str, list[Value]]:
                 hint="write NAME=VALUE,VALUE, as scale-arrivals=0.8,1,1.2",
             )
         if name in found:
-            raise InputError(f"--vary {name} is given twice", hint="give all of its values at once")
+            raise InputError(f"--vary {name} is given twice", hint="give all of its values in one --vary")
         found[name] = several(values)
     return found
 

@@ -119,7 +119,7 @@ def items_of(bench: Bench) -> list[Item]:
         raise SpecError(
             bench.spec.source,
             [Fault("exclude", f"leaves out all {whole:,} points of the grid")],
-            hint="name more in a setting: it leaves out the points that have all of its values",
+            hint="name more factors in each exclusion: it leaves out points that have all of its values",
         )
     return found
 

@@ -167,7 +167,7 @@ class Folder:
             )
 
     def table(self) -> pl.DataFrame:
-        """The whole table at once.
+        """The whole table, read into memory.
 
         Raises:
             RunError: an item is damaged.

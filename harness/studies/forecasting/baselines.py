@@ -105,7 +105,7 @@ class Baseline:
 
         Args:
             queue: the queue.
-            waited: how long the job has waited, microseconds.
+            waited: how long the job has waited, in microseconds.
 
         Returns: The times from now in microseconds; all None if nothing started in that week.
         """

@@ -39,7 +39,7 @@ ENOUGH = 20
 """With fewer moments than this, forecasts of one queue or of similar waits do not form a group."""
 
 ALIKE = 2.0
-"""Forecasts whose medians differ by no more than this power of e are alike."""
+"""Forecasts whose medians differ by at most this power of e are similar."""
 
 PACE = 0.02
 """How fast the targeted shares outside follow the misses of recent intervals."""

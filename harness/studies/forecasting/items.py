@@ -70,7 +70,7 @@ def futures_of(
         watch: is called with the number of played futures and the number of all.
 
     Raises:
-        OptionError: both workers and an executor are given, or there is no such number of processes.
+        OptionError: both workers and an executor are given, or the number of processes is not possible.
         ReplayError: a future could not be played, or the executor has stopped.
     """
     items = [(world, number) for number in range(count) for world in range(len(worlds))]

@@ -15,7 +15,7 @@ STARTS, WAITS, NEVER = "starts", "waits", "never"
 EXIT_CODES: Mapping[str, int] = {STARTS: 0, WAITS: 3, NEVER: 4}
 
 QUOTA, NODES, VICTIMS, CHECKS, TURN = "quota", "nodes", "victims", "checks", "turn"
-"""The things that a job can wait for."""
+"""The objects and events that a job can wait for."""
 
 
 class Victim(NamedTuple):

@@ -297,7 +297,7 @@ def _asked(study: Any, space: Space) -> tuple[Any, Point]:
 
 
 def _room(space: Space, held: Sum, mine: Range, point: Point) -> tuple[int, int]:
-    """The places that a range of a sum may take, so that later ranges can make up the rest."""
+    """The places that a range of a sum may take, so that later ranges can reach the total."""
     others = [each for each in space.ranges if each.name in held.names and each.name != mine.name]
     taken = sum((exact(point[each.name]) for each in others if each.name in point), Fraction(0))
     after = [each for each in others if each.name not in point]

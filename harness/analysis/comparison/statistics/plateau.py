@@ -56,7 +56,7 @@ def memory(values: NDArray[np.float64], blocks: int) -> float:
 
     Args:
         values: a series in order of time.
-        blocks: how many; the series has at least twice as many values.
+        blocks: the number of blocks; the series has at least twice as many values.
     """
     means = _means(values, 2 * blocks)
     squares = []

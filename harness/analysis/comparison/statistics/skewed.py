@@ -35,7 +35,7 @@ def ends_of_mean(estimate: float, error: float, skew: float, count: int) -> tupl
         estimate: the mean.
         error: its standard error.
         skew: the skewness of the values.
-        count: how many values there are.
+        count: the number of values.
     """
     most = t_quantile((1 + CONFIDENCE) / 2, count - 1)
     part = skew / (6 * sqrt(count))

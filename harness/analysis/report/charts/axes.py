@@ -57,7 +57,7 @@ def timed(material: Material, frame: pl.DataFrame, part: Window | None = None) -
 
 
 def upright_axis(title: str, **settings: Any) -> alt.Axis:
-    """A vertical axis with room for numbers such as 12.5% between itself and its title."""
+    """A vertical axis with space for numbers such as 12.5% between itself and its title."""
     extent = LEFT - 20
     return alt.Axis(title=title, titlePadding=6, minExtent=extent, maxExtent=extent, **settings)
 
@@ -73,7 +73,7 @@ def amount_axis(title: str, *, top: float, shown_as: str = "", field: str = "mea
 
 
 def wait_scale(top: float) -> alt.Scale:
-    """A scale of minutes that shows short and long waits alike."""
+    """A scale of minutes that shows both short and long waits."""
     return alt.Scale(type="symlog", domain=[0, top], nice=False)
 
 

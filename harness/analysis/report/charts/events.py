@@ -76,7 +76,7 @@ def _lasting(marks: Sequence[Mark], last: int, least: int) -> Iterator[tuple[int
     """The times in which any of these changes holds; gaps shorter than `least` are closed.
 
     Args:
-        marks: in order of time.
+        marks: the marks, in order of time.
         last: the time until which changes without an end hold.
         least: the shortest gap in microseconds.
     """

@@ -157,7 +157,7 @@ class Dot(NamedTuple):
         panel: the number of its panel.
         place: its place on the horizontal axis, in words.
         key: the number of its line.
-        value: in the axis' unit.
+        value: its value, in the axis's unit.
         low: the lower end of its interval, or None.
         high: the upper end, or None.
         told: the text under the pointer.

@@ -73,7 +73,7 @@ def placed(
     """The place of each name; None if the name does not fit.
 
     Args:
-        points: in pixels from the upper left; points beyond the number of names have no name.
+        points: the points, in pixels from the upper left; points beyond the number of names have no name.
         names: the names of the first points, the most important first.
         lines: other lines that the chart has.
         width: the width of the plot.

@@ -55,7 +55,7 @@ def stacked(
         material: gives the axis of time.
         titles: the titles of the panels.
         areas: for each panel the result of `per_pixel`, in the unit of the axis.
-        peaks: the same for all series together.
+        peaks: the same, for the sum of all series.
         keys: colours by number of series.
         references: for each panel its reference lines.
         width: the width of the chart.

@@ -26,7 +26,7 @@ class _Scale(NamedTuple):
         shortest: its beginning; shorter values are drawn at it.
         least: the lowest value at which it may end.
         rough: place -> its label.
-        fine: further labels, if there is room.
+        fine: further labels, if they fit.
     """
 
     shortest: int

@@ -22,7 +22,7 @@ _CONVENTIONS = (
     "Jobs that had not started or finished when a replay ended count with what had accrued, marked ≥.",
     "Hours waited are the mean wait times the jobs; distributions and waits by size show what had happened.",
     "One preemption is one job taken for one other job at one instant, however many pods it had.",
-    "If jobs arrive alike in all runs, utilization, fairness and quota cover a window that all runs share.",
+    "If all runs have equal arrivals, utilization, fairness and quota cover a window that all runs share.",
 )
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MOST_JOBS = 60
 _TICK = "A tick marks the submission of a job."
-_PALE = "Pale spans are without progress (waiting for the rest of a gang, restoring, terminating)."
+_PALE = "Pale spans are without progress (waiting for other pods of a gang, restoring, terminating)."
 _CROSS = "A cross marks an eviction that threw progress away."
 
 

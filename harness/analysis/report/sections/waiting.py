@@ -60,7 +60,7 @@ def blocks(material: Material) -> Iterator[Block]:
     sizes = waits_by_size(material)
     if len(sizes.names) > 1:
         yield Figure(
-            title=f"Waits by how many {shown_in(material.resource).name} jobs ask for",
+            title=f"Waits by requested {shown_in(material.resource).name}",
             words=_size_words(material, sizes),
             draw=lambda width: _sizes(material, sizes, width),
             keys=material.run_keys,
