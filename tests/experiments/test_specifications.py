@@ -166,7 +166,10 @@ def test_every_fault_is_told_with_its_field_before_anything_is_replayed(world: P
         ({"vary": {"ClusterQueue/a.borrowingLimit[cpu]": ["x2"]}}, "state no value that x2 could multiply"),
         ({"vary": {"evictionLatency": ["soon"]}}, "option evictionLatency: 'soon' is not a duration"),
         ({"settings": {"until": "soon"}}, "until: 'soon' is not a duration"),
-        ({"settings": {"untill": "1d"}}, "settings.untill: is not a setting of a replay; did you mean 'until'?"),
+        (
+            {"settings": {"untill": "1d"}},
+            "settings.untill: is not a setting of a replay; did you mean 'until'?",
+        ),
         (
             {"settings": {"until": "1d"}, "vary": {"until": ["2d"]}},
             "settings.until: also varies; give it in one place",

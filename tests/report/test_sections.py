@@ -171,7 +171,8 @@ def test_a_window_stands_at_its_time_beside_the_whole(dated: bool, charts: None,
         if isinstance(block, Figure) and block.title.startswith("Jobs that had started")
     )
     assert waited.note is not None
-    assert waited.note.endswith(" Figures cover all jobs of each run (whole 16, 2h.. 8); 8 of them are in all runs.")
+    own = " Figures cover all jobs of each run (whole 16, 2h.. 8); 8 of them are in all runs."
+    assert waited.note.endswith(own)
 
 
 def test_axes_of_time_say_that_they_are_in_utc_where_texts_are_not(charts: None, tmp_path: Path) -> None:
