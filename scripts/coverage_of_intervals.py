@@ -101,7 +101,7 @@ def _batches(draw: np.random.Generator, count: int) -> tuple[Numbers, Numbers]:
 
 
 def _pollaczek(square: float) -> Callable[[float], float]:
-    """The mean wait of M/G/1 by Pollaczek and Khinchine, from the second moment of service times."""
+    """The mean wait of M/G/1 by Pollaczek and Khinchine, from the second moment of service times (mean 1)."""
     return lambda load: load * square / (2 * (1 - load))
 
 

@@ -48,7 +48,7 @@ class Parting(NamedTuple):
 
 
 class Difference:
-    """The differences of a second run from a first one.
+    """The differences between a first and a second run.
 
     Args:
         first, second: runs of the same jobs; their clusters may differ.

@@ -31,9 +31,9 @@ from harness.trace.shake import Shake, Shaking, Twin
 class Twins:
     """The existing twins of some runs, and the requests for the missing ones.
 
-    If runs have equal arrivals, so have their twins of one number. These twins are measured over the windows
-    that they share. The end of such a window is known once all these twins exist; until then their tables are
-    kept.
+    If runs have equal arrivals, their twins of one number have equal arrivals too. These twins are measured
+    over the windows that they share. The end of such a window is known once all these twins exist; until then
+    their tables are kept.
 
     Args:
         runs: the runs.
@@ -218,7 +218,7 @@ def _is_needed(run: Run, shared: Shared) -> bool:
 
 
 def kept_shake(runs: Sequence[Run]) -> Shake | None:
-    """The largest shake whose twins are kept for all runs, from twin 1 on; None with fewer than two twins."""
+    """The largest shake whose twins are kept for all runs, from the first on; None with fewer than two."""
     of_runs = [set(map(Twin.parse, _called(run))) for run in runs]
     both = set.intersection(*of_runs) if of_runs else set()
     found = []

@@ -117,7 +117,7 @@ class Paired:
         return _of_factors if least > 0 and factors else _of_differences
 
     def _sides(self, place: int) -> tuple[list[float], list[float]]:
-        """The baseline's and a run's values in the replays in which both have one."""
+        """The baseline's and a run's values, from the replays that have both."""
         pairs = zip(self.values[0], self.values[place], strict=True)
         both = [(base, other) for base, other in pairs if base is not None and other is not None]
         return [base for base, _ in both], [other for _, other in both]

@@ -100,7 +100,7 @@ class Pairs:
         return all(jobs == self.count for jobs in self.jobs)
 
     def require_whole(self) -> None:
-        """Check that twins of the runs can be compared.
+        """Checks that twins of the runs can be compared.
 
         Raises:
             RunError: some run has other jobs.
@@ -203,7 +203,7 @@ def _common(jobs: int, found: Sequence[_Pair]) -> list[pl.Series]:
 
 
 def _check(runs: Sequence[Run], jobs: Sequence[int], found: Sequence[_Pair]) -> None:
-    """Refuse runs that have too little in common with the baseline, and say what differs."""
+    """Refuses runs that have too little in common with the baseline, and says what differs."""
     lines = [
         f"  {run.path}: {_shortfall(count, pair)}{_traces(runs[0], run)}"
         for run, count, pair in zip(runs[1:], jobs[1:], found, strict=True)

@@ -52,7 +52,7 @@ def lines(
         comparison: the runs.
         metrics: names or patterns; all of `SHOWN` by default.
         scope: as in `Comparison.to_polars`.
-        brief: True for only the most important lines of `SHOWN`, and the alarming ones.
+        brief: True for only the most important lines of `SHOWN`, and the alarming lines.
     """
     found = _selected(comparison, metrics, scope)
     if brief:

@@ -1,7 +1,7 @@
 """The calls and decisions of a policy, cycle by cycle, while it replays.
 
 An `Observer` stands between the engine and a policy. It passes on every call and every decision unchanged, so
-the replay stays the same. Only replays that are observed have one.
+the replay stays the same. Only observed replays have an observer.
 """
 
 from __future__ import annotations

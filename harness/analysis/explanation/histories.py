@@ -334,7 +334,7 @@ def _lost_amounts(spans: Sequence[tuple[Mapping[str, Any], int]]) -> dict[str, i
 
 
 def _stretches(events: Sequence[Event]) -> Iterator[Stretch]:
-    """Cut a history after each instant with an eviction."""
+    """Cuts a history after each instant with an eviction."""
     stretch: list[Event] = []
     since: int | None = None
     for place, event in enumerate(events):

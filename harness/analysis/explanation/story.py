@@ -240,7 +240,7 @@ def _by_ending(stretches: Sequence[Stretch]) -> list[tuple[tuple[str, str], list
 
 
 def _returns(gone: Event, later: Sequence[Event]) -> bool:
-    """Returns True if gone pods return to the queue in the same instant: the story then names only that."""
+    """Returns True if gone pods return in the same instant, so that the story names only the return."""
     return any(each.what == "requeue" and each.time == gone.time for each in later)
 
 

@@ -14,7 +14,7 @@ class HitsBack(NamedTuple):
 
     Attributes:
         thrash: the victim's holder differs from the preemptor's holder, and had preempted it.
-        rework: both jobs have the same holder, and the victim had itself preempted the preemptor.
+        rework: both jobs have the same holder, and the victim had itself preempted a job of this holder.
     """
 
     thrash: int

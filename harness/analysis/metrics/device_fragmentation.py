@@ -190,7 +190,7 @@ def _pods(sizes: PodSizes, asked: list[dict[str, int]]) -> _Pods:
 
 
 class _Nodes:
-    """What nodes have left, and the fragments of all nodes together.
+    """The free amounts of nodes, and the fragments of all nodes together.
 
     Args:
         run: the run.

@@ -118,7 +118,7 @@ def _compared(found: Shares, instants: Ints) -> tuple[Floats, ...]:
 
 
 class _Owed:
-    """Adds up resource-time within their own quota that holders did not get although jobs requested it."""
+    """Adds up the resource-time that holders requested within their own quota, but did not get."""
 
     def __init__(self, run: Run, users: Sequence[Holder]) -> None:
         self._resources = run.resources

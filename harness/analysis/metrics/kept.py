@@ -90,7 +90,9 @@ def _add_least(kept: Ints, run: Run, window: Window, pods: Ints, alone: tuple[In
         ranked = np.sort(amounts[of_jobs.order[rows]])[::-1]
         number = int(wanted[owner])
         least = int(ranked[min(number, len(ranked)) - 1])
-        kept[owner] += min(least, 0) if number > len(ranked) else least  # if not, some pods have not started
+        kept[owner] += (
+            min(least, 0) if number > len(ranked) else least
+        )  # with fewer, some pods have not started
 
 
 def _wanted(run: Run, window: Window, jobs: Ints, pods: Ints) -> Ints:

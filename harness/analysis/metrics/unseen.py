@@ -10,7 +10,7 @@ UNSEEN: Mapping[str, str] = {
     "utilization.useful": "how much was requested",
     "goodput.of_allocated": "idle capacity",
     "goodput.of_capacity": "how much was requested",
-    "goodput.of_demand": "how long jobs waited for it",
+    "goodput.of_demand": "how long jobs waited",
     "idle.no_demand": "jobs that wait while nothing is idle",
     "idle.reserved": "whether the reserved resources are worth the wait",
     "idle.quota": "whether the quota is kept free for other jobs, and jobs whose plugin gives no cause",
@@ -36,8 +36,8 @@ UNSEEN: Mapping[str, str] = {
     "disruption.preemptions": "what each one cost",
     "disruption.preemptions_per_1000_jobs": "what each one cost, and how long jobs are",
     "disruption.failures_per_1000_jobs": "what each one cost, and how long jobs are",
-    "disruption.lost": "how many jobs lost it",
-    "disruption.lost_before": "how many jobs lost it",
+    "disruption.lost": "how many jobs lost work",
+    "disruption.lost_before": "how many jobs lost work",
 }
 """Metric -> its blind spot."""
 

@@ -33,7 +33,7 @@ def measure(
     Args:
         run: the run.
         window: the measured time.
-        until: when the run's own window ends, if later than that.
+        until: the end of the run's own window, if it is later than that of `window`.
         only: for each job of the run, whether its requests count; all count by default.
     """
     span = window.end - window.start

@@ -41,5 +41,5 @@ class Choice(NamedTuple):
 
 
 def unbeaten(choices: Sequence[Choice], x: Axis, y: Axis) -> set[int]:
-    """The places of the choices that no other one dominates: as good on both axes, and better on one."""
+    """The places of the choices that no choice dominates (as good on both axes, and better on one)."""
     return undominated([(x.sign * each.x, y.sign * each.y) for each in choices])

@@ -45,7 +45,7 @@ _CONFIG: dict[str, Any] = {
 
 
 def check_installed() -> None:
-    """Check that charts can be drawn.
+    """Checks that charts can be drawn.
 
     Raises:
         InputError: altair or vl-convert is missing.

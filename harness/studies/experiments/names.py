@@ -12,7 +12,7 @@ def name_of(text: str) -> str:
     """Checks a name that becomes a folder's name on any system, and part of a label.
 
     Raises:
-        OptionError: the name cannot be used so.
+        OptionError: the name is not possible there.
     """
     return checked_label(text)
 

@@ -16,7 +16,7 @@ Point: TypeAlias = Mapping[str, Value]
 """Factor -> value: all that distinguishes an item from the others."""
 
 ItemKeep: TypeAlias = Literal["metrics", "all"]
-"""What is kept of an item: only its metrics, or all tables of its run."""
+"""The stored part of an item: only its metrics, or all tables of its run."""
 
 TRACE, CLUSTER, PATCH, PLUGIN, SEED = "trace", "cluster", "patch", "plugin", "seed"
 OWN = (TRACE, CLUSTER, PATCH, PLUGIN, SEED)

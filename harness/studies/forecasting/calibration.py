@@ -47,7 +47,7 @@ PACE = 0.02
 _MOST = 0.4
 _LARGEST = 60.0
 _STEPS = 4
-"""A predicted wait is rounded to this part of a power of e before similar waits are searched."""
+"""A predicted wait is rounded to this part of a power of e before similar waits are searched for."""
 
 
 class Interval(NamedTuple):

@@ -339,7 +339,7 @@ def _reason(error: TraceError) -> str:
 
 
 def require_queues(cluster: Cluster) -> None:
-    """Check that Kueue's Workloads have queues to start from.
+    """Checks that Kueue's Workloads have queues to start from.
 
     Raises:
         InputError: they have none.

@@ -83,7 +83,7 @@ def _draws(now: Now, run_times: RunTimes, why: str) -> list[Draws]:
             f" and {len(unknown) - _NAMED:,} more" if len(unknown) > _NAMED else ""
         )
         no_history = f"no history ({why})" if why else "no history"
-        if run_times.count:  # otherwise the run time of a waiting job could be drawn from all of them
+        if run_times.count:  # otherwise a waiting job would be drawn from all of them
             no_history = f"all {run_times.count:,} jobs of the history that had ended by now took no time"
         raise InputError(
             f"the run time of {named} is unknown: there is no limit (maximumExecutionTimeSeconds), "

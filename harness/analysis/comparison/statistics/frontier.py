@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def undominated(costs: Sequence[Sequence[float]]) -> set[int]:
-    """The places of the entries that no other one dominates: as low in every cost and lower in one."""
+    """The places of the entries that no entry dominates (as low in every cost, and lower in one)."""
     order = sorted(range(len(costs)), key=lambda at: tuple(costs[at]))
     found: list[int] = []
     for at in order:
