@@ -90,9 +90,8 @@ def _add_least(kept: Ints, run: Run, window: Window, pods: Ints, alone: tuple[In
         ranked = np.sort(amounts[of_jobs.order[rows]])[::-1]
         number = int(wanted[owner])
         least = int(ranked[min(number, len(ranked)) - 1])
-        kept[owner] += (
-            min(least, 0) if number > len(ranked) else least
-        )  # with fewer, some pods have not started
+        # With fewer pods ranked, some have not started.
+        kept[owner] += min(least, 0) if number > len(ranked) else least
 
 
 def _wanted(run: Run, window: Window, jobs: Ints, pods: Ints) -> Ints:
