@@ -159,7 +159,7 @@ def test_every_fault_is_told_with_its_field_before_anything_is_replayed(world: P
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"vary": {"scale-arivals": [1]}}, "vary.scale-arivals: scale-arivals is no setting of a replay"),
+        ({"vary": {"scale-arivals": [1]}}, "vary.scale-arivals: scale-arivals is not a setting of a replay"),
         ({"vary": {"scale-arrivals": [1, -2]}}, "vary.scale-arrivals: -2: arrivals cannot be scaled by '-2'"),
         ({"vary": {"ClusterQueue/c.weight": [1]}}, "there is no ClusterQueue/c with knobs"),
         ({"vary": {"ClusterQueue/a.weight": [1, "much"]}}, "vary.ClusterQueue/a.weight: much"),
@@ -178,8 +178,8 @@ def test_every_fault_is_told_with_its_field_before_anything_is_replayed(world: P
         ({"trace": "absent.parquet"}, "there is no such file"),
         ({"seeds": {"count": 2, "weeks": "30d"}}, "less than two blocks"),
         ({"seeds": {"count": 2, "shake": "arrival=1m"}}, "nothing to shake is called 'arrival'"),
-        ({"seeds": {"count": 2, "days": "1"}}, "seeds.days: is no kind of draw"),
-        ({"seeds": {"count": 2, "sample": "0.5@7"}}, "has a seed already"),
+        ({"seeds": {"count": 2, "days": "1"}}, "seeds.days: is not a kind of draw"),
+        ({"seeds": {"count": 2, "sample": "0.5@7"}}, "already has a seed"),
         ({"metrics": ["wating"]}, "there is no family 'wating'; did you mean 'waiting'?"),
         ({"seeds": {"count": 2, "weeks": "30d"}}, "weeks: 1h} draws spans of an hour"),
         ({"vary": {"window": ["90d..91d"]}}, "leaves no job"),

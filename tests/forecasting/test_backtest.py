@@ -81,7 +81,7 @@ def test_only_moments_whose_horizon_the_record_covers_are_judged(tmp_path: Path)
     held = asked.judged(90, load(), workers=1)
     assert (held.covered, held.starts, held.moments) == (1.0, 90, 90)
     with pytest.raises(
-        InputError, match="with a horizon of 14d00h: jobs had not started when the record ended"
+        InputError, match="14d00h is too long for this record: jobs had not started when it ended"
     ):
         replace(asked, horizon="14d").judged(40, load(), workers=1)
 

@@ -247,7 +247,7 @@ def test_too_short_a_past_says_what_is_needed(tmp_path: Path) -> None:
     assert "the history does not say when its jobs started; the folder of a run does" in found.past.lacks
     none = harness.forecast(cluster(*THERE), history=path, calibrate=0, **asked)
     assert none.past.judged == ()
-    assert none.past.lacks.endswith("--calibrate 0 asks for none")
+    assert none.past.lacks.endswith("--calibrate 0 turns this off")
     with pytest.raises(OptionError, match="calibrate: -1 is not a number of moments"):
         harness.forecast(cluster(*THERE), history=path, calibrate=-1, **asked)
 

@@ -450,7 +450,7 @@ def test_what_cannot_be_forecast_is_said(tmp_path: Path) -> None:
         ask(cluster(queue("q", 4), running, waiting))
     with pytest.raises(OptionError, match="recorded does not take over the jobs that a cluster holds"):
         ask(cluster(queue("q", 4), running, waiting), history=past, plugin="recorded")
-    with pytest.raises(OptionError, match="something that happened later"):
+    with pytest.raises(OptionError, match="contain a later event"):
         ask(cluster(queue("q", 4), running, waiting), history=past, now=_now() - 3 * HOUR)
 
 

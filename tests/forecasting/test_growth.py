@@ -82,5 +82,5 @@ def test_a_forecast_says_that_load_grows(tmp_path: Path) -> None:
     world = cluster(*queue("q", 4), workload("long", 4, since=1), workload("next", 4, limit=3600))
     found = harness.forecast(world, history=tmp_path / "record.parquet", futures=1, calibrate=12, workers=1)
     assert found.past.grown is not None
-    said = "the last week of the history asked for 63% more cpu than any week before it: load grows"
+    said = "the last week of the history requested 63% more cpu than any week before it: load grows"
     assert said in " ".join(text(found).split())
