@@ -106,7 +106,7 @@ class Comparison:
         """Compares runs or their folders; see `harness.compare`.
 
         Raises:
-            RunError: they cannot be compared, or a single run was given instead of a sequence.
+            RunError: the runs cannot be compared, or a single run was given instead of a sequence.
             OptionError: the arguments are not runs.
         """
         return cls(opened(runs), baseline=baseline)

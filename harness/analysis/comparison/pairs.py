@@ -103,7 +103,7 @@ class Pairs:
         """Checks that twins of the runs can be compared.
 
         Raises:
-            RunError: some run has other jobs.
+            RunError: a run has other jobs than the baseline.
         """
         if not self.whole:
             raise RunError(

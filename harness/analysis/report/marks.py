@@ -46,13 +46,13 @@ class _Open:
         self._end: int | None = None
 
     def add(self, field: str, values: Sequence[str | None]) -> None:
-        """A field changes."""
+        """Records that a field changes."""
         self._edit["fields"][field] = values
         self._left.add(field)
         self._end = None
 
     def over(self, field: str, at: int) -> None:
-        """A field changes again."""
+        """Records when a field changes again."""
         self._left.discard(field)
         self._end = None if self._left else at
 

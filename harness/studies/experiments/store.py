@@ -46,7 +46,7 @@ class Folder:
         """Writes the specification and the items of the experiment, before the first item is made.
 
         Raises:
-            RunError: it cannot be written.
+            RunError: a file cannot be written.
         """
         seeds = spec.seeds
         told = {
@@ -107,7 +107,7 @@ class Folder:
         """Stores the result of an item.
 
         Raises:
-            RunError: it cannot be written.
+            RunError: a file cannot be written.
         """
         failed = self.root / "failed" / f"{made.item.key}.json"
         if made.table is None:
@@ -243,7 +243,7 @@ def _writing(path: Path) -> Iterator[Path]:
     """A file under a temporary name, renamed to `path` when it is complete.
 
     Raises:
-        RunError: it cannot be written.
+        RunError: a file cannot be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -120,7 +120,7 @@ class Sweep:
 
         Raises:
             OptionError: there is no such item.
-            RunError: it cannot be written.
+            RunError: a file cannot be written.
         """
         if not 0 <= number < len(self.items):
             raise OptionError(

@@ -192,7 +192,7 @@ class Asked:
         """Checks that Kueue's Workloads have queues to start from; other schedulers' jobs need none.
 
         Raises:
-            InputError: they have none, and the forecast is not about other waiting workloads.
+            InputError: they have no queues, and the forecast is not about other waiting workloads.
         """
         if self.plugin is None or not now.waiting:
             require_queues(cluster)
@@ -342,7 +342,7 @@ def require_queues(cluster: Cluster) -> None:
     """Checks that Kueue's Workloads have queues to start from.
 
     Raises:
-        InputError: they have none.
+        InputError: they have no queues.
     """
     lost = without_queues(cluster.workloads, cluster.cluster_queues)
     if lost:

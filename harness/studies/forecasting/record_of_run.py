@@ -221,7 +221,7 @@ def _check_jobs(
     """Checks that Workloads and Pods can express everything that decisions depend on.
 
     Raises:
-        OptionError: they cannot.
+        OptionError: they cannot express a fact of the run.
     """
     why = ""
     if queued:
