@@ -117,7 +117,7 @@ def test_coverage_counts_starts_and_moments() -> None:
     assert (held.covered, held.before, held.after) == (0.5, 0.25, 0.25)
     assert held.by_moment == pytest.approx((1 / 3 + 1) / 2)
     assert held.width == 8 * HOUR
-    with pytest.raises(InputError, match="did anything wait"):
+    with pytest.raises(InputError, match="nothing waited at any moment"):
         coverage([], HOUR)
 
 

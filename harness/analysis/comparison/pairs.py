@@ -33,7 +33,7 @@ class Pairs:
         rows: for each run, the rows of the common jobs in `jobs.parquet`, in order of arrival in the
             baseline.
         same_arrivals: whether the common jobs arrive at the same times in all runs, and other jobs arrive
-        only after the end of stopped runs. Up to that end all runs see the same jobs.
+            only after the end of stopped runs. Up to that end all runs see the same jobs.
         shifts: for each run, the time to add to a time since its origin to get one since the baseline's
             origin. Times are compared as runs write them. A window moves the origin, but its jobs still
             arrive at their times in the whole trace. If all common jobs arrive alike since the origins, the
