@@ -72,7 +72,12 @@ def test_names_can_be_called_on_command_lines_and_in_folders(kind: str, name: ob
         ("policies", ("p", Greedy), {"help": "h", "clairvoyant": "no"}, "clairvoyant must be True or False"),
         ("policies", ("p", Greedy), {"help": "h", "options": TWICE}, "two options are called 'x'"),
         ("policies", ("p", Greedy), {"help": "h", "options": TWICE[0]}, "but is one Option"),
-        ("policies", ("p", Greedy), {"help": "h", "options": [TWICE[0], "zz"]}, "'zz' in it is not an Option"),
+        (
+            "policies",
+            ("p", Greedy),
+            {"help": "h", "options": [TWICE[0], "zz"]},
+            "'zz' in it is not an Option",
+        ),
         ("policies", ("p", Greedy), {"help": "h", "options": {"a": 1}}, "but is of type dict"),
         ("policies", ("p", Greedy), {"help": "h", "options": SEEDED}, "an option is called 'seed'"),
         ("policies", ("good", Greedy), {"help": "h"}, "registers policy 'good' twice"),
