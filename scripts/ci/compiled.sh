@@ -24,7 +24,7 @@ trap 'rm -rf "$fresh"' EXIT
 "${PYTHON:-python3}" -m venv "$fresh/venv"
 bin=$fresh/venv/bin
 export PYTHONSAFEPATH=1 # else `python -m` would import the checkout
-tests=(tests/engine tests/models tests/plugins tests/testing tests/runs tests/simulation tests/test_compiled.py
+tests=(tests/engine tests/models tests/plugins tests/testing tests/runs tests/test_compiled.py
   tests/cli/test_reproduce_command.py tests/test_installed_plugins.py tests/test_plugins.py tests/test_memo.py
   tests/test_options.py tests/test_conformance.py tests/test_replay.py tests/test_closed_loop.py
   tests/test_recorded.py tests/test_starting_state.py tests/test_published_*.py)
