@@ -260,7 +260,7 @@ def test_wrong_options_are_one_clear_message(
         (["repaly", "x"], "did you mean 'replay'?"),
         (["trace", "chekc", "x"], "did you mean 'check'?"),
         (["replay", "x", "--plugn", "none"], "Did you mean --plugin?"),
-        (["replay", "x", "--no-plugin", "none"], "--no-plugin stands before the command"),
+        (["replay", "x", "--no-plugin", "none"], "--no-plugin goes before the command"),
         (["--no-plugin", "nnone", "plugins"], "did you mean 'none'?"),
     ],
 )
