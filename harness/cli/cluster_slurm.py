@@ -51,6 +51,8 @@ def from_slurm(nodes: Path, qos: Path | None, assoc: Path | None, output: Path |
     cluster_from(made.manifests, str(nodes))
     for note in made.notes:
         tell(f"not in the manifests: {note}")
+    if assoc is None:
+        tell("note: without --assoc there are no queues, which kueue-classic and fairsharing need")
     text = dump_yaml(made.manifests)
     if output is None:
         put(text)

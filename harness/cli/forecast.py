@@ -15,7 +15,7 @@ from harness.cli.context import loaded_plugins
 from harness.cli.plugin_options import assign
 from harness.cli.run_options import loss_model, one_plugin
 from harness.cli.screen import can_redraw, steer, terminal_width
-from harness.cli.worlds import read_worlds
+from harness.cli.worlds import read_worlds, tell_quota_is_capacity
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,6 +126,8 @@ def forecast(
     plugins = loaded_plugins(ctx)
     worlds = read_worlds(clusters, patches, _read)
     world = worlds[0].cluster
+    if patches:
+        tell_quota_is_capacity(world)
     spec = plugins.policy(name or scheduler_of(world))
     asked = Asked(
         world,

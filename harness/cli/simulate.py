@@ -13,7 +13,8 @@ from harness.cli.context import loaded_plugins
 from harness.cli.forecast import printable_lines
 from harness.cli.plugin_options import assign
 from harness.cli.run_options import loss_model, one_plugin
-from harness.cli.screen import terminal_width
+from harness.cli.screen import tell, terminal_width
+from harness.cli.worlds import tell_quota_is_capacity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,6 +100,8 @@ def simulate(
     plugins = loaded_plugins(ctx)
     _check(jobs, each=each, largest=largest, shape=shape, queue=queue)
     cluster, default = _read(path, trace, patches, plugins)
+    if patches and cluster is not None:
+        tell_quota_is_capacity(cluster)
     spec = plugins.policy(name or default)
     options = assign(settings, [(spec, spec.name)], plugins.readers)[spec.name]
     question = Question(plugins, cluster, name, options, on_preemption, trace, at)
@@ -111,6 +114,8 @@ def simulate(
         click.echo(json.dumps(found.to_json(), indent=2))
     else:
         click.echo(printable_lines(text(found, terminal_width(), rows=None if every else 20)))
+        if not jobs and changes is None and any(each.verdict == "waits" for each in found.answers):
+            tell("note: --changes searches for what would let these jobs start")
     ctx.exit(found.exit_code)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from harness.base.errors import OptionError
 from harness.base.files.standard_input import CALLED, STANDARD_INPUT
+from harness.cli.screen import tell
 from harness.cluster.derive import plain_stem
 from harness.cluster.yaml.sources import sources
 
@@ -170,3 +171,12 @@ def _parts(path: Path) -> tuple[str, ...]:
 def _safe(text: str) -> str:
     """Returns text in a form that can be part of a label."""
     return "".join(char if char.isalnum() or char in "-_.+" else "-" for char in text).lstrip(".-")
+
+
+def tell_quota_is_capacity(cluster: Cluster) -> None:
+    """Print a note about a patched cluster without nodes, in which more quota means more hardware."""
+    if not cluster.nodes and not cluster.nodes_change and cluster.cluster_queues:
+        tell(
+            "note: the manifests have no nodes, so the sum of quotas is the hardware. A patch that "
+            "adds quota adds hardware; dump the nodes, too"
+        )

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.base.errors import InputError
 from harness.base.options import resolve
 from harness.base.units import SECOND
 from harness.cluster.model import (
@@ -26,6 +27,9 @@ from harness.engine.engine import Outcome
 from harness.engine.events import ACTIONS, NEVER, STATES, STINTS, Amounts, Fact
 from harness.engine.texts import Texts
 from harness.policy import ENDLESS, Arrival, Job, PodSet, PolicyFactory
+
+_WITHOUT_DOMAIN = ("cpu", "memory", "gpu", "ephemeral-storage", "pods")
+"""The resources whose names have no domain; `gpu` has one in full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +177,12 @@ class Script:
         pods: int = 1,
         gang: bool | None = None,
         queue: str = "default",
+        user: str = "",
         priority: int = 0,
+        priority_class: str = "",
         preempts: bool = True,
         grace: float = 0,
+        requested: float | None = None,
         checkpoint: float | None = None,
         startup: float | None = 0,
         done: float = 0,
@@ -190,16 +197,27 @@ class Script:
             seconds: its uninterrupted run time.
             pods: the number of equal pods, each with `requests`.
             gang: whether it progresses only with all pods; by default if it has more than one pod.
-            queue: its queue.
+            queue, user: its owner.
             priority: larger is more important.
+            priority_class: the name of its PriorityClass.
             preempts: False for `preemptionPolicy: Never`.
             grace: how long its pods keep their resources when preempted, seconds.
+            requested: the longest run time that its user requested, seconds.
             checkpoint: its own checkpoint interval, seconds.
             startup: how long its pods take to become ready, seconds; None for never.
             done: how much of its run is done before it arrives, seconds.
             pod_sets: several pod sets, instead of `pods` and `requests`; with full names of resources.
             requests: resource -> amount of one pod.
+
+        Raises:
+            InputError: a request has the name of no resource that Kubernetes can have.
         """
+        for resource in requests:
+            if "/" not in resource and resource not in _WITHOUT_DOMAIN:
+                raise InputError(
+                    f"job {name}: {resource!r} is neither an argument of job() nor a resource",
+                    hint=f"resources are {', '.join(_WITHOUT_DOMAIN)}, and names with a domain",
+                )
         sets = pod_sets or (PodSet("main", pods, pods, _named(requests)),)
         total = sum(each.count for each in sets)
         index = len(self._arrivals)
@@ -209,15 +227,16 @@ class Script:
             round(at * SECOND),
             queue,
             "default",
-            "",
+            user,
             priority,
-            "",
+            priority_class,
             preempts,
             total > 1 if gang is None else gang,
             round(grace * SECOND),
             f"{index:06}",
             sets,
             total,
+            requested=None if requested is None else round(requested * SECOND),
         )
         interval = None if checkpoint is None else round(checkpoint * SECOND)
         arrival = (job, round(seconds * SECOND), interval)

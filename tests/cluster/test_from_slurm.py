@@ -40,6 +40,19 @@ def converted(folder: Path, nodes: str = NODE, qos: str = "", assoc: str = "") -
     return from_slurm(paths["nodes"], qos=paths.get("qos"), associations=paths.get("assoc"))
 
 
+def test_without_accounts_the_command_says_that_there_are_no_queues(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Kueue's plugins would reject every job."""
+    (tmp_path / "nodes").write_text(NODE, encoding="utf-8")
+    (tmp_path / "assoc").write_text(f"{TREE}a||1|\n", encoding="utf-8")
+    assert called(["cluster", "from-slurm", str(tmp_path / "nodes")]) == 0
+    assert "without --assoc there are no queues" in capsys.readouterr().err
+    words = ["cluster", "from-slurm", str(tmp_path / "nodes"), "--assoc", str(tmp_path / "assoc")]
+    assert called(words) == 0
+    assert "without --assoc" not in capsys.readouterr().err
+
+
 def loaded(found: FromSlurm) -> Cluster:
     """The cluster, which manifests give without a warning."""
     cluster = cluster_from(found.manifests, "slurm")

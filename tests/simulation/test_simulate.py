@@ -362,6 +362,22 @@ def test_each_without_a_job_is_refused(capsys: pytest.CaptureFixture[str], tmp_p
     assert "--each needs jobs to submit" in capsys.readouterr().err
 
 
+def test_notes_say_what_to_ask_next(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """How to learn what would help, and that quota is the hardware where there are no nodes."""
+    path, patch = tmp_path / "dump.json", tmp_path / "more.yaml"
+    items = [*queue(gpus=4), workload("r", 4, held=2), workload("w", 4)]
+    path.write_text(json.dumps({"kind": "List", "items": items}))
+    patch.write_text(json.dumps(queue(gpus=5)[1]))
+    called(["simulate", "--cluster", str(path)])
+    told = capsys.readouterr().err
+    assert "note: --changes searches for what would let these jobs start" in told
+    assert "hardware" not in told
+    called(["simulate", "--cluster", str(path), "--patch", str(patch), "--changes"])
+    told = capsys.readouterr().err
+    assert "note: --changes" not in told
+    assert "A patch that adds quota adds hardware" in told
+
+
 def test_the_largest_gang_is_told_by_queue_and_flavor(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

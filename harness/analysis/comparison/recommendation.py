@@ -239,6 +239,8 @@ def _answer(comparison: Comparison, sides: Sequence[_Sides], others: Sequence[Ro
         text = f"keep {base}, unless the gains with {names} are worth their costs"
     elif any(each.worse for each in sides):
         text = f"keep {base}: nothing else is better in anything judged here"
+        gains = [name_of(row.measured) for row in marked if _any(row, Verdict.BETTER)]
+        text += f" (the table marks {_listed(gains)} as better)" if gains else ""
     elif marked:
         differing = _listed(name_of(row.measured) for row in marked)
         text = f"keep {base}, unless {differing} matters to you: nothing judged here differs significantly"
@@ -251,6 +253,10 @@ def _answer(comparison: Comparison, sides: Sequence[_Sides], others: Sequence[Ro
         [each.name for each in weighed],
         carried=True,
     )
+
+
+def _any(row: Row, verdict: Verdict) -> bool:
+    return any(change.verdict is verdict for change in row.changes)
 
 
 def _conditions(comparison: Comparison) -> str:
