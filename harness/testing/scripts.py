@@ -197,7 +197,8 @@ class Script:
             seconds: its uninterrupted run time.
             pods: the number of equal pods, each with `requests`.
             gang: whether it progresses only with all pods; by default if it has more than one pod.
-            queue, user: its owner.
+            queue: its queue.
+            user: its user.
             priority: larger is more important.
             priority_class: the name of its PriorityClass.
             preempts: False for `preemptionPolicy: Never`.
