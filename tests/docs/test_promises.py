@@ -539,12 +539,16 @@ def test_a_field_that_is_empty_is_not_warned_of(value: object) -> None:
         ("| `duration` | duration[us] | refused |", {"duration": None}, "duration: is missing"),
         ("| `queue` | string | refused |", {"queue": None}, "queue: is missing"),
         ("`request.pods` is reserved", {"request.pods": 1}, "request.pods: "),
-        ("Names that begin with `harness.` are refused", {"harness.x": "y"}, "harness.x: "),
+        ("harness refuses column names that begin with `harness.`", {"harness.x": "y"}, "harness.x: "),
         ("No time or duration may exceed 100 years", {"duration": 101 * 366 * 86_400}, "100 years"),
-        ("the sums that a replay forms must fit 64 bits", {"request.gpu": 2**62, "pods": 9}, "64 bits"),
-        ("a row has one of these three", {"topology_required": "r", "topology_preferred": "r"}, "topology_"),
-        ("both or none", {"topology_required": "r", "topology_slice": "r"}, "topology_slice"),
-        ("| or `Never` |", {"preemption_policy": "Sometimes"}, "is not one of"),
+        ("the sums that a replay computes must fit 64 bits", {"request.gpu": 2**62, "pods": 9}, "64 bits"),
+        (
+            "A row has at most one of `topology_required`",
+            {"topology_required": "r", "topology_preferred": "r"},
+            "topology_",
+        ),
+        ("and this column, or neither", {"topology_required": "r", "topology_slice": "r"}, "topology_slice"),
+        ("| `PreemptLowerPriority` or `Never` |", {"preemption_policy": "Sometimes"}, "is not one of"),
     ],
 )
 def test_what_the_schema_refuses_is_named_with_its_row(
@@ -559,7 +563,7 @@ def test_what_the_schema_refuses_is_named_with_its_row(
 
 def test_rows_of_one_job_agree(write_trace: Callable[..., Path]) -> None:
     """In all that does not belong to a pod set; names are unique with it."""
-    assert "Rows of one job agree in everything that does not belong to a pod set" in TRACES_PAGE
+    assert "Rows of one job must agree in all columns except those of a pod set" in TRACES_PAGE
     leader = {"job_id": "a", "pod_set": "leader"}
     with pytest.raises(TraceError, match="duration"):
         open_trace(write_trace(leader, {**leader, "pod_set": "w", "duration": 7}), load())
@@ -573,7 +577,7 @@ def test_rows_of_one_job_agree(write_trace: Callable[..., Path]) -> None:
 
 def test_further_columns_are_kept(write_trace: Callable[..., Path], tmp_path: Path) -> None:
     """Also those that are called like a column of the results."""
-    assert "Further columns are kept and copied to the run's `jobs.parquet`" in TRACES_PAGE
+    assert "harness keeps further columns, and copies them to the run's `jobs.parquet`" in TRACES_PAGE
     run = package.replay(write_trace({"team": "x", "state": "y"}), plugin="none", output=tmp_path / "results")
     assert run.jobs["team"].to_list() == ["x"]
     assert run.jobs["trace.state"].to_list() == ["y"]
