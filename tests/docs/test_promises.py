@@ -208,7 +208,7 @@ PARENT = {"is-parent": "true"}
             "2 exceeds the max of r, which is 1",
         ),
         (
-            "a namespace of two quotas",
+            "a namespace that two quotas list",
             [tree("root: {name: r, children: [{name: x, namespaces: [one]}, {name: y, namespaces: [one]}]}")],
             "'one' already belongs to x",
         ),
@@ -218,7 +218,7 @@ PARENT = {"is-parent": "true"}
             "namespaces: ",
         ),
         (
-            "namespaces of a parent",
+            "a parent that lists namespaces",
             [tree("root: {name: r, children: [{name: x, namespaces: [one], children: [{name: y}]}]}")],
             "belong to leaves",
         ),
@@ -234,12 +234,12 @@ PARENT = {"is-parent": "true"}
             "p is not marked as a parent",
         ),
         (
-            "or is above itself",
+            "or is its own ancestor",
             [elastic("q", labels={"parent": "q", **PARENT})],
             "q is above itself",
         ),
         (
-            "another `tree-id` than the parent's",
+            "a `tree-id` other than that of the parent",
             [
                 elastic("p", labels={"tree-id": "t", **PARENT}),
                 elastic("q", labels={"parent": "p", "tree-id": "u"}),
@@ -267,7 +267,7 @@ PARENT = {"is-parent": "true"}
             "the cohort is its own ancestor: a > a",
         ),
         (
-            "a flavor's `topologyName` that is no Topology of the manifests",
+            "a flavor whose `topologyName` names no Topology of the manifests",
             [of("ResourceFlavor", "topologyName: t")],
             "there is no Topology t",
         ),
@@ -288,7 +288,10 @@ def test_what_is_said_to_be_refused_is(promise: str, manifests: list[Any], fault
     [
         ("a file that is not text", b"\xff\xfe\x00\x01"),
         ("a damaged gzip file", gzip.compress(b"a: 1" * 99, mtime=0)[:-5]),
-        ("unpacks to far more than text can", gzip.compress(b"\n" * (1 << 20), mtime=0) * 100),
+        (
+            "unpacks to far more than packed text could contain",
+            gzip.compress(b"\n" * (1 << 20), mtime=0) * 100,
+        ),
     ],
 )
 def test_a_file_that_cannot_be_text_is_refused_by_its_name(
@@ -417,7 +420,7 @@ POD = {
             "elastic quota q: is a tree of its own, and shares the nodes of all trees unless multiQuotaTree",
         ),
         (
-            "what only Koordinator's code explains",
+            "quirks of Koordinator's code",
             [
                 node(),
                 priority_class(5, "high"),
@@ -466,10 +469,10 @@ MEMBER = {"labels": [{"key": key, "value": value} for key, value in GROUP.items(
     ("promise", "rows", "manifests", "warning"),
     [
         ("a pod group that no pod names", [{}], [PLACED], "no pod of the trace or the manifests names it"),
-        ("whose size is not given", [MEMBER], [], "there is no such PodGroup, and no label"),
-        ("that has fewer pods than it takes", [MEMBER], [PLACED], "has fewer pods in the trace"),
+        ("that has no size", [MEMBER], [], "there is no such PodGroup, and no label"),
+        ("that has fewer pods than its size", [MEMBER], [PLACED], "has fewer pods in the trace"),
         (
-            "that may place a gang of the trace in part",
+            "that may place only a part of a gang",
             [{**MEMBER, "pods": 4, "gang": True}],
             [PLACED],
             "may be placed in part",
@@ -507,7 +510,7 @@ def test_what_is_said_to_be_warned_of_a_trace_is(
 def test_a_job_of_a_local_queue_that_leads_nowhere_is_a_fault(write_trace: Callable[..., Path]) -> None:
     """The queue itself is only warned of, since dumps have such."""
     assert (
-        "a LocalQueue whose ClusterQueue does not exist; a job of the trace that names it is a fault"
+        "a LocalQueue whose ClusterQueue does not exist; if a job of the trace names this LocalQueue"
         in WARNED
     )
     where = cluster_from(
