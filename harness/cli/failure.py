@@ -84,7 +84,7 @@ def warnings_in_words() -> Iterator[None]:
 
 
 def ended(error: BaseException, *, debug: bool) -> int:
-    """Print what went wrong; returns the exit code.
+    """Prints what went wrong; returns the exit code.
 
     Args:
         error: the exception that stopped the command.

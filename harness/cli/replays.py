@@ -181,7 +181,7 @@ def _ending_of_twins(run: Run, twins: Sequence[Run]) -> str:
 def _tell(
     outcomes: Mapping[int, Run | BaseException], told: int, progress: ProgressBars, *, quiet: bool
 ) -> int:
-    """Report results of replays in the order of the requests; returns how many were reported."""
+    """Reports results of replays in the order of the requests; returns how many were reported."""
     while told in outcomes:
         outcome = outcomes[told]
         if not quiet and not isinstance(outcome, BaseException):

@@ -71,7 +71,7 @@ class Books:
         return at_once
 
     def start(self, asked: Mapping[str, int]) -> bool:
-        """Allocate a job's promised request if all of it is free; returns whether it was allocated.
+        """Allocates a job's promised request if all of it is free; returns whether it was allocated.
 
         Promises to other jobs do not count, because those jobs were admitted later.
         """

@@ -156,7 +156,7 @@ class Lifecycle:
         self._starts.freed(self.now)
 
     def _start_if_free(self, life: Life) -> bool:
-        """Start an admitted job if its whole request is free; returns whether it started."""
+        """Starts an admitted job if its whole request is free; returns whether it started."""
         if not self.books.start(life.asked):
             return False
         self._recorder.record(
@@ -455,7 +455,7 @@ class Lifecycle:
     # --- the end of the replay ----------------------------------------------------------------------------
 
     def close(self, end: int) -> tuple[HalfBound, ...]:
-        """Complete the records of jobs that hold resources at the end; returns the half-bound gangs."""
+        """Completes the records of jobs that hold resources at the end; returns the half-bound gangs."""
         half_bound = []
         for life in self.lives.values():
             state = life.state

@@ -106,7 +106,7 @@ class _Tally:
         self.again = 0
 
     def add(self, job: Job, pods: Iterable[int]) -> int:
-        """Count preempted pods of a job; returns how many of them were already counted."""
+        """Counts preempted pods of a job; returns how many of them were already counted."""
         before = self.again
         for pod in pods:
             times = self.times[job, pod] = self.times.get((job, pod), 0) + 1
@@ -149,7 +149,7 @@ class Watch:
         self.endless = False
 
     def preempted(self, victim: Job, pods: Iterable[int], by: Job | None) -> Livelock | None:
-        """Count the pods of a preempting decision; returns the livelock that the decision completes, or None.
+        """Counts the pods of a preempting decision; returns the livelock that the decision completes, or None.
 
         Args:
             victim: the job.

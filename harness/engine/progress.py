@@ -92,7 +92,7 @@ class Progress:
                 self._recorder.stint(life.job, pods, unit.amounts, first, now, PROGRESS, lost, earlier, pod)
 
     def _started_up(self, unit: Unit, now: int) -> int:
-        """Account for the start-up of a stint that ends now; returns when the pods were ready."""
+        """Accounts for the start-up of a stint that ends now; returns when the pods were ready."""
         life, ready, since = unit.life, unit.ready, unit.since
         self.idle(life, unit.pods, unit, unit.began, min(ready, now), STARTING)
         if since <= now and (life.started == NEVER or since < life.started):

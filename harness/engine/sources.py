@@ -123,7 +123,7 @@ class Arrivals:
         self._cursor = at
 
     def _next_chunk(self) -> int:
-        """Take the next chunk; returns when its first job arrives."""
+        """Takes the next chunk; returns when its first job arrives."""
         self._chunk = next(self._chunks, [])
         return self._chunk[0][0].submit if self._chunk else FAR
 

@@ -160,7 +160,7 @@ def _loaded(how: Mapping[str, Any]) -> Plugins:
 def _without(
     info: PluginInfo, error: BaseException, manager: pluggy.PluginManager, loaded: Plugins
 ) -> PluginInfo:
-    """Leave out a failed plugin with all its registrations; returns its entry for `found`."""
+    """Leaves out a failed plugin with all its registrations; returns its entry for `found`."""
     if manager.has_plugin(info.name):
         manager.unregister(name=info.name)
     for registry in loaded.registries:

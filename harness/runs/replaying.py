@@ -104,7 +104,7 @@ def replay_into(
 
 
 def measure_into(folder: Path, run: Run, plugins: Plugins) -> dict[str, Any]:
-    """Write a stored run again with new measurements; returns its `run.json`.
+    """Writes a stored run again with new measurements; returns its `run.json`.
 
     Raises:
         RunError: a table of the run is damaged.
@@ -118,7 +118,7 @@ def measure_into(folder: Path, run: Run, plugins: Plugins) -> dict[str, Any]:
 
 
 def play_again(plan: Plan, watch: Callable[[int, int], None] | None) -> dict[str, Any]:
-    """Replay without recording; returns the entries of `run.json` about the end of the run."""
+    """Replays without recording; returns the entries of `run.json` about the end of the run."""
     heard = as_heard(plan)
     return _ended(plan, _played(heard, _jobs(heard, _prepared(heard)[0]), NullRecorder(), watch))
 
@@ -135,7 +135,7 @@ def add_into(
     about: Mapping[str, Any],
     further: Mapping[str, Mapping[str, pl.Series]],
 ) -> dict[str, Any]:
-    """Write a stored run again with further metrics; returns its `run.json`.
+    """Writes a stored run again with further metrics; returns its `run.json`.
 
     Args:
         folder: the folder to write to.
@@ -164,7 +164,7 @@ def add_into(
 def write_windows(
     folder: Path, run: Run, windows: Mapping[str, Sequence[Measurement]], keep: Keep
 ) -> dict[str, Any]:
-    """Write a run again with measurements over other windows; returns its `run.json`.
+    """Writes a run again with measurements over other windows; returns its `run.json`.
 
     Raises:
         RunError: a table of the run is damaged.
@@ -182,7 +182,7 @@ def write_windows(
 
 
 def _measured(run: Run, plugins: Plugins) -> tuple[dict[str, Any], pl.DataFrame]:
-    """Measure a run; returns the table of metrics, and the entries of `run.json` about them."""
+    """Measures a run; returns the table of metrics, and the entries of `run.json` about them."""
     rows, failed = measure(run, plugins.metrics)
     about = {
         "measured_by": measured_by(plugins) | dict.fromkeys(failed),
@@ -206,7 +206,7 @@ def _as_table(rows: Sequence[Measurement]) -> pl.DataFrame:
 
 
 def _with_metrics(folder: Path, info: Mapping[str, Any], metrics: pl.DataFrame) -> dict[str, Any]:
-    """Write the table of metrics, which has no times; returns the entries of `run.json` for all tables."""
+    """Writes the table of metrics, which has no times; returns the entries of `run.json` for all tables."""
     writer = TableWriter(folder / "metrics.parquet", schemas.METRICS, TimeKind())
     writer.write(metrics.to_dict())
     writer.close()
@@ -222,7 +222,7 @@ def _written(folder: Path, info: Mapping[str, Any]) -> dict[str, Any]:
 def _play_into(
     folder: Path, plan: Plan, watch: Callable[[int, int], None] | None, keep: Keep
 ) -> tuple[dict[str, Any], dict[str, ShortTable]]:
-    """Replay and write the tables of events; returns the run's record, and the short tables."""
+    """Replays the plan and writes the tables of events; returns the run's record, and the short tables."""
     asked, plan = plan, as_heard(plan)
     columns, of_jobs = _prepared(plan)
     jobs = _jobs(plan, columns)

@@ -51,7 +51,7 @@ def carry_out(
     watch: Watch | None = None,
     command: str | None = None,
 ) -> Outcomes:
-    """Carry out requests; yields the number of a request and its run or error as soon as it is done.
+    """Carries out requests; yields the number of a request and its run or error as soon as it is done.
 
     An error in one request does not stop other requests. Closing the iterator aborts running replays.
 

@@ -155,7 +155,7 @@ def _there(path: Path) -> bool:
 
 
 def _take(descriptor: int) -> bool:
-    """Try to lock a file; returns True if no other process holds the lock.
+    """Tries to lock a file; returns True if no other process holds the lock.
 
     Raises:
         OSError: the file system has no locks.

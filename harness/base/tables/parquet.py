@@ -148,7 +148,7 @@ class TableWriter:
         self._opened().append(piece)
 
     def close(self) -> ShortTable | None:
-        """Finish the table; returns its rows if it is short.
+        """Finishes the table; returns its rows if it is short.
 
         Raises:
             UnwritableError: the file cannot be written.

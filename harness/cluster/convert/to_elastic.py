@@ -60,7 +60,7 @@ def elastic_quota_tree(cluster: Cluster, notes: Warnings) -> list[dict[str, Any]
 
 
 def _forest(cluster: Cluster, notes: Warnings) -> list[_Node]:
-    """Put queues and cohorts below their parents; returns the nodes without a parent."""
+    """Puts queues and cohorts below their parents; returns the nodes without a parent."""
     namespaces = _namespaces(cluster, notes)
     taken = {*cluster.cluster_queues, _ROOT}
     cohorts: dict[str, _Node] = {}

@@ -76,7 +76,7 @@ class EqualPods:
             self.rejected_by, self.verdict = self.verdict, None
 
     def split(self, place: int) -> EqualPods | None:
-        """Take out the pods after a place; returns the group itself for all pods, and None for no pods."""
+        """Takes out the pods after a place; returns the group itself for all pods, and None for no pods."""
         pods, at = self.pods, self.behind(place)
         if not at:
             return None

@@ -59,7 +59,7 @@ class Resting:
             self._trees.append(Tree([(amounts, group) for group, amounts in known.items()]))
 
     def remove(self, group: EqualPods) -> Sequence[int]:
-        """Remove a group; returns the requests of each of its pods."""
+        """Removes a group; returns the requests of each of its pods."""
         return self._groups.pop(group)
 
     def items(self) -> Iterable[tuple[EqualPods, Sequence[int]]]:

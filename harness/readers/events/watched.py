@@ -146,7 +146,7 @@ class Watched:
         self._spans.setdefault((each, name, value), []).append([begin, end])
 
     def _end(self, each: Object, name: Field, value: str, at: int) -> bool:
-        """End a state; returns True if the object was in the state."""
+        """Ends a state; returns True if the object was in the state."""
         spans = self._spans.get((each, name, value), [])
         if not spans or spans[-1][1] is not None:
             return False

@@ -52,7 +52,7 @@ class _Stints:
         self.recent: list[tuple[int, ...]] = []  # not in the columns yet
 
     def pack(self) -> int:
-        """Move recent stints into the columns; returns the number of rows in the columns."""
+        """Moves recent stints into the columns; returns the number of rows in the columns."""
         if self.recent:
             columns = self.job, self.pods, self.start, self.end, self.state, self.lost
             for column, values in zip(columns, zip(*self.recent, strict=True), strict=True):

@@ -128,7 +128,7 @@ class Life:
     # --- decisions ----------------------------------------------------------------------------------------
 
     def take(self, row: Row, now: int, removed: Collection[str] = ()) -> frozenset[int]:
-        """Apply a decision; returns its pods.
+        """Applies a decision; returns its pods.
 
         Args:
             row: the decision.
@@ -335,7 +335,7 @@ class Life:
             hold.since = now
 
     def close(self, end: int) -> str:
-        """Record unfinished spans at the end; returns the expected state in `jobs.parquet`."""
+        """Records unfinished spans at the end; returns the expected state in `jobs.parquet`."""
         if self.state == "alive":
             for unit in self.units.values():
                 if unit.due is not None:

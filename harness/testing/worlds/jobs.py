@@ -129,7 +129,7 @@ def _map(pairs: Sequence[tuple[str, str]]) -> list[dict[str, str]] | None:
 
 
 def pod_groups(chance: Chance, found: Sequence[Row]) -> dict[str, int]:
-    """Put some pod sets of several jobs into pod groups; returns the smallest size of each group."""
+    """Puts some pod sets of several jobs into pod groups; returns the smallest size of each group."""
     least = {f"g{number}": chance.between(1, 4) for number in range(chance.between(1, 3))}
     for row in found:
         if chance.percent(40):
