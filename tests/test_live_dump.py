@@ -334,4 +334,4 @@ def test_a_plugin_that_takes_nothing_over_is_said_to(
     for plugin, end in (("none", "; the plugin none takes none of them over\n"), ("kueue-classic", "\n")):
         asked = ["replay", trace(tmp_path), "--cluster", dump, "--at-start", "dump", "-p", plugin]
         assert called([*asked, "--unfinished", "limit", "-o", str(tmp_path / plugin)]) == 0
-        assert f"note: at start dump: 1 Workload and 1 Pod of the manifests{end}" in capsys.readouterr().err
+        assert f"note: at start dump: 1 Workload and 1 Pod from the manifests{end}" in capsys.readouterr().err

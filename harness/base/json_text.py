@@ -62,7 +62,7 @@ def _nan_as_null(word: str) -> float | None:
 
 
 _DEEP = f"is nested more than {DEEPEST} levels deep"
-_LONG = f"holds a number of more than {_LONGEST_NUMBER} digits"
+_LONG = f"has a number with more than {_LONGEST_NUMBER} digits"
 
 
 def _bounded(read: Callable[[], _T]) -> _T:

@@ -71,7 +71,7 @@ Examples:
 )
 @click.option(
     "--now", metavar="TIME",
-    help="When PATH was recorded, such as 2026-01-31T08:00:00Z. [default: the latest time in its work]",
+    help="When PATH was recorded, such as 2026-01-31T08:00:00Z. [default: the latest time in PATH]",
 )  # fmt: skip
 @click.option(
     "--workers", type=click.IntRange(min=1), metavar="N", help="Number of processes. [default: one per core]"

@@ -275,7 +275,7 @@ def convert(
     elif more:
         told = counted(len(more) + 1, "file")
         raise OptionError(
-            f"{told} are given, and one is converted", hint="--map reads several files of one table"
+            f"{told} are given, but harness converts only one", hint="--map reads several files of one table"
         )
     opened = calibration.of_trace(open_file(ctx, source, reader, settings, hashed=False))
     for each in (source, *more):

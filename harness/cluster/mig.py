@@ -203,5 +203,5 @@ def partition_of(node: Node) -> Partition | None:
         return Partition(slices, unknown="a label says that slices or GPUs are shared in time")
     count = gpu_count(node)
     if count is None:
-        return Partition(slices, model, unknown=f"the label {GPU_COUNT} is missing or no number")
+        return Partition(slices, model, unknown=f"the label {GPU_COUNT} is missing or not a number")
     return Partition(slices, model, max(0, count - thousandths(node.allocatable) // WHOLE))

@@ -165,7 +165,10 @@ class Referee:
         played, later = answer if isinstance(answer, tuple) and len(answer) == 2 else (None, None)
         if not (isinstance(played, int) and isinstance(later, int)):
             said = f"its method doze answers {short(answer)}"
-            self.refuse(None, f"{said}, not how many cycles it has played, and until when")
+            self.refuse(
+                None,
+                f"{said}, instead of the number of cycles that it has played and the time until which it has played",
+            )
         if played < 0:
             self.refuse(None, f"it dozes for {played} cycles")
         if played and later <= due:

@@ -1,4 +1,4 @@
-"""Converts objects from policies to the text that is stored; refuses what cannot be written."""
+"""Converts objects from policies to the text that is stored; refuses objects that text cannot express."""
 
 from __future__ import annotations
 

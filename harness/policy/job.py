@@ -130,7 +130,7 @@ Arrival: TypeAlias = (
     | tuple[Job, int, int | None, "Startup"]
     | tuple[Job, int, int | None, "Startup | None", int]
 )
-"""A job with times in microseconds: the time of one undisturbed run, and its own checkpoint interval or None.
+"""A job, its run time without interruptions, and its own checkpoint interval or None, in microseconds.
 Two optional times follow: how long its pods take to become ready, and its progress when it arrived. Evictions
 cost progress made before the arrival in the same way as later progress.
 """

@@ -151,7 +151,7 @@ def _rows(part: Part) -> list[dict[str, Any]] | None:
     except FileNotFoundError:
         return None
     except (pa.ArrowException, OSError, ValueError) as error:
-        what = f"is no part of a recording, or damaged: {str(error).splitlines()[0]}"
+        what = f"is not a part of a recording, or is damaged: {str(error).splitlines()[0]}"
         raise TraceError(str(part.path), [Fault("", what)]) from error
 
 

@@ -162,7 +162,7 @@ def _check(letters: list[str]) -> None:
     if not has & set("Yy"):
         raise ValueError("it has no year (%Y or %y)")
     if "j" in has and has & set("mBbd"):
-        raise ValueError("%j is month and day already")
+        raise ValueError("%j already gives month and day")
     if "j" not in has and not (has & set("mBb") and "d" in has):
         raise ValueError("it has no month and day (%m or %b, and %d; or %j)")
     if "I" in has and "p" not in has:

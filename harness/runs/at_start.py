@@ -276,14 +276,14 @@ def _begins(
         dump, begin = date_text(objects.latest), date_text(first)
         why = f", as the manifests are of {dump}, {order} the first submission, {begin}"
     more = f"; later {counted(later)}, as they were created" if later else ""
-    return f"at start {world}{why}: {counted(start) or 'nothing'} of the manifests{more}"
+    return f"at start {world}{why}: {counted(start) or 'no work'} from the manifests{more}"
 
 
 def _left_out(world: str, objects: _Objects, places: Mapping[int, str]) -> Iterator[str]:
     """Yields sentences about work that takes no part, with its number and the reason."""
     reasons = {
         _KNOWN: "the trace has them as jobs",
-        _GOING: "they are terminating, and count as gone",
+        _GOING: "they are terminating, so they count as gone",
         _AFTER: "they were created after the last time in the trace",
     }
     if world == EMPTY:

@@ -172,9 +172,7 @@ def sentence(edit: Mapping[str, Any]) -> str:
         f"{name} {' -> '.join(_value(name, usual[name] if each is None else each) for each in values)}"
         for name, values in edit["fields"].items()
     ]
-    return (
-        f"{edit['kind']} {edit['name']}: {', '.join(fields) or 'its manifest says the same in other words'}"
-    )
+    return f"{edit['kind']} {edit['name']}: {', '.join(fields) or 'its manifest only expresses the same content differently'}"
 
 
 def _value(field: str, value: str) -> str:

@@ -92,7 +92,7 @@ def _cluster(info: Mapping[str, Any], plugins: Plugins, calibration: Calibration
         if files is None and not _is_there(source):
             raise InputError(f"it does not say which files its cluster was read from ({source})")
         if not _is_there(source):
-            raise InputError(f"its cluster was made in memory, and no file has it ({source})")
+            raise InputError(f"its cluster was made in memory and is not in a file ({source})")
         return Path(source)
     if str(STANDARD_INPUT) in files:
         raise InputError("its cluster was read from standard input")

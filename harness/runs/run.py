@@ -130,7 +130,7 @@ class Run:
             RunError: nothing was kept.
         """
         if self._path is None:
-            raise RunError(f"run {self.info['run']} has no folder: nothing of it was kept", hint=_KEEP_ALL)
+            raise RunError(f"run {self.info['run']} has no folder: its tables were not kept", hint=_KEEP_ALL)
         return self._path
 
     @property
@@ -412,7 +412,7 @@ class Run:
             RunError: the table was not kept.
         """
         if self.kept != "all" and table in TABLES and (table != "metrics" or self._path is None):
-            what = "only its metrics were kept" if self.kept == "metrics" else "nothing of it was kept"
+            what = "only its metrics were kept" if self.kept == "metrics" else "its tables were not kept"
             raise RunError(f"run {self.info['run']} has no table of {table}: {what}", hint=_KEEP_ALL)
 
     def _micros(self, schema: pl.Schema) -> list[pl.Expr]:

@@ -159,7 +159,7 @@ class Twins:
         self._next()
 
     def replayed(self, *, workers: int | None = None) -> list[list[Run]]:
-        """The twins of each run; missing ones are replayed.
+        """The twins of each run; replays the twins that are missing.
 
         Raises:
             ReplayError: some replays failed; the others are kept.

@@ -43,7 +43,7 @@ def map_hint(faults: Iterable[Fault]) -> str | None:
 
 
 def homed_rows(frame: pl.DataFrame, cluster: Cluster) -> pl.DataFrame:
-    """Returns rows with the namespaces and LocalQueues that they mean; the rows may have other faults."""
+    """Returns rows with the namespaces and LocalQueues that they mean; rows may still have other faults."""
     return _with(frame, _found(frame, cluster)) if "queue" in frame.columns else frame
 
 

@@ -53,7 +53,7 @@ class Record(NamedTuple):
     notes: tuple[str, ...]
 
     def work(self, duration: pl.Series) -> pl.Series:
-        """Returns the trace's durations, and endless ones for jobs that had not ended."""
+        """Returns the trace's durations, and endless durations for jobs that had not ended."""
         endless = pl.Series([not runs or runs[-1].end == ENDLESS for runs in self.runs], dtype=pl.Boolean)
         return duration.to_frame().select(pl.when(endless).then(ENDLESS).otherwise(pl.first())).to_series()
 

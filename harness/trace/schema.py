@@ -173,7 +173,7 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "uid", Kind.STRING, "last tie-break of components that compare UIDs", "the row number, zero-padded"
     ),
-    Column("recorded_start", Kind.TIME, "when it really started; never used by a policy"),
+    Column("recorded_start", Kind.TIME, "when the job started in reality; policies never use this"),
     Column("recorded_end", Kind.TIME, "when it really ended; never used by a policy"),
 )
 

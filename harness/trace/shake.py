@@ -36,7 +36,7 @@ _MOST_NOISE = Fraction(1, 2)
 _PARTS = 10**6  # durations change by a whole number of these parts of themselves
 _OF_TRACES: Memo[str, pl.Series] = Memo(2)
 """Digest of a trace -> a number for each of its rows."""
-_FORM = "write N[@SEED], such as 10 or 10@7; then, as wanted: ,arrivals=30s ,ties ,durations=1% ,priorities"
+_FORM = "write N[@SEED], such as 10 or 10@7; these may follow: ,arrivals=30s ,ties ,durations=1% ,priorities"
 _OPTIONS = ("arrivals", "ties", "durations", "priorities")
 
 
@@ -168,7 +168,7 @@ class Shake:
         """
         count, shaking = _parsed(str(text), "--shake")
         if count < 2:
-            raise OptionError(f"--shake {text}: one twin shows no spread; at least 2 do", hint=_FORM)
+            raise OptionError(f"--shake {text}: one twin shows no spread; at least 2 twins do", hint=_FORM)
         return cls(count, shaking)
 
     def __str__(self) -> str:

@@ -239,7 +239,7 @@ def _check_size(
             Fault(f"node {name}", f"{count:,} nodes have more than 64 bits can count") for name in beyond
         ]
     if faults:
-        hint = "is the unit right (harness trace lint)? else give larger nodes: --node"
+        hint = "check the unit with harness trace lint; if it is right, give larger nodes with --node"
         raise TraceError(str(trace.path), faults, hint=hint)
 
 
@@ -248,7 +248,10 @@ def _unfit_names(
 ) -> list[Fault]:
     """Returns faults for names that the API server would refuse."""
     faults = [
-        Fault(f"{kind} {name!r}", "is no name that Kubernetes accepts (a-z, 0-9, - and ., at most 63)")
+        Fault(
+            f"{kind} {name!r}",
+            "is not a name that Kubernetes accepts (at most 63 characters of a-z, 0-9, - and .)",
+        )
         for kind, names in (("queue", queues), ("namespace", namespaces))
         for name in names
         if not _NAME.fullmatch(name)

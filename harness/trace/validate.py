@@ -122,7 +122,9 @@ def _row_rules(frame: pl.DataFrame) -> Iterator[Rule]:
             yield Rule(name, span < 0, "must not be negative")
             yield Rule(name, span > LONGEST, "is longer than 100 years: is the unit right?")
         elif isinstance(frame.schema[name], pl.Datetime):
-            yield Rule(name, ~value.to_physical().is_between(_EARLIEST, _LATEST), "is no year from 1 to 9999")
+            yield Rule(
+                name, ~value.to_physical().is_between(_EARLIEST, _LATEST), "is not in the years 1 to 9999"
+            )
             if name == "submit_time":
                 early = value.min().to_physical().clip(_EARLIEST, _LATEST)
                 late = value.to_physical().clip(_EARLIEST, _LATEST) - early > LONGEST

@@ -95,11 +95,11 @@ def test_which_world_a_replay_begins_in_is_told(harness: Callable, trace: Path, 
     (folder / "pods.yaml").write_text(WAITING)
     (folder / "free.yaml").write_text(WAITING.partition("---")[0])
     ended = harness("replay", trace, "--cluster", "pods.yaml")
-    assert "\nnote: at start dump, as the trace has no dates: 1 Pod of the manifests\n" in ended.err
+    assert "\nnote: at start dump, as the trace has no dates: 1 Pod from the manifests\n" in ended.err
     ended = harness(
         "replay", trace, "--cluster", "pods.yaml", "--cluster", "free.yaml", "--at-start", "empty"
     )
-    assert "\nnote: pods: at start empty: nothing of the manifests\n" in ended.err
+    assert "\nnote: pods: at start empty: no work from the manifests\n" in ended.err
     left = "left out: 1 Pod of the manifests: the replay begins with an empty cluster"
     assert f"\nwarning: pods: {left} (--at-start dump begins with them)\n" in ended.err
     assert "--at-start empty -> none" in ended.out

@@ -33,7 +33,7 @@ def test_one_command_replays_twins_once(harness: Callable, trace: Path) -> None:
     assert first.code == 0
     assert "shaking: 4 replays of 2 twins (arrivals ±30s; seed 0); each is kept" in first.err
     assert "values: means over 2 twins (arrivals ±30s; seed 0)" in first.out
-    assert "0 outside its interval, and p < 0.05" in first.out or "[95 % interval]" not in first.out
+    assert "its interval excludes 0, and p < 0.05" in first.out or "[95 % interval]" not in first.out
     again = harness(*command, "--shake", "2")
     assert "shaking" not in again.err
     assert "none: 2 twins, none replayed, 2 stored before, kept in results/trace/.twins/none-" in again.err

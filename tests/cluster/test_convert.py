@@ -193,7 +193,9 @@ def test_flat_quotas_share_a_cohort_and_koordinators_labels_count() -> None:
     assert {each.cohort for each in queues.values()} == {"elastic-quotas"}
     quotas = {name: each.resource_groups[0].flavors[0].resources["cpu"] for name, each in queues.items()}
     assert quotas == {"a": ResourceQuota(1000, 1000), "b": ResourceQuota(1000, 1000, 0)}
-    assert found.notes == ("elastic quota b: shared-weight: idle quota goes to whoever asks first",)
+    assert found.notes == (
+        "elastic quota b: shared-weight: idle quota goes to the first job that requests it",
+    )
 
 
 def random_tree(seed: int) -> Cluster:

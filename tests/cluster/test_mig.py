@@ -272,16 +272,16 @@ def test_the_check_shows_slices_as_parts_of_their_gpus() -> None:
     ("labels", "resource", "why"),
     [
         ({}, SMALL, "the label nvidia.com/gpu.product is missing"),
-        ({PRODUCT: A100}, SMALL, "the label nvidia.com/gpu.count is missing or no number"),
+        ({PRODUCT: A100}, SMALL, "the label nvidia.com/gpu.count is missing or not a number"),
         (
             {PRODUCT: A100, "nvidia.com/gpu.count": "9" * 60},
             SMALL,
-            "nvidia.com/gpu.count is missing or no number",
+            "nvidia.com/gpu.count is missing or not a number",
         ),
         (
             {PRODUCT: A100, "nvidia.com/gpu.count": "-1"},
             SMALL,
-            "nvidia.com/gpu.count is missing or no number",
+            "nvidia.com/gpu.count is missing or not a number",
         ),
         ({PRODUCT: "T4", "nvidia.com/gpu.count": "1"}, SMALL, "profiles are known of A100-40GB, A100-80GB,"),
         ({PRODUCT: A100, "nvidia.com/gpu.count": "1"}, "nvidia.com/mig-1g.6gb", "is no profile of A100-40GB"),

@@ -37,7 +37,7 @@ FLAVOR = manifest("ResourceFlavor", "f", {"topologyName": "t"})
     ("manifests", "message"),
     [
         ([FLAVOR], r"ResourceFlavor f: spec.topologyName: there is no Topology t"),
-        ([topology("rack", "rack")], r"Topology t: spec.levels\[1\].nodeLabel: rack is a level already"),
+        ([topology("rack", "rack")], r"Topology t: spec.levels\[1\].nodeLabel: rack is already a level"),
         ([topology()], "Topology t: spec.levels: must name at least one level"),
     ],
 )

@@ -181,7 +181,7 @@ PARENT = {"is-parent": "true"}
         (
             "or one twice",
             [of("Topology", "levels: [{nodeLabel: x}, {nodeLabel: x}]")],
-            "levels[1].nodeLabel: x is a level already",
+            "levels[1].nodeLabel: x is already a level",
         ),
         ("a field name of another apiVersion", [queue("cohort: c")], "ClusterQueue a: spec.cohort: "),
         ("an ElasticQuotaTree without root", [tree("{}")], "spec.root: "),

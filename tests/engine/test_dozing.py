@@ -70,8 +70,14 @@ def test_it_is_not_asked_while_it_wants_to_be_woken_more_than_once() -> None:
         ({"later": 0}, r"it dozes for 1 cycles, but not beyond \d+ us"),
         ({"later": -1}, r"it dozes for 1 cycles, but not beyond \d+ us"),
         ({"passed": -1}, "it dozes for -1 cycles"),
-        ({"passed": None}, r"its method doze answers \(None, \d+\), not how many cycles it has played"),
-        ({"doze": lambda *_: None}, "its method doze answers None, not how many cycles it has played"),
+        (
+            {"passed": None},
+            r"its method doze answers \(None, \d+\), instead of the number of cycles that it has played",
+        ),
+        (
+            {"doze": lambda *_: None},
+            "its method doze answers None, instead of the number of cycles that it has played",
+        ),
         ({"doze": lambda *_: (1, 2, 3)}, r"its method doze answers \(1, 2, 3\), not how many"),
     ],
 )

@@ -173,7 +173,7 @@ def test_what_queues_keep_by_lending_limits_is_told_apart(write_trace: WriteTrac
     run = replayed(trace, cluster, tmp_path, plugin="kueue-classic")
     (line,) = (line for line in lines(run, "waits") if "waits (" in line)
     assert "short of 2 cpu, asking for 3 cpu; b used 2 of 2 cpu; all queues of all used 2 of 3 cpu" in line
-    assert "lending limits keep another 3 cpu for single queues" in line
+    assert "lending limits keep another 3 cpu for individual queues" in line
     (event,) = (each for each in told_events(run, "waits") if each["what"] == "refuse")
     assert event["figures"]["pool"] == ("all", {"f/cpu": 2000}, {"f/cpu": 3000}, {"f/cpu": 3000})
 

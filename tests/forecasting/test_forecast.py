@@ -201,8 +201,8 @@ def test_a_history_that_is_all_later_says_so(tmp_path: Path) -> None:
     assert quantiles(later)[0] == 3
     (said,) = [note for note in later.notes if "after now" in note]
     assert said == (
-        "history: all of its jobs were submitted after now, the first at 2026-01-14T23:00:00Z, so all of its "
-        "run times and days count as if they were over"
+        "history: all of its jobs were submitted after now, the first at 2026-01-14T23:00:00Z, "
+        "so its run times and days are all used as if they were already over"
     )
     before = harness.forecast(world, history=ran(tmp_path, *[5.0] * 60), **asked)
     assert not [note for note in before.notes if "after now" in note]

@@ -196,7 +196,7 @@ def test_headers_that_http_does_not_have_are_named(
     header.write_text(line, encoding="utf-8")
     args = [serve().url, str(tmp_path / "out.json"), *SPAN, "--header-file", str(header)]
     assert called(["trace", "fetch", *args]) == 2
-    assert f"{header} line 1: is not a header" in "".join(capfd.readouterr())
+    assert f"{header}, line 1 is not a header" in "".join(capfd.readouterr())
 
 
 def test_a_secret_is_sent_and_never_shown(
@@ -214,7 +214,7 @@ def test_a_secret_is_sent_and_never_shown(
     assert called(["trace", "fetch", server.url, str(tmp_path / "none.json"), *SPAN]) == 2
     said = "".join(capfd.readouterr())
     assert "the server answers 401: who are you?" in said
-    assert f"{header} line 1: is not a header" in said
+    assert f"{header}, line 1 is not a header" in said
     assert "with --header-file" in said
     assert called(["trace", "fetch", f"http://me:{PASSWORD}@127.0.0.1:1", str(out), *SPAN]) == 2
     said += "".join(capfd.readouterr())

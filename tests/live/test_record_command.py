@@ -282,7 +282,7 @@ def test_a_damaged_part_is_named(run: Callable, tmp_path: Path, capfd: pytest.Ca
     part = parts_of(tmp_path / "rec")[0].path
     part.write_bytes(part.read_bytes()[:100])
     assert called(["trace", "check", str(tmp_path / "rec")]) == 2
-    assert f"{part.name}: is no part of a recording, or damaged" in capfd.readouterr().err
+    assert f"{part.name}: is not a part of a recording, or is damaged" in capfd.readouterr().err
 
 
 def test_without_the_extra_it_says_which_to_install(run: Callable, monkeypatch: pytest.MonkeyPatch) -> None:

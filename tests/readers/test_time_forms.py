@@ -127,7 +127,7 @@ def test_a_text_is_the_time_that_it_says(form: str, text: str, expected: datetim
         ("%d %b %Y %I:%M", "%I needs %p"),
         ("%Y-%m-%d %H %I %p", "%H and %I say the same thing"),
         ("%Y-%m-%b-%d", "%m and %b say the same thing"),
-        ("%Y-%j %d", "%j is month and day already"),
+        ("%Y-%j %d", "%j already gives month and day"),
         ("%Y-%m-%d %d", "%d is there twice"),
         ("%Y-%m-%d %Z", "%Z is none of the directives %Y, %y"),
         ("%Y-%m-%d %", "% is none of the directives %Y, %y"),

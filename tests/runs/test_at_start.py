@@ -283,7 +283,7 @@ def test_pods_that_go_or_that_nobody_takes_over_are_told_of(replay: Callable[...
     going = pod("going", -3, -2)
     going["metadata"]["deletionTimestamp"] = at(-1)
     run = replay(cluster(going, nodes=True), 0, plugin="default-preemption")
-    assert left_out(run) == ["left out: 1 Pod of the manifests: they are terminating, and count as gone"]
+    assert left_out(run) == ["left out: 1 Pod of the manifests: they are terminating, so they count as gone"]
     where = cluster(pod("runs", -3, -2), pod("waits", -2), pod("new", 1, 2), nodes=True)
     for world, count in (("dump", 2), ("empty", 1)):
         said = replay(where, 0, 2, at_start=world, plugin=Idle).info["cluster"]["warnings"]

@@ -316,11 +316,11 @@ def test_nothing_is_written_when_nothing_is_to_be_kept(
         assert each.info["metrics"] == whole.info["metrics"]
         each.check()
         for read in (lambda each=each: each.path, lambda each=each: each.jobs):
-            with pytest.raises(RunError, match="nothing of it was kept"):
+            with pytest.raises(RunError, match="its tables were not kept"):
                 read()
     assert repr(run).startswith("<Run none-")
     assert "<table" in run._repr_html_()
-    with pytest.raises(RunError, match=r"^run none-\w+ has no folder: nothing of it was kept\n"):
+    with pytest.raises(RunError, match=r"^run none-\w+ has no folder: its tables were not kept\n"):
         harness.compare([run, whole])
 
 

@@ -378,7 +378,7 @@ def test_timestamps_must_be_near_each_other() -> None:
 def test_timestamps_beyond_the_calendar_are_a_fault() -> None:
     """Years that no calendar has are refused instead of shown."""
     frame = rows({}).with_columns(pl.Series("submit_time", [2**62]).cast(pl.Datetime("us")))
-    assert "is no year from 1 to 9999" in faults(frame)[0]
+    assert "is not in the years 1 to 9999" in faults(frame)[0]
 
 
 def test_recorded_times_are_of_the_kind_of_submit_time() -> None:

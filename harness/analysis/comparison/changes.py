@@ -93,8 +93,11 @@ class Change(NamedTuple):
 
 
 def gates(tests: str) -> str:
-    """A sentence on when a difference counts as a change; `tests` says for how many tests p is corrected."""
-    return f"called a change: {100 * PRACTICAL:g} % or more, 0 outside its interval, and p < 0.05 ({tests})"
+    """Says when a difference counts as a change; `tests` says for how many tests p is corrected."""
+    return (
+        f"a difference counts as a change if it is {100 * PRACTICAL:g} % or more, its interval excludes 0, "
+        f"and p < 0.05 ({tests})"
+    )
 
 
 class Row(NamedTuple):

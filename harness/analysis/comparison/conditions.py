@@ -125,7 +125,7 @@ class Condition:
         if value is None or (self.sign and base is None):
             lacking = 0 if value is not None else place
             what = f"{name_of(row.measured)} has no value in {comparison.names[lacking]}"
-            hint = "a metric has no value if its denominator is 0 or the run's cluster or jobs lack it"
+            hint = "a metric has no value if its denominator is 0, or if no job or resource of the run has it"
             raise RunError(f"condition {self.text!r} cannot be decided: {what}", hint=hint)
         ends = None if values else self._ends(comparison, row, place)
         return Check(

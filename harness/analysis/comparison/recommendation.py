@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from harness.plugins.measurement import Measurement
 
 WAITS = ("wait.first_start.p95", "delay.mean")
-"""The metrics to judge waiting by: the first one that every run, or each of its twins, has a value of."""
+"""The metrics to judge waiting by. The first one counts that has a value in every run, or in all twins."""
 SERVED = "goodput.of_demand"
 SHARES = "fairness.share_deviation"
 
@@ -112,7 +112,7 @@ class _Sides(NamedTuple):
 
 
 def recommendation(comparison: Comparison) -> Recommendation | None:
-    """Recommends one of the runs; None if there is one run, or nothing to judge it by."""
+    """Recommends one of the runs; returns None if there is only one run, or no metric to judge runs by."""
     aims = list(_aims(comparison))
     if len(comparison.runs) < 2 or not aims:
         return None
@@ -260,7 +260,7 @@ def _any(row: Row, verdict: Verdict) -> bool:
 
 
 def _conditions(comparison: Comparison) -> str:
-    """The conditions of the answer, as the beginning of its sentence."""
+    """The conditions under which the recommendation holds, as the words that open its sentence."""
     losses = {str(run.info["settings"]["on_preemption"]) for run in comparison.runs}
     parts = []
     if len(losses) == 1:
@@ -273,7 +273,7 @@ def _conditions(comparison: Comparison) -> str:
 
 
 def _quoted(name: str) -> str:
-    """A name, quoted if the sentence needs it: a run may be called `none`."""
+    """A name in quotation marks, because a run may have a name such as `none`."""
     return f"“{name}”"
 
 

@@ -239,7 +239,7 @@ class Sentences:
                 yield f"all queues{f' of {name}' if name else ''} used {said}"
             kept = {label: kept[label] for label in labels if label in kept}
             if kept:
-                yield f"lending limits keep another {self._listed(kept)} for single queues"
+                yield f"lending limits keep another {self._listed(kept)} for individual queues"
 
     def _used(
         self,

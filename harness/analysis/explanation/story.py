@@ -1,4 +1,4 @@
-"""The history of a job as a text: a summary, then the events, with repeated ones folded and counted."""
+"""The history of a job as a text: a summary, then the events, with repeated events folded and counted."""
 
 from __future__ import annotations
 

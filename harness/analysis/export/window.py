@@ -27,14 +27,14 @@ def part_of(
 
     Raises:
         InputError: a given time is not a time of the run.
-        OptionError: nothing of the run lies between them.
+        OptionError: no part of the run lies between them.
     """
     clock, whole = Clock(run), whole or run.window
     start = whole.start if since is None else max(whole.start, clock.parse(since))
     end = whole.end if until is None else min(whole.end, clock.parse(until))
     if start > end or (start == end and whole.start < whole.end):
         raise OptionError(
-            f"nothing of the run lies {asked}",
+            f"no part of the run lies {asked}",
             hint=f"it goes from {clock.text(whole.start)} to {clock.text(whole.end)}",
         )
     return Window(start, end)

@@ -17,7 +17,7 @@ def jain(values: Sequence[float]) -> float | None:
 
 
 def gini(values: Sequence[float]) -> float | None:
-    """ΣΣ|x − y| / (2 n Σx): 0 if all are equal, (n − 1)/n if one has all; None if there is nothing.
+    """Returns ΣΣ|x − y| / (2 n Σx): 0 if all are equal, (n − 1)/n if one member has all; None if Σx is 0.
 
     Source: Gini, 1912. A few members with nothing, or many with a little less than the average, can give the
     same value.

@@ -95,7 +95,7 @@ def _add_least(kept: Ints, run: Run, window: Window, pods: Ints, alone: tuple[In
 
 
 def _wanted(run: Run, window: Window, jobs: Ints, pods: Ints) -> Ints:
-    """The number of each job's pods that should run: all, or those admitted last and those ended before."""
+    """The number of each job's pods that should run: all, or the last admitted pods and the ended pods."""
     wanted = pods.copy()
     action, whole = pl.col("action"), pl.col("pod_number").is_null()
     admissions = (

@@ -94,10 +94,10 @@ def unused_quotas(run: Run) -> list[Holder]:
 
 @once
 def names_of_jobs(run: Run) -> pl.DataFrame:
-    """For each job, in order of arrival, the names of its owners: enumerations, in the order of names.
+    """For each job, in order of arrival, the names of its owners, as enumerations in the order of names.
 
-    Columns: `queue`, which the job names; `quota`, which it counts against, or null; `holder`, the quota or
-    else the queue.
+    Columns: `queue`, which the job names; `quota`, which the job counts against, or null; `holder`, which is
+    the quota, or the queue if there is no quota.
     """
     tenants, queues = _tenants_of_jobs(run)
     quotas, behind = run.info["cluster"]["quota_of"].values(), holder_behind(run).values()
@@ -125,7 +125,7 @@ def queue_names(run: Run) -> pl.Enum:
 
 @once
 def _tenants_of_jobs(run: Run) -> tuple[pl.Series, list[str | None]]:
-    """For each job the number of its queue in the timeline; for each such queue, the queue that jobs name."""
+    """For each job, the number of its queue in the timeline; for each of these queues, its name in jobs."""
     every, known = list(holder_behind(run)), run.scan("jobs").collect_schema().names()
     queues: list[str | None] = [None] * len(every)
     parts = []

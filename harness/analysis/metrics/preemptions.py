@@ -14,11 +14,12 @@ from harness.runs.run import Run
 
 
 def preempted_pods(run: Run, window: Window) -> pl.DataFrame:
-    """The decisions to preempt, in order, one row per pod; a job that goes as a whole is one row.
+    """The decisions to preempt, in order. A row is one pod, or a job that is preempted as a whole.
 
-    Columns: `time, job` and `by` (the rows of both in `jobs.parquet`), `queue` and `by_queue` (which both
-    name). `quota` (which the job counts against, or null), `victim` and `beneficiary` (the holders of both).
-    `pod` (its number, null if the job goes as a whole), `successor`, `seq, pods, reason, detail`.
+    Columns: `time`; `job` and `by`, the rows of the victim and of its preemptor in `jobs.parquet`; `queue`
+    and `by_queue`, the queues that these jobs name; `quota`, which the victim counts against, or null;
+    `victim` and `beneficiary`, the holders of the two jobs; `pod`, its number, or null if the whole job
+    is preempted; `successor`, `seq`, `pods`, `reason` and `detail`.
     """
     rows = (
         run.micros("decisions")

@@ -31,7 +31,7 @@ from harness.runs.known import once
 from harness.runs.run import Run
 
 _PARTS = 5
-"""The sums of stints' parts: useful, lost, idle_held, unfinished, and useful of jobs that count."""
+"""The sums of stints' parts: useful, lost, idle_held, unfinished, and the useful part of jobs that count."""
 
 
 class ResourceTime(NamedTuple):

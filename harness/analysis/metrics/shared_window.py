@@ -84,7 +84,7 @@ def shared_by(runs: Sequence[Run], refused: Sequence[Sequence[int]] | None = Non
 
 
 def measure_shared(run: Run, shared: Shared) -> Iterator[Measurement]:
-    """Yields the metrics of a run that must be replaced, because they cover other windows or jobs."""
+    """Yields the metrics of a run that must be replaced because they cover other windows or jobs."""
     own = run.window
     integrals, jobs = (own._replace(end=end) for end in (shared.integrals, shared.jobs))
     until, only = min(own.end, shared.jobs), _only(run, shared)

@@ -29,7 +29,7 @@ UNSEEN: Mapping[str, str] = {
     "fairness.share_deviation_daily": "differences that even out within a day",
     "fairness.jain_share": "how far all are below their ideal shares",
     "fairness.jain_share_daily": "how far all are below their ideal shares, and what evens out within a day",
-    "fairness.gini_share_daily": "who has more, and differences that even out within a day",
+    "fairness.gini_share_daily": "which queues have more, and differences that even out within a day",
     "fairness.jain_users": "how much a user requested",
     "fairness.gini_users": "how much a user requested, and who has more",
     "fairness.sharing_violations": "how much sharing costs a quota, and what other quotas gain",

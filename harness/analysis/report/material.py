@@ -61,7 +61,7 @@ class Material:
 
     Raises:
         InputError: a time of the part cannot be read.
-        OptionError: the part is not of the form `FROM..TO`, or nothing of the run lies in it.
+        OptionError: the part is not of the form `FROM..TO`, or no part of the run lies in it.
 
     Attributes:
         comparison: the runs, the baseline first.
@@ -340,7 +340,7 @@ def moved(window: Window, shift: int) -> Window:
 
 
 def distinct(names: Iterable[str]) -> list[str]:
-    """Names for people: without control characters, not too long for a page, and no two the same."""
+    """Names for people: they have no control characters, fit on a page, and all differ."""
     return told_apart(names, _LONGEST_NAME)
 
 

@@ -71,7 +71,7 @@ def compose(
     Raises:
         PluginError: a section failed.
         InputError: a time of `gantt` cannot be read.
-        OptionError: `gantt` is not of the form `FROM..TO`, or nothing of the run lies in it.
+        OptionError: `gantt` is not of the form `FROM..TO`, or no part of the run lies in it.
     """
     material = Material(comparison, command=command, part=gantt)
     chapters = []

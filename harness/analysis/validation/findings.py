@@ -54,7 +54,7 @@ _EVERYWHERE = 0.6
 _LEAST_LATE = 2 * SECOND
 """Starts that are later than this are not explained by records in whole seconds."""
 _SURE = 20
-"""If this many jobs start immediately in the simulation, the record can show that all are equally late."""
+"""The fewest jobs with an immediate start in the simulation for which the record can show an equal delay."""
 
 
 @dataclass(frozen=True, slots=True)

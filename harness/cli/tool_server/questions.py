@@ -95,7 +95,7 @@ def what_if(
     plugin: str | None = None,
     until: str | None = None,
 ) -> Reply:
-    """Compare replays of a trace on a cluster and on the patched one."""
+    """Compare replays of a trace on a cluster and on the patched cluster."""
     from harness import api
     from harness.runs.inputs import cluster_for, read_trace
 

@@ -22,15 +22,15 @@ _NODE, _POOL = "Node", "NodePool"
 
 
 def unrolled(cluster: Cluster, origin: int | None, begin: int = 0) -> Cluster:
-    """Returns the cluster at the trace's origin, with its later changes in place of times in manifests.
+    """Returns the cluster as it is at the trace's origin; its `changes` replace the times in its manifests.
 
-    An instant is listed even if no object changes.
+    `changes` lists an instant even if no object changes then.
 
     Args:
         cluster: the cluster of the manifests with their times.
         origin: the trace's origin, microseconds since 1970; None if the trace's times are not dates.
-        begin: the beginning of the replay, microseconds since the origin from which durations count. It
-            differs from 0 in a window of a trace without dates.
+        begin: when the replay begins, in microseconds since the origin. Durations in the manifests, such as
+            3d2h, count from then. It differs from 0 only in a window of a trace without dates.
 
     Raises:
         ClusterError: the manifests are faulty at some time, or have a date although the trace has none.

@@ -109,7 +109,7 @@ def _tell(cluster: Cluster, below: Mapping[str, list[ElasticQuota]], notes: Warn
             what = "its max is above its min: a quota without a parent cannot borrow"
             notes.add("elastic quota", quota.name, what)
         if quota.weight is not None:
-            what = "shared-weight: idle quota goes to whoever asks first"
+            what = "shared-weight: idle quota goes to the first job that requests it"
             notes.add("elastic quota", quota.name, what)
         if quota.max is None or any(quota.max_of(each) >= UNLIMITED for each in CORE_RESOURCES):
             notes.add("elastic quota", quota.name, "resources that no quota names are not admitted")

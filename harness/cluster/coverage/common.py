@@ -62,7 +62,7 @@ def metadata(
 OWNERS: list[Row] = [
     *modelled(*(f"metadata.ownerReferences[].{name}" for name in ("kind", "name", "uid"))),
     *harmless(
-        "a uid, or kind and name, tell one owner from another",
+        "harness distinguishes owners by uid, or by kind and name",
         *(
             f"metadata.ownerReferences[].{name}"
             for name in ("apiVersion", "blockOwnerDeletion", "controller")

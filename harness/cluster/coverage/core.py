@@ -51,7 +51,7 @@ NODE = Coverage(
     taints("spec.taints"),
     modelled("metadata.annotations{harness/drain}", "spec.unschedulable"),
     harmless(
-        "it says how a node is reached, not what runs on it",
+        "it says how to reach a node, not what runs on it",
         "spec.configSource",
         "spec.externalID",
         "spec.podCIDR",
@@ -100,7 +100,7 @@ DISRUPTION_BUDGET = Coverage(
     selector("spec.selector"),
     modelled("spec.minAvailable", "spec.maxUnavailable"),
     harmless(
-        "the eviction API looks at it, preemption does not; pods are healthy once they are bound",
+        "only the eviction API reads it, preemption does not; bound pods always count as healthy",
         "spec.unhealthyPodEvictionPolicy",
     ),
     modelled("status.disruptionsAllowed", "status.disruptedPods{}"),
@@ -117,7 +117,7 @@ def _device_request(path: str) -> list[Row]:
     return [
         *modelled(*(f"{path}.{name}" for name in _EXACTLY)),
         *assumed("there are enough devices that match", f"{path}.selectors"),
-        *harmless("Kueue does not look at it, and devices are not allocated", f"{path}.tolerations"),
+        *harmless("Kueue does not read it, and harness does not allocate devices", f"{path}.tolerations"),
         *assumed("a device counts as one, however much of it is asked for", f"{path}.capacity"),
     ]
 

@@ -117,7 +117,7 @@ _PROFILE: list[Row] = [
             )
         )
     ),
-    *harmless("they name what the arguments are", f"{_ARGUMENTS}.apiVersion", f"{_ARGUMENTS}.kind"),
+    *harmless("they only name the type of the arguments", f"{_ARGUMENTS}.apiVersion", f"{_ARGUMENTS}.kind"),
     *assumed(_OWN, f"{_ARGUMENTS}.defaultingType", usual=("System",)),
     *assumed(_OWN, f"{_ARGUMENTS}.resources", usual=(_CPU_AND_MEMORY,)),
     *assumed(_OWN, _ARGUMENTS),

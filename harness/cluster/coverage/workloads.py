@@ -62,7 +62,7 @@ WORKLOAD = Coverage(
         )
     ),
     harmless(
-        "it numbers pods, not where they run",
+        "it numbers the pods; it does not say where they run",
         *(f"{_TOPOLOGY}.{name}" for name in ("podIndexLabel", "subGroupIndexLabel", "subGroupCount")),
     ),
     modelled("spec.maximumExecutionTimeSeconds"),

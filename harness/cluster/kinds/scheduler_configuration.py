@@ -69,19 +69,21 @@ USUAL_PLACEMENT = DevicePlacement()
 
 @fixed()
 class SchedulerConfiguration(Value):
-    """A KubeSchedulerConfiguration with one profile, and with kube-scheduler's defaults.
+    """The modelled fields of a KubeSchedulerConfiguration with one profile.
+
+    Absent fields have kube-scheduler's defaults.
 
     Attributes:
         percentage_of_nodes_to_score: 0 derives the percentage from the size of the cluster.
         disable_preemption: whether the plugin DefaultPreemption is off.
-        min_candidate_nodes_percentage, min_candidate_nodes_absolute: how many potential nodes a preemption
-            considers as candidates: the larger of both numbers.
+        min_candidate_nodes_percentage, min_candidate_nodes_absolute: a preemption considers at least
+            this many nodes as candidates; the larger of the two numbers applies.
         hard_pod_affinity_weight: the amount by which a running pod's required affinity raises a node's score.
         preemption_algorithm: ACK's choice of the preempting policy. None stands for Auto: ElasticQuota if
             quotas are in effect, else Default.
-        scheduler_name: the name by which pods choose it; "" for Kubernetes' default scheduler.
+        scheduler_name: the name by which pods choose this scheduler; "" for Kubernetes' default scheduler.
         scoring: the scoring of nodes by NodeResourcesFit.
-        devices: the placement of pods that share GPUs; an argument that only harness has.
+        devices: the placement of pods that share GPUs; upstream has no such argument.
     """
 
     percentage_of_nodes_to_score: int = 0
@@ -131,7 +133,7 @@ def read_scheduler_configuration(fields: Fields, warn: Callable[[str], None]) ->
                     candidates = args.integer("minCandidateNodesPercentage", candidates, least=0, most=100)
                     nodes = args.integer("minCandidateNodesAbsolute", nodes, least=0)
                     if not candidates and not nodes:
-                        what = "0, as minCandidateNodesAbsolute; kube-scheduler wants one of them above 0"
+                        what = "is 0, and so is minCandidateNodesAbsolute; kube-scheduler requires one of them to be above 0"
                         args.fault("minCandidateNodesPercentage", what)
                 case "InterPodAffinity":
                     weight = args.integer("hardPodAffinityWeight", weight, least=0, most=100)

@@ -38,7 +38,7 @@ def read_topology(fields: Fields, draft: Draft) -> None:
     for item in fields.child("spec").items("levels"):
         label = item.string("nodeLabel", required=True)
         if label in levels:
-            item.fault("nodeLabel", f"{label} is a level already")
+            item.fault("nodeLabel", f"{label} is already a level")
         levels.append(label)
     if not levels:
         fields.child("spec").fault("levels", "must name at least one level")

@@ -102,7 +102,7 @@ def read_accounts(path: Path, notes: Warnings) -> list[Account]:
 def _add_user(row: Row, account: Account | None, faults: list[Fault], notes: Warnings) -> None:
     name = f"{row.text('User')} of {row.text('Account')}"
     if account is None:
-        faults.append(Fault(row.place, f"user {name}: there is no account of that name above it"))
+        faults.append(Fault(row.place, f"user {name}: no account above it has that name"))
         return
     account.users += _share(row, name, faults, notes)
     if row.text("GrpTRES"):

@@ -63,7 +63,7 @@ def _node(row: Row, faults: list[Fault], notes: Warnings) -> tuple[dict[str, Any
     if not gpus:
         gpus, models = _gres(row.text("Gres"))
     if not cpus:
-        faults.append(Fault(row.place, f"node {name}: says no CPUs (CPUEfctv, CPUTot or CfgTRES)"))
+        faults.append(Fault(row.place, f"node {name}: does not state its CPUs (CPUEfctv, CPUTot or CfgTRES)"))
     amounts = {"cpu": cpus * 1000, "memory": memory, GPU: gpus}
     manifest = node_manifest(name, {**{key: size for key, size in amounts.items() if size}, "pods": _PODS})
     if len(models) == 1:

@@ -261,7 +261,7 @@ class _Builder:
         value: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
         kind = "map" if isinstance(value, dict) else "seq"
         if event.tag not in (None, "!") and _TAGS.get(event.tag) != kind:
-            self._fault(f"the tag {event.tag} is not read here")
+            self._fault(f"harness does not support the tag {event.tag}")
         if self._depth == DEEPEST:
             raise _FatalError(_TOO_DEEP)
         before, anchored = self._made, _Anchored(value)
@@ -317,7 +317,7 @@ class _Builder:
         if tag is not None:
             value = value.truth if isinstance(value, Word) else value
             if tag != _TYPES[type(value)] and not (tag == "float" and type(value) is int):
-                self._fault(f"{event.value!r} has the tag {event.tag}, which is not read here")
+                self._fault(f"{event.value!r} has the tag {event.tag}, which harness does not support")
         if not event.value.isascii() and _SURROGATE.search(event.value):
             self._fault("holds half of a surrogate pair, which is no character")
             value = ""

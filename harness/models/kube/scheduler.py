@@ -106,7 +106,7 @@ class Scheduler:
         """The time of the next retry after an attempt that was an error; far in the future without one."""
         return self.queue.error_due
 
-    # --- what the scheduler is told -----------------------------------------------------------------------
+    # --- changes of the cluster ---------------------------------------------------------------------------
 
     def advance(self, now: int) -> None:
         """Moves the time to `now`; the queue's timers come before all else at an instant."""

@@ -132,7 +132,7 @@ def _say(watched: Watched, whole: int, short: int, others: dict[str, int]) -> No
     if whole:
         watched.lacks(f"no row can say what happened to the cluster as a whole ({counted(whole, 'event')})")
     if short:
-        watched.lacks(f"outages that ended at once last a second here ({counted(short, 'event')})")
+        watched.lacks(f"outages that ended immediately last a second here ({counted(short, 'event')})")
     for state, count in sorted(others.items()):
         watched.lacks(f"jobs run on a node of state {state!r}, so it has no row ({counted(count, 'event')})")
     watched.lacks("an outage begins when Slurm noticed it, and the jobs of the node were lost before that")

@@ -216,7 +216,7 @@ def _headers(path: Path) -> dict[str, str]:
         if not line.strip():
             continue
         if not colon or not name.strip().replace("-", "").isalnum() or not line.isascii():
-            raise InputError(f"{path} line {number}: is not a header", hint="as: Authorization: Bearer ...")
+            raise InputError(f"{path}, line {number} is not a header", hint="as: Authorization: Bearer ...")
         found[name.strip()] = value.strip()
     return found
 

@@ -82,7 +82,7 @@ class History:
         if self.dated and now is not None and self._is_later(now):
             yield (
                 f"history: all of its jobs were submitted after now, the first at {date_text(self.first)}, "
-                "so all of its run times and days count as if they were over"
+                "so its run times and days are all used as if they were already over"
             )
         if not coming.whole:
             yield "history: it covers no whole day, so future days are drawn from parts of days"

@@ -20,8 +20,8 @@ _V = TypeVar("_V")
 class FactColumns:
     """Facts that are not written yet: one column per attribute.
 
-    Attributes that only few facts have are stored by row: flavors and detail (as text), `amounts`, `dropped`
-    and `unused`, and a pod's successor if it is not 0. The preemptor is stored as an index.
+    Attributes that only few facts have are stored by row: flavors and detail (as text), `amounts`, `dropped`,
+    `unused`, and the successor of a pod unless it is 0. The preemptor is stored as an index.
     """
 
     __slots__ = (

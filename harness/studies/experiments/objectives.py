@@ -32,12 +32,12 @@ class Estimate(NamedTuple):
 
     Attributes:
         value: the mean, or the only value.
-        low: the lower end of its interval; None if there are fewer than two values.
-        high: the upper end.
+        low: the lower end of the interval; None if there are fewer than two values.
+        high: the upper end of the interval.
         p: the probability of a mean at least this far from 0 by chance alone; None without an interval.
         values: the number of values.
-        partly: the number of seeds that the mean covers, in words; "" if it covers all.
-        at_least: whether it is a lower bound that can still grow.
+        partly: the number of seeds that the mean covers, in words; "" if the mean covers all seeds.
+        at_least: whether the mean is a lower bound that can still grow.
     """
 
     value: float
@@ -59,7 +59,7 @@ def estimate(values: Sequence[float]) -> Estimate:
 
 
 def plain_mean(values: Sequence[float], *, at_least: bool = False) -> Estimate:
-    """The mean of values whose differences are not chance, without an interval."""
+    """The mean, without an interval, of values whose differences are not due to chance."""
     return Estimate(fsum(values) / len(values), None, None, None, len(values), at_least=at_least)
 
 

@@ -355,7 +355,7 @@ class Bench:
         return seed if of_trace and isinstance(seed, int) else None
 
     def _option(self, name: str, arm: Arm) -> str | None:
-        """The option of a plugin that a name means; None if the name means no option of this plugin."""
+        """The plugin option that a name refers to; None if the name refers to no option of this plugin."""
         names = {option.name for option in self.plugins.policy(arm.plugin).options}
         if name in names:
             return name

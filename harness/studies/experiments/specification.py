@@ -28,7 +28,7 @@ WEEKS = "weeks"
 """The default draw of seeds: each seed draws new weeks from the record."""
 
 SHAKE = "shake"
-"""Each seed is a twin of the trace, the same jobs moved a little."""
+"""Each seed is a twin of the trace: the same jobs, with slightly moved arrivals."""
 
 
 def _nothing() -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""Tests how often forecasts of the past held. Each uses only what was known at its moment of a record.
+"""Tests how often forecasts of the past held. Each forecast uses only facts known at its moment of a record.
 
 At each moment the record is written as the objects that an API server would have shown, and read like any
 dump. The history contains jobs that had been submitted and had ended by then. The test compares the forecast

@@ -174,7 +174,7 @@ class Asked:
         return _Side(worlds, tuple(notes))
 
     def _named(self, now: Now) -> frozenset[str]:
-        """The requested workloads, by namespace and name; none if all are requested.
+        """The requested workloads, by namespace and name; empty if all workloads are requested.
 
         Raises:
             InputError: no workload of such a name waits.

@@ -112,9 +112,7 @@ def _check_kind(job: Document, faults: list[Fault]) -> None:
         faults.append(Fault(job.where, f"kind {shown(kind)} is not one of {', '.join(KINDS)}"))
     elif isinstance(version, str) and version.rpartition("/")[0] != KINDS[kind]:
         known = KINDS[kind] or "v1"
-        faults.append(
-            Fault(job.where, f"{kind} of apiVersion {version} is not understood; one of {known} is")
-        )
+        faults.append(Fault(job.where, f"{kind} of apiVersion {version} is not supported, but {known} is"))
 
 
 def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -> Cluster:

@@ -123,7 +123,7 @@ def record_of_run(run: Run, trace: Trace, cluster: Cluster, *, queued: bool) -> 
     _check_cluster(run, decisions, cluster)
     if RAN_BEFORE in found.columns:
         raise OptionError(
-            f"run {run.info['run']} began with jobs of the manifests, and its trace says nothing of them",
+            f"run {run.info['run']} began with jobs from the manifests, which its trace does not contain",
             hint="replay it with --at-start empty",
         )
     trace = homed(trace, cluster)

@@ -93,7 +93,9 @@ def _space(fields: Fields) -> str:
 def _replicated_jobs(spec: Fields, runtime: Fields) -> list[Mapping[str, Any]]:
     """The replicated jobs of the JobSet."""
     if "podGroupPolicy" in runtime:
-        runtime.fault("podGroupPolicy", "its groups of pods are not modelled; leave it out")
+        runtime.fault(
+            "podGroupPolicy", "harness does not model the pod groups of this policy; leave the field out"
+        )
     for name in _OLDER:
         if name in spec:
             spec.fault(name, "is a field of older Trainers; write the same as runtimePatches")

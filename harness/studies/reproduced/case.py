@@ -73,7 +73,7 @@ class Source(NamedTuple):
         hint = f"get it from {self.origin}, and give its path with --data"
         if found:
             raise InputError(f"{found[0]} is not the file of the published result", hint=hint)
-        raise InputError(f"{self.name} is needed, and does not come with harness", hint=hint)
+        raise InputError(f"{self.name} is needed, but harness does not include it", hint=hint)
 
 
 @dataclass(frozen=True)

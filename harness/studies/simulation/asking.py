@@ -120,7 +120,7 @@ class Question:
             return self._replayed
         if self.cluster is None:
             raise OptionError(
-                "the question names no cluster and no trace",
+                "the question names neither a cluster nor a trace",
                 hint="give a dump with --cluster, or a trace with --trace and the instant with --at",
             )
         if self.at is not None:
@@ -158,7 +158,9 @@ class Question:
     @cached_property
     def _replayed(self) -> Replayed:
         if self.at is None:
-            raise OptionError("--trace asks about an instant of its replay", hint="give it with --at TIME")
+            raise OptionError(
+                "--trace asks about an instant of its replay", hint="give the instant with --at TIME"
+            )
         assert self.trace is not None
         trace = read_trace(self.trace, self.plugins)
         cluster = cluster_for(self.cluster, trace)

@@ -309,7 +309,7 @@ def _room(space: Space, held: Sum, mine: Range, point: Point) -> tuple[int, int]
 
 
 def _places(space: Space, point: Point) -> dict[str, int] | None:
-    """A point in Optuna's form; None if it is not in the space."""
+    """A point in Optuna's form; None if the point is not in the space."""
     found: dict[str, int] = {}
     for each in space.ranges:
         value = point[each.name]

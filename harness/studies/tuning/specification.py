@@ -23,7 +23,7 @@ EXAMPLE = (
     'tune: {space: {"ClusterQueue/a.quota[cpu]": {low: 8, high: 64, step: 8}, evictionLatency: [1s, 10s]}, '
     'objectives: [wait.first_start.p95], constraints: ["disruption.preemptions <= +20%"], trials: 50}'
 )
-"""A field `tune`, as an example in messages."""
+"""An example of the field `tune`, for messages."""
 _HINT = f"for example {EXAMPLE}; docs/experiments.md describes every field"
 _MOST_TRIALS = 100_000
 _MOST_AT_ONCE = 1_000

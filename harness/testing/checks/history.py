@@ -179,7 +179,7 @@ class History:
             last = None  # after a cycle without decisions, the order of immediate events begins again
         place = (row["pod"] or row["job_id"]) if action == "finish" else f"{row['job']:09}"
         if last is not None and rank < last[0] < _DECIDED:
-            yield Broken("time.order", at(row), "ends come first, then what is gone, starts, and arrivals")
+            yield Broken("time.order", at(row), "ends come first, then departures, starts, and arrivals")
         elif last is not None and rank == last[0] and action in ("finish", "submit") and place <= last[1]:
             yield Broken(
                 "time.order", at(row), "ends are in the order of names, arrivals in that of the trace"

@@ -277,7 +277,7 @@ class Life:
 
     def _finish(self, row: Row, pods: frozenset[int], now: int) -> None:
         unit = self._unit(min(pods) if row["pod"] is not None else None)
-        due = f"is due at {unit.due} us" if unit.due is not None else "is not due, for it does not run"
+        due = f"is due at {unit.due} us" if unit.due is not None else "is not due, because it does not run"
         require(unit.due == now, f"its end {due}")
         require(row["pods"] == len(unit.pods), f"{len(unit.pods)} pods end")
         self._halt(unit, now, evicted=False)

@@ -1,4 +1,4 @@
-"""Check whether amounts per pod are really totals of the job."""
+"""Checks whether amounts per pod are in fact totals of the job."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from harness.trace.lint.finding import Finding, Material, counted, percent
 from harness.trace.window import window_bound
 
 _FEW = 100
-"""Fewer jobs than this share (1 / N) are few."""
+""""Few" jobs are less than this share (1 / N) of all jobs."""
 
 _LONG = 4
 """A longer time than this share (1 / N) of the span is long: a quarter."""

@@ -38,7 +38,7 @@ def check(material: Material) -> Iterator[Finding]:
 
 
 def _lacks(pod_set: PodSet, cluster: Cluster) -> str:
-    """Returns why no domain holds the fewest allowed pods of a pod set; "" if one does, or need not."""
+    """Returns why no domain holds the fewest allowed pods of a pod set; "" if a domain does, or none must."""
     request = pod_set.topology
     if request is None or not request.required:
         return ""

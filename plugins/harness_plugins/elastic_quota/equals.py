@@ -1,4 +1,4 @@
-"""Groups of equal pods and of equal gangs: if one of a group fails, all fail."""
+"""Groups of equal pods, and of equal gangs: if one member of a group fails, all fail."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ _MANIFESTS = {
 }
 _LEFT_OUT = {
     ACK: "their labels about lending, weights and trees are ignored",
-    CAPACITY: "only leaf quotas count, and what they lend is ignored",
+    CAPACITY: "only leaf quotas count, and lending between quotas is ignored",
 }
 
 
@@ -105,7 +105,7 @@ _OF_ACK = (
     Option(
         "protectedLabel",
         "",
-        "with ack, key or key=value of pods that are never victims",
+        "with ack, a label (key or key=value) of pods that are never victims",
         type=_checked_label,
     ),
     Option(

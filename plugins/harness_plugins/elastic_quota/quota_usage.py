@@ -17,7 +17,8 @@ from harness.models.kube.pod import PodInfo, Template
 class PodQuota(NamedTuple):
     """The leaf quota of a pod, if any, and the pod's amounts.
 
-    `firm` says whether the pod must not be preempted, if this counts, see `QuotaTree.is_firm`.
+    `firm` says whether the pod must not be preempted, if the quota tree distinguishes this: see
+    `QuotaTree.is_firm`.
     """
 
     quota: Quota | None
@@ -170,7 +171,7 @@ class QuotaUsage:
         return self._nodes.get(quota, {}).keys()
 
     def has_lower(self, quota: Quota | None, priority: int) -> bool:
-        """Returns True if a less important pod of a quota, or of None, is bound."""
+        """Returns True if a less important pod of a quota is bound; None stands for pods without a quota."""
         return any(each < priority for each in self._bound.get(quota, ()))
 
     def terminate(self, pod: PodInfo) -> None:

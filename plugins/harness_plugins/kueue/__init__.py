@@ -81,7 +81,7 @@ _FAIR = (
     Option(
         "weights",
         "",
-        "fair-sharing weights where they differ from the manifests, such as team-a=2,team-b=500m",
+        "fair-sharing weights that replace those of the manifests, such as team-a=2,team-b=500m",
         type=checked(parse_weights),
     ),
 )

@@ -490,7 +490,7 @@ class Scheduler:
         return True
 
     def rest(self, cycles: int) -> None:
-        """Counts cycles in which no tree with heads would act, as in the last cycle."""
+        """Counts further cycles that would be like the last one, in which no tree with heads acted."""
         if self._heads.resting:
             self._tally(cycles, 0)
 

@@ -70,6 +70,6 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
         *gpu_notes(per_node, frame["gang"]),
         *((f"{agreeing(without, 'job', 'have')} no GPU and no request",) if without else ()),
         priority_note("job_type", BANDS, options["priority"]),
-        "deadlines (expect_time_list) are kept, and no policy sees them",
+        "the trace keeps deadlines (expect_time_list), but policies do not see them",
     )
     return Reading(frame, jobs.height, notes=notes, metadata=METADATA)

@@ -197,7 +197,7 @@ def _without(found: _Collection) -> str:
     if found.end is None or found.end < found.start or found.end >= INT64_MAX:
         return "not ended within the trace"
     if not found.requests:
-        return "no request of an instance is recorded"
+        return "the trace records no request of its instances"
     return ""
 
 
@@ -241,7 +241,7 @@ def _frame(jobs: list[_Collection], options: Mapping[str, Any]) -> pl.DataFrame:
 
 
 def _parts(found: _Collection, options: Mapping[str, Any]) -> list[tuple[tuple[int, int], int]]:
-    """Returns millicores and bytes of an instance with the number of such instances, most common first."""
+    """Returns pairs: the millicores and bytes of an instance, and the number of such instances; most common first."""
     amounts = Counter(
         (round(cpu * options["cores"] * 1000), round(memory * options["memory"]))
         for _, (_, cpu, memory) in sorted(found.requests.items())

@@ -59,7 +59,7 @@ def _tasks(path: Path, frame: pl.DataFrame) -> Reading:
         "a task requests its cpu_count, and its mem_capacity in megabytes of 10^6 bytes",
         *(["gpu_count is nvidia.com/gpu for every kind of GPU"] if gpus else []),
         *_dependent(rows, "parents"),
-        "deadlines and whether a task could be deferred are kept, and no policy sees them",
+        "the trace keeps deadlines and whether a task could be deferred, but policies do not see them",
     )
     return Reading(jobs, frame.height, notes=notes, metadata=METADATA)
 

@@ -44,7 +44,9 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     notes = _json(path, metadata, CONVENTIONS_KEY, list, str)
     _json(path, metadata, LEFT_OUT_KEY, dict, int)
     metadata.pop(CONVENTIONS_KEY, None)
-    notes += (f"column {name} is left aside: {kind} is not a readable type" for name, kind in aside.items())
+    notes += (
+        f"column {name} is ignored: harness cannot read its type, {kind}" for name, kind in aside.items()
+    )
     return Reading(frame, rows_read=frame.height, notes=tuple(notes), metadata=metadata)
 
 

@@ -132,7 +132,7 @@ def test_collections_that_are_no_jobs_are_left_out_and_counted(read: Callable[..
         "submitted before the trace, or submission not recorded": 1,
         "never scheduled": 1,
         "not ended within the trace": 2,
-        "no request of an instance is recorded": 1,
+        "the trace records no request of its instances": 1,
     }
     assert trace.rows_read == 7
     assert "1 instance event belongs to collections that are not in the file" in trace.notes

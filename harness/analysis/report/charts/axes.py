@@ -92,7 +92,7 @@ def written(shown_as: str) -> str:
 
 
 def coloured(field: str, keys: Sequence[Key]) -> alt.Color:
-    """Colours by the name of a key."""
+    """Name of a key -> its colour."""
     return alt.Color(
         field,
         scale=alt.Scale(domain=[key.name for key in keys], range=[key.colour for key in keys]),

@@ -28,8 +28,8 @@ def blocks(material: Material) -> Iterator[Block]:
         draw=lambda width: _over_time(material, found, width),
         keys=material.run_keys,
         note=f"Half the sum of all differences between {material.holder}s' dominant shares and ideal ones, "
-        "which are weighted max-min fair; 0 % is ideal. Lines are means over three pixels, bands go from the "
-        "lowest to the highest value within them.",
+        "which are weighted max-min fair; 0 % is ideal. Lines are means over three pixels, and bands show "
+        "the lowest and highest value in them.",
     )
     yield Figure(
         title=f"Share of each {material.holder} beyond its ideal share, on average",

@@ -44,7 +44,7 @@ class _Side(NamedTuple):
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """One chart of several runs; a sentence if they differ too little for one."""
+    """One chart of several runs; a sentence instead if the runs differ too little."""
     if len(material.runs) < 2:
         return
     unit = shown_in(material.resource)

@@ -79,7 +79,7 @@ def _figure(
 
 
 def _marks(material: Material, rows: Sequence[pl.Series], part: Window) -> list[str]:
-    """The meanings of the marks that any of the panels has."""
+    """The meanings of all marks that occur in a panel."""
     drawn = set[str]()
     for run, shift, chosen in zip(material.runs, material.shifts, rows, strict=True):
         mine, of = pl.col("job").is_in(chosen.cast(pl.Int32).implode()), moved(part, -shift)

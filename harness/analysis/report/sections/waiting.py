@@ -28,7 +28,7 @@ def blocks(material: Material) -> Iterator[Block]:
         words=_depth_words(material),
         draw=lambda width: _depth(material, width),
         keys=material.run_keys,
-        note="Lines are means over three pixels, bands go from the lowest to the highest number within them.",
+        note="Lines are means over three pixels, and bands show the lowest and highest number in them.",
     )
     if several:
         yield Figure(
@@ -44,7 +44,7 @@ def blocks(material: Material) -> Iterator[Block]:
         words=_wait_words(material, found),
         draw=lambda width: _distribution(material, found, width),
         keys=material.run_keys,
-        note="The higher a line, the sooner jobs started; those that never did keep it below 100 %."
+        note="The higher a line, the sooner jobs started; jobs that never started keep the line below 100 %."
         + material.own_jobs,
     )
     slow = slowdowns(material)

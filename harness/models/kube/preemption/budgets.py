@@ -45,7 +45,7 @@ class Budgets:
             self.stale[number] = None
 
     def runs(self, template: Template, change: int) -> None:
-        """Notes that a pod was bound (1), or is terminating or gone (-1)."""
+        """Notes that a pod was bound (change 1), or that a pod is terminating or gone (change -1)."""
         for number in template.budgets:
             self._healthy[number] += change
             self.stale[number] = None

@@ -312,7 +312,7 @@ def _less_than_asked(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
 
 
 def _beyond_capacity(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
-    """Yields faults, without nodes, if staying holders, or one holder, hold more than all quotas together."""
+    """Without nodes, yields faults if one holder, or all holders that stay, hold more than all quotas together."""
     beyond = _beyond(cluster, [each for each in starts if not each.evicted])
     for start in starts:
         if start.evicted:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Limit(NamedTuple):
-    """At most `most` workloads in any `window`, in microseconds; the window excludes its end."""
+    """A limit of `most` workloads in any window of `window` microseconds; the window excludes its end."""
 
     most: int
     window: int

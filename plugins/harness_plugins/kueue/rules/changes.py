@@ -51,7 +51,7 @@ class Removed:
             self._specs.pop(edit.name, None)
 
     def gone(self, cache: Cache, queue: ClusterQueueState) -> bool:
-        """Returns True, and forgets a deleted ClusterQueue, if no workload holds its quota any more."""
+        """Returns True and forgets a deleted ClusterQueue if no workload holds its quota any more."""
         spec = self._specs.get(queue.name)
         if spec is None or not spec.resource_groups or any(cache.holders[queue.node].everybody):
             return False

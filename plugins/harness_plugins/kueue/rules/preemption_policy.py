@@ -11,7 +11,7 @@ from harness.base.units import MINUTE
 from harness_plugins.kueue.state.workload import Workload
 
 EVERY_PRIORITY = 1 << 62
-"""A number above every priority."""
+"""A number that is larger than every priority."""
 
 
 BUFFERED = "LowerOrNewerEqualPriority, by more than 5m"

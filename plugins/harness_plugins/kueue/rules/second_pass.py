@@ -43,7 +43,7 @@ class _OtherPlaces:
         return replacement(self._placed, self._node, self._flavors, mixed=self._mixed).without
 
     def added(self, placed: Sequence[Placed]) -> tuple[Placed, ...]:
-        """Returns the pods that places have in addition to the former places."""
+        """Returns the pods of the new places that the former places do not have."""
         return added(placed, self._placed)
 
 

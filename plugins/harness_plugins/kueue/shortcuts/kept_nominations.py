@@ -26,8 +26,11 @@ the assignment: the workload is then tried first in its queue, and earlier workl
 """
 
 _Again: TypeAlias = tuple[Workload, tuple[int, ...], Chosen, int, int]
-"""A workload that is assigned again, its pods and flavors, the version of its tree, and the number of the
-cycle's actions so far."""
+"""The key of a kept nomination.
+
+It has the workload that is assigned again, its pods and flavors, the version of its tree, and the number of
+actions in this cycle so far.
+"""
 
 
 @final

@@ -1,6 +1,7 @@
 """Heads that fit but fail in their turn, because heads in vain (see `in_vain`) reserve quota before them.
 
-They fail again as long as heads in vain reserve as much, each in its turn. Valid for one version of the tree.
+They fail again as long as heads in vain reserve as much, each in its turn. This knowledge is valid for one
+version of the tree.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What heads lack that are refused for lack of quota: their requests of each flavor.
+"""What heads lack if they are refused for lack of quota: their requests of each flavor.
 
 The cache key has the request and the recorded reason.
 """

@@ -135,7 +135,7 @@ class Cache:
         self._changed(queue)
 
     def drop(self, workload: Workload) -> None:
-        """Removes a workload, which gives its quota back."""
+        """Removes a workload and frees its quota."""
         queue = workload.cluster_queue
         self.remove_holder(workload)
         self.tree.refund(queue.node, workload.usage)

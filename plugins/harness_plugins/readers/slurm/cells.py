@@ -85,7 +85,7 @@ def open_cells(path: Path, faults: list[Fault], meaning: Meaning) -> Table:
         what = f"names the column {shown(twice[0])} twice"
         raise TraceError(str(path), [Fault(f"line {number:,}", what)])
     if not {"JobID", "JobIDRaw"} & set(names):
-        what = f"is {shown(head)}, not columns of sacct with JobID among them"
+        what = f"is {shown(head)}, not a list of sacct's columns that includes JobID"
         raise TraceError(str(path), [Fault(f"line {number:,}", what)], hint=_ASK)
     counted: dict[str, int] = {}
     splitter = _Splitter(path, tuple(names), delimiter, head, faults, meaning, counted, trailing=trailing)

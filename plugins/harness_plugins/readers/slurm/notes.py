@@ -68,7 +68,10 @@ def _about_times(jobs: Sequence[Job], clock: Clock, options: Mapping[str, Any]) 
             "--set timezone=ZONE, or run sacct with SLURM_TIME_FORMAT=%s"
         )
     if clock.doubtful:
-        yield f"{clock.doubtful:,} times are in an hour that {zone} repeats or skips; the first time is used"
+        yield (
+            f"{clock.doubtful:,} times are in an hour that {zone} repeats or skips; they are read with the offset "
+            "before the change of clocks, unless a job would then end before it started"
+        )
     if options["arrival"] == "submit":
         yield "a job arrives at its first Submit"
     else:

@@ -171,8 +171,8 @@ class Clock:
 
     Attributes:
         local: the number of times without an offset.
-        doubtful: the number of local times in an hour that a change of clocks skips or repeats. In a repeated
-            hour, the first time is used, unless the job would end before it started.
+        doubtful: the number of local times in an hour that a change of clocks skips or repeats. They are read
+            with the offset before the change, unless the job would then end before it started.
     """
 
     def __init__(self, zone: tzinfo) -> None:

@@ -347,5 +347,5 @@ def _condition(node: ast.expr, text: str) -> Condition:
 def _literal(node: ast.expr, text: str) -> Literal:
     found = _term(node, text)
     if not isinstance(found, Literal):
-        _refuse(node, text, "is not a constant; in (...) takes numbers and texts")
+        _refuse(node, text, "is not a constant; the list after `in` takes only numbers and text values")
     return found

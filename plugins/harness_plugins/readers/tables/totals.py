@@ -1,4 +1,4 @@
-"""Amounts of whole jobs as pods: equal pods if the amounts divide, else several kinds with the exact sum."""
+"""Divides amounts of whole jobs among pods: equal pods if possible, else several kinds with the exact sum."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from harness_plugins.kueue.rules.topology.request import Wanted
 from harness_plugins.kueue.state.topology.tree import PODS, Room, TopologyTree
 
 MOST_PODS = 1 << 60
-"""A node whose manifest limits no number of pods has more free slots than this."""
+"""If a node's manifest does not limit the number of pods, the node has more free slots than this."""
 
 
 @final
