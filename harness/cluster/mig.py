@@ -198,7 +198,7 @@ def partition_of(node: Node) -> Partition | None:
     for name in sorted(slices):
         profile = profile_of(name)
         if profile is None or not model.has(profile):
-            return Partition(slices, unknown=f"{name} is no profile of {model.name} that is known")
+            return Partition(slices, unknown=f"{name} is not a known profile of {model.name}")
     if any(_REPLICAS.fullmatch(name) and said not in ("0", "1") for name, said in node.labels.items()):
         return Partition(slices, unknown="a label says that slices or GPUs are shared in time")
     count = gpu_count(node)

@@ -175,7 +175,7 @@ def _numbered(
 ) -> tuple[dict[int, Pod], tuple[Pod, ...]]:
     """Returns Pods by their numbers, and Pods without a number; running Pods get numbers first.
 
-    A pod gets the number of its index if it is free; `others` already have their numbers.
+    A pod gets the number of its index if this number is free; `others` already have their numbers.
     """
     found = dict(others)
     more: list[Pod] = []

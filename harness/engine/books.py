@@ -46,7 +46,7 @@ class Books:
         )
 
     def admit(self, asked: Mapping[str, int], *, at_once: bool) -> bool | str:
-        """Allocate a job's whole request if the job may start and all resources are free; else promise it.
+        """Allocate a job's whole request if the job may start and all resources are free. Else promise it.
 
         Amounts that evicted jobs still hold can be promised again. Unlimited resources are only counted.
 

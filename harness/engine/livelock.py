@@ -149,7 +149,7 @@ class Watch:
         self.endless = False
 
     def preempted(self, victim: Job, pods: Iterable[int], by: Job | None) -> Livelock | None:
-        """Counts the pods of a preempting decision; returns the livelock that the decision completes, or None.
+        """Counts the pods of a preempting decision; returns the livelock that it completes, or None.
 
         Args:
             victim: the job.

@@ -44,7 +44,7 @@ class Judging(FurtherRequest):
 
 
 def judging(runs: Sequence[Run], plugins: Plugins) -> list[Judging]:
-    """The requests that find the causes for runs; a run that already has causes is not replayed.
+    """Returns the requests that find the causes for runs, without runs that already have causes.
 
     Raises:
         RunError: a run cannot be replayed from its own record; the message says why.

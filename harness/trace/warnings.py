@@ -191,7 +191,9 @@ def _scheduling_groups(trace: Trace, cluster: Cluster) -> Iterator[str]:
     for (namespace, group), count in sizes.items():
         found = cluster.scheduling_groups.get(group.key(namespace))
         if found is not None and found.min_count is not None and count < found.min_count:
-            what = f"has {count:,} pods in the trace and the manifests, and minCount is {found.min_count:,}"
+            what = (
+                f"has {count:,} pods in the trace and the manifests, but its minCount is {found.min_count:,}"
+            )
             _add(said, group.text(namespace), f"{what}: {_WAIT_FOR_EVER}")
     yield from said.sentences()
 

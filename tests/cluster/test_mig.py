@@ -284,8 +284,16 @@ def test_the_check_shows_slices_as_parts_of_their_gpus() -> None:
             "nvidia.com/gpu.count is missing or not a number",
         ),
         ({PRODUCT: "T4", "nvidia.com/gpu.count": "1"}, SMALL, "profiles are known of A100-40GB, A100-80GB,"),
-        ({PRODUCT: A100, "nvidia.com/gpu.count": "1"}, "nvidia.com/mig-1g.6gb", "is no profile of A100-40GB"),
-        ({PRODUCT: A100, "nvidia.com/gpu.count": "1"}, "nvidia.com/mig-0g.0gb", "is no profile of A100-40GB"),
+        (
+            {PRODUCT: A100, "nvidia.com/gpu.count": "1"},
+            "nvidia.com/mig-1g.6gb",
+            "is not a known profile of A100-40GB",
+        ),
+        (
+            {PRODUCT: A100, "nvidia.com/gpu.count": "1"},
+            "nvidia.com/mig-0g.0gb",
+            "is not a known profile of A100-40GB",
+        ),
         (
             {PRODUCT: A100, "nvidia.com/gpu.count": "1", f"{SMALL}.replicas": "4"},
             SMALL,

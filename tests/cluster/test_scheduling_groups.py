@@ -226,7 +226,7 @@ def test_odd_groups_are_named_before_the_replay(write_trace: Callable[..., Path]
         "PodGroup team/empty: no pod of the trace or the manifests names it",
         (
             "Workload team/train, pod group workers, replica 1: has 2 pods in the trace and the manifests, "
-            f"and minCount is 3: {FOR_EVER}"
+            f"but its minCount is 3: {FOR_EVER}"
         ),
     ]
 

@@ -105,7 +105,8 @@ def told(change: Change, unit: str, digits: int | None = None) -> tuple[str, str
     """A value's difference from the baseline's with its interval, and the sign of the verdict.
 
     The difference is in per cent of the baseline, marked as relative if the value itself is in per cent. If
-    the baseline's value is 0 or the values have both signs, it is in the metric's unit, or in points.
+    the baseline's value is 0 or the values have both signs, the difference is in the metric's unit, or in
+    points.
     """
     if change.ground is Ground.RUN_TIMES:
         return "", _RUN_TIMES

@@ -85,7 +85,7 @@ BRIEF = (
 )
 """The metrics that terminals show first, for the resource that the baseline uses most.
 
-Near-synonyms are left out: hours beside shares, and several indices of how the cluster was shared.
+Metrics that say nearly the same are left out: hours beside shares, and further indices of fairness.
 """
 
 ALARMS = (

@@ -76,7 +76,7 @@ class _Series:
         if samples > MOST:
             raise OptionError(
                 f"every {format_duration(step)} would be {samples:,} samples, more than {MOST:,}",
-                hint="choose a longer --step, or less of the run with --from and --to",
+                hint="choose a longer --step, or a shorter part of the run with --from and --to",
             )
         times = pl.int_range(window.start, window.end + 1, step, dtype=pl.Int64, eager=True)
         self._times = pl.DataFrame({"time": times})

@@ -129,11 +129,11 @@ def _guess(wants: Wants, lengths: Sequence[int]) -> Floats:
 
 
 def _rise(wants: Wants, used: Sequence[Floats], base: Floats, guess: Floats) -> tuple[Floats, list[Bools]]:
-    """The level at which the next resource is full, and which resources are; infinite if none becomes full.
+    """The level at which the next resources are full, and these resources; infinite if none becomes full.
 
     Consumption is a concave function of the level. An extrapolation from any level, as if no holder stopped
-    on the way, gives a level that is not too high. Repeated steps raise it to the right level. It is exact
-    once no holder stops on the way.
+    on the way, gives a level that is not too high. Repeated steps raise it to the right level. The
+    level is exact once no holder stops on the way.
 
     Args:
         wants: the demands of the holders that still rise.

@@ -32,7 +32,7 @@ def compared_head(material: Material, first: str) -> list[str]:
 
 
 def compared_row(name: str, pairs: Sequence[tuple[str, Cell]]) -> list[str | Cell]:
-    """A row: its name, and a value and a change for each run; the baseline has no change."""
+    """A row: its name, then a value and a change for each run; only the baseline has no change."""
     (value, _), *others = pairs
     return [name, value, *(cell for pair in others for cell in pair)]
 

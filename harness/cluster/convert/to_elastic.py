@@ -71,7 +71,7 @@ def _forest(cluster: Cluster, notes: Warnings) -> list[_Node]:
             called += "-cohort"
         taken.add(called)
         if called != name:
-            notes.add("Cohort", name, f"is called {called}: names in a tree are unique")
+            notes.add("Cohort", name, f"has the new name {called}, because names in a tree are unique")
         cohorts[name] = _Node(called, cohort.resource_groups)
     tops: list[_Node] = []
     for name, cohort in cluster.cohorts.items():

@@ -23,9 +23,9 @@ class DeviceRequest(Value):
         device_class: the DeviceClass; "" if the request lists alternatives.
         count: the number of devices, if `mode` is ExactCount.
         mode: ExactCount or All.
-        selects: whether it selects devices by expressions.
-        admin: whether it is for an administrator's access, which leaves devices available to others.
-        alternatives: whether it lists alternatives (`firstAvailable`).
+        selects: whether the request selects devices by expressions.
+        admin: whether the request is for an administrator's access, which leaves devices available to others.
+        alternatives: whether the request lists alternatives (`firstAvailable`).
     """
 
     device_class: str

@@ -235,7 +235,7 @@ class Pod(Fixed):
 
     @property
     def key(self) -> str:
-        """Its namespace and name, prefixed by `pod` if a Workload has the same ones, so that both can be jobs."""
+        """Its namespace and name, prefixed by `pod` if a Workload has the same; so both can be jobs."""
         return f"pod {self.full_name}" if self.named_as_workload else self.full_name
 
     @property

@@ -133,7 +133,9 @@ def read_scheduler_configuration(fields: Fields, warn: Callable[[str], None]) ->
                     candidates = args.integer("minCandidateNodesPercentage", candidates, least=0, most=100)
                     nodes = args.integer("minCandidateNodesAbsolute", nodes, least=0)
                     if not candidates and not nodes:
-                        what = "is 0, and so is minCandidateNodesAbsolute; kube-scheduler requires one of them to be above 0"
+                        what = (
+                            "is 0 like minCandidateNodesAbsolute; kube-scheduler requires one of them above 0"
+                        )
                         args.fault("minCandidateNodesPercentage", what)
                 case "InterPodAffinity":
                     weight = args.integer("hardPodAffinityWeight", weight, least=0, most=100)

@@ -106,7 +106,7 @@ class Workload(Value):
 
     @property
     def holds_quota(self) -> bool:
-        """Returns True if it holds the quota of its admission; a deactivated workload holds it until its pods end."""
+        """True if it holds the quota of its admission; a deactivated workload holds it until its pods end."""
         return self.admission is not None and self.is_true("QuotaReserved") and not self.finished
 
     @property

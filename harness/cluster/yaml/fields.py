@@ -183,7 +183,7 @@ class Fields:
             return ()
         if isinstance(value, list) and all(isinstance(item, str) for item in value):
             return tuple(self._text(f"{name}[{number}]", item) for number, item in enumerate(value))
-        self.fault(name, f"must be a list of texts, not {shown(value)}")
+        self.fault(name, f"must be a list of text values, not {shown(value)}")
         return ()
 
     def child(self, name: str) -> Fields:

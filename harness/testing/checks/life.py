@@ -26,7 +26,7 @@ class IllegalError(Exception):
 
 @dataclass
 class Hold:
-    """The resources held by a pod: the place, the begin of the present state, the planned end if evicted."""
+    """The resources that a pod holds: their place, the start of its present state, and the planned end if evicted."""
 
     node: str | None
     since: int
@@ -251,7 +251,7 @@ class Life:
             if any(each.due is not None and each.node in self.removed for each in self.holds.values()):
                 self.early = now
             early = due is not None and self.early == now
-            require(due == now or early, f"it is to be gone at {due} us, when its grace period is over")
+            require(due == now or early, f"it must be gone at {due} us, when its grace period ends")
             self._note(pod, now, "terminating")
             del self.holds[pod]
             self.gone.add(pod)

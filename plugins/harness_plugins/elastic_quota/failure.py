@@ -89,7 +89,7 @@ class QuotaRefusal(NamedTuple):
 
     @property
     def said(self) -> tuple[str, str]:
-        """The key of equal refusals; nodes and amounts do not count."""
+        """The key that equal refusals share; it leaves out nodes and amounts."""
         excess = self.failure.excess
         return self.rule, in_words(excess) if excess is not None else ""
 

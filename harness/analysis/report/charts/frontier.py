@@ -33,7 +33,7 @@ def frontier(
         x_axis: the horizontal axis.
         y_axis: the vertical axis.
         width: the width of the chart.
-        best: the choices that no other choice beats, if more than the two axes count. Then no line joins them.
+        best: the choices that no other choice beats, if more than two axes count. Then no line joins them.
     """
     joins = best is None
     best = unbeaten(choices, x_axis, y_axis) if best is None else best

@@ -111,7 +111,7 @@ class Impossible:
             if quotas.flavor not in self._cluster.flavors:
                 return f"ClusterQueue {queue.name} is inactive: there is no ResourceFlavor {quotas.flavor}"
         if not asks.valid:
-            return "a container requests more than it is limited to"
+            return "a container requests more than its limit"
         selector = queue.namespace_selector
         if selector is None or not selector.matches(self._cluster.namespace_labels(job.namespace)):
             return f"ClusterQueue {queue.name} takes no workloads of namespace {job.namespace}"

@@ -1,6 +1,6 @@
 """One line of a pending queue: the first workloads of all equivalence classes in order, in blocks.
 
-A line may be long. So it is divided into blocks; knowledge about all workloads of a block lasts until the
+A line may be long, so it is divided into blocks. Knowledge about all workloads of a block lasts until the
 block changes.
 """
 
