@@ -167,7 +167,7 @@ class Referee:
             said = f"its method doze answers {short(answer)}"
             self.refuse(
                 None,
-                f"{said}, instead of the number of cycles that it has played and the time until which it has played",
+                f"{said}, instead of the number of cycles that it has played and the time of its next wake",
             )
         if played < 0:
             self.refuse(None, f"it dozes for {played} cycles")

@@ -22,7 +22,7 @@ because the engine checks for an effect only after this many wakes.
 """
 
 _LEAST = SECOND // 1000
-"""The least mean interval of wakes while another event is due; with less, time would never reach the event."""
+"""The least mean interval of wakes while another event is due; with less, time would never reach it."""
 
 _IDLE = "no other event will happen: yield Wake(..., idle=True), which does not keep a replay alive"
 _SELDOM = "the wakes are less than a millisecond apart: ask to be woken when something can change"

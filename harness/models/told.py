@@ -24,7 +24,7 @@ class Told(NamedTuple):
     returns: int = 0
 
     def then(self, reason: Hashable) -> Told:
-        """Returns the state after one more failed attempt whose reason differs from that of the last attempt."""
+        """Returns the state after one more failed attempt with another reason than the last attempt."""
         if reason in self.known:
             return Told(reason, self.known, self.returns + 1)
         return Told(reason, self.known | {reason}, self.returns)

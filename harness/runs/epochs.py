@@ -172,7 +172,7 @@ def sentence(edit: Mapping[str, Any]) -> str:
         f"{name} {' -> '.join(_value(name, usual[name] if each is None else each) for each in values)}"
         for name, values in edit["fields"].items()
     ]
-    return f"{edit['kind']} {edit['name']}: {', '.join(fields) or 'its manifest only expresses the same content differently'}"
+    return f"{edit['kind']} {edit['name']}: {', '.join(fields) or 'only the wording of its manifest'}"
 
 
 def _value(field: str, value: str) -> str:

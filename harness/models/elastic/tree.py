@@ -177,7 +177,7 @@ class QuotaTree:
             self.runtimes.ask(leaf.name, amounts, sign)
 
     def take_outside(self, amounts: Amounts, sign: int = 1) -> None:
-        """Takes the amounts of a bound pod without a quota from what quotas share (1), or gives them back (-1)."""
+        """Takes a bound pod without a quota out of what quotas share (1), or gives its amounts back (-1)."""
         if self.runtimes is not None:
             self.runtimes.take_outside(amounts, sign)
 

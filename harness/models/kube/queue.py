@@ -328,7 +328,7 @@ class SchedulingQueue:
         return None
 
     def add_erring(self, pod: PodInfo) -> None:
-        """Adds a pod whose attempt failed with an error: it returns only after a time, whatever happens meanwhile."""
+        """Adds a pod whose attempt ended in an error: only time brings the pod back, never an event."""
         pod.rejected_by = frozenset()
         pod.errors += 1
         self._stamp(pod, _LONGEST_BACKOFF if pod.errors >= len(_BACKOFFS) else _BACKOFFS[pod.errors])
@@ -381,7 +381,7 @@ class SchedulingQueue:
         ]
 
     def changed(self, helps: Callable[[Template, frozenset[str]], bool]) -> None:
-        """Moves the pods that a change may help; `helps` decides by a pod's template and rejecting plugins."""
+        """Moves the pods that a change may help; `helps` decides by template and rejecting plugins."""
         self._settle()
         if any(isinstance(each, Block) for each in self._short):
             self._short = {part: None for each in self._short for part in _parted(each, helps)}

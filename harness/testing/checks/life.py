@@ -26,7 +26,7 @@ class IllegalError(Exception):
 
 @dataclass
 class Hold:
-    """The resources that a pod holds: their place, the start of its present state, and the planned end if evicted."""
+    """A pod's hold of resources: the place, the start of its present state, its planned end if evicted."""
 
     node: str | None
     since: int

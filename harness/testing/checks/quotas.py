@@ -63,7 +63,7 @@ class ClusterQuotas(Rule):
             for cell, amount in self._counted[life.asked.name][0].items():
                 if amount and not self._fits(node, cell):
                     used, more = self.stays.uses(node, cell), -self.stays.left(node, cell)
-                    what = f"queue {name} uses {used} of {cell} without the jobs that are leaving, {more} more than its limit"
+                    what = f"queue {name}, without leaving jobs, uses {used} of {cell}, {more} too much"
                     yield Broken("quotas.admission", step.where, what)
 
     def _fits(self, node: Node | None, cell: Cell) -> bool:

@@ -128,7 +128,7 @@ class World:
         return cluster_from(_without_nodes(self.manifests), f"{self!r} without nodes")
 
     def write(self, folder: str | Path) -> Path:
-        """Writes the trace and the manifests, with and without nodes, into a folder; returns the trace's path.
+        """Writes the trace and the manifests, with and without nodes, to a folder; returns the trace's path.
 
         Raises:
             OSError: the folder cannot be written.

@@ -27,7 +27,7 @@ class BoundPods:
         return self._binder.on(node, namespace)
 
     def leave(self, workload: Workload, pods: range) -> Iterable[str]:
-        """Returns the nodes that pods leave; if all pods leave, also the nodes that were assigned to the workload."""
+        """Returns the nodes that pods leave; if all pods leave, also the nodes assigned to the workload."""
         nodes = self._binder.nodes_of(workload.job, pods)
         if len(pods) < workload.job.pods:
             return nodes

@@ -241,7 +241,7 @@ def _frame(jobs: list[_Collection], options: Mapping[str, Any]) -> pl.DataFrame:
 
 
 def _parts(found: _Collection, options: Mapping[str, Any]) -> list[tuple[tuple[int, int], int]]:
-    """Returns pairs: the millicores and bytes of an instance, and the number of such instances; most common first."""
+    """Returns pairs of (millicores, bytes) of an instance and the number of such instances, most first."""
     amounts = Counter(
         (round(cpu * options["cores"] * 1000), round(memory * options["memory"]))
         for _, (_, cpu, memory) in sorted(found.requests.items())

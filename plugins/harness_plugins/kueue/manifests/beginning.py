@@ -312,7 +312,7 @@ def _less_than_asked(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
 
 
 def _beyond_capacity(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
-    """Without nodes, yields faults if one holder, or all holders that stay, hold more than all quotas together."""
+    """Yields faults, in a cluster without nodes, if one holder or all staying ones exceed all quotas."""
     beyond = _beyond(cluster, [each for each in starts if not each.evicted])
     for start in starts:
         if start.evicted:

@@ -56,7 +56,7 @@ class Assignment(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A chosen flavor: its number, the last considered number, its quality, and the quality for each resource."""
+    """A chosen flavor: its number, the last considered number, its quality in all and for each resource."""
 
     flavor: int
     tried: int

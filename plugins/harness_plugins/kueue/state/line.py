@@ -13,7 +13,7 @@ from harness_plugins.kueue.state.equivalence_class import EquivalenceClass
 from harness_plugins.kueue.state.workload import Workload
 
 Place: TypeAlias = tuple[int, int, str, int, Workload]
-"""Negated priority, queue order time, UID, ticket, workload; no two tickets are equal, so workloads never compare."""
+"""Negated priority, queue order time, UID, unique ticket, workload; so two workloads are never compared."""
 
 MOST = 128
 """A block with more entries than this is halved."""

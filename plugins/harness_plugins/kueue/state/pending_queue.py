@@ -105,7 +105,7 @@ class PendingQueue:
     # --- who waits ----------------------------------------------------------------------------------------
 
     def add(self, workload: Workload) -> None:
-        """Adds a workload that arrived or returned; the workload is inadmissible if its class is inadmissible."""
+        """Adds a workload that arrived or returned; if its class is inadmissible, so is the workload."""
         self._tickets += 1
         place, local_queue = workload.place, workload.local_queue
         place.ticket = self._tickets
@@ -188,7 +188,7 @@ class PendingQueue:
         return min(others, key=_by_usage, default=None)
 
     def _first_by_usage(self) -> Workload | None:
-        """Returns the first workload by usage of its LocalQueue, then the preemptor, then by the queue's order."""
+        """Returns the first workload by usage of LocalQueues, then the preemptor, then by queue order."""
         best: tuple[tuple[float, bool, int, int, str, int], Workload] | None = None
         for local_queue in self._firsts:
             first = self._first_of(local_queue)

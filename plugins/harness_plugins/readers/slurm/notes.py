@@ -69,8 +69,8 @@ def _about_times(jobs: Sequence[Job], clock: Clock, options: Mapping[str, Any]) 
         )
     if clock.doubtful:
         yield (
-            f"{clock.doubtful:,} times are in an hour that {zone} repeats or skips; they are read with the offset "
-            "before the change of clocks, unless a job would then end before it started"
+            f"{clock.doubtful:,} times are in an hour that {zone} repeats or skips; they are read with the "
+            "offset before the change of clocks, unless a job would then end before it started"
         )
     if options["arrival"] == "submit":
         yield "a job arrives at its first Submit"
