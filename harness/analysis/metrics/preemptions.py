@@ -16,10 +16,15 @@ from harness.runs.run import Run
 def preempted_pods(run: Run, window: Window) -> pl.DataFrame:
     """The decisions to preempt, in order. A row is one pod, or a job that is preempted as a whole.
 
-    Columns: `time`; `job` and `by`, the rows of the victim and of its preemptor in `jobs.parquet`; `queue`
-    and `by_queue`, the queues that these jobs name; `quota`, which the victim counts against, or null;
-    `victim` and `beneficiary`, the holders of the two jobs; `pod`, its number, or null if the whole job
-    is preempted; `successor`, `seq`, `pods`, `reason` and `detail`.
+    Columns:
+
+    - `time`, `seq`, `reason`, `detail`: of the decision.
+    - `job` and `by`: the rows of the victim and of its preemptor in `jobs.parquet`.
+    - `queue` and `by_queue`: the queues that these jobs name.
+    - `quota`: the quota that the victim counts against, or null.
+    - `victim` and `beneficiary`: the holders of the two jobs.
+    - `pod` and `successor`: of the pod; `pod` is null if the whole job is preempted.
+    - `pods`: how many pods are preempted.
     """
     rows = (
         run.micros("decisions")

@@ -69,7 +69,7 @@ def _about_times(jobs: Sequence[Job], clock: Clock, options: Mapping[str, Any]) 
         )
     if clock.doubtful:
         yield (
-            f"{clock.doubtful:,} times are in an hour that {zone} repeats or skips; they are read with the "
+            f"{clock.doubtful:,} times are in an hour that {zone} repeats or skips. They are read with the "
             "offset before the change of clocks, unless a job would then end before it started"
         )
     if options["arrival"] == "submit":
