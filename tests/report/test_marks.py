@@ -185,7 +185,7 @@ def test_the_page_about_reports_has_these_limits(charts: None) -> None:
     text = " ".join((ROOT / "docs" / "report.md").read_text(encoding="utf-8").split())
     assert f"within {chart._APART} pixels" in text
     assert f"the first {allocation._MOST} changes" in text
-    assert f"More than {allocation._SHORT} are folded" in text
+    assert f"if it has more than {allocation._SHORT}" in text
 
 
 def test_runs_with_the_same_events_have_one_table(changing: harness.Run, tmp_path: Path) -> None:
