@@ -87,7 +87,7 @@ def test_a_text_stands_for_a_model(text: str) -> None:
         ("mtbf:a=1d,a=2d", "names a pool twice"),
         ("mtbf:1d shape:0", "--failure-shape '0' is not a number from 0.1 to 10"),
         ("mtbf:1d shape:nan", "is not a number from 0.1 to 10"),
-        ("mtbf:1d seed:-1", "--failure-seed '-1' is no whole number"),
+        ("mtbf:1d seed:-1", "--failure-seed '-1' is not a whole number"),
         ("mtbf:1d often", "'often' is none of mtbf, mttr"),
     ],
 )

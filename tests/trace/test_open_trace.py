@@ -297,7 +297,7 @@ def test_a_reader_that_fails_to_look_at_a_folder_is_left_out(tmp_path: Path) -> 
         ({"left_out": {"short": "1"}}, "left_out must be a mapping of texts to numbers"),
         ({"notes": "each line is a job"}, "notes must be a tuple of texts"),
         ({"metadata": {"a": 5}}, "metadata must be a mapping of texts to texts"),
-        ({"metadata": None}, "metadata must be a mapping of texts to texts, and is None"),
+        ({"metadata": None}, "metadata must be a mapping of texts to texts, but is None"),
     ],
 )
 def test_what_a_reader_answers_is_of_the_right_types(tmp_path: Path, how: Any, why: str) -> None:
