@@ -350,7 +350,7 @@ def test_the_page_shows_what_the_check_says() -> None:
     text = example.read_text(encoding="utf-8")
     more = yaml.safe_load(text.replace("mig-3g.20gb: 3", "mig-3g.20gb: 4"))
     assert "need 4 A100-40GB GPUs, and the node has 3 for them" in refused(more)
-    shown = yaml.safe_load(page.split("## MIG")[1].split("of its own:\n\n")[1].split("\n\nA pod asks")[0])
+    shown = yaml.safe_load(page.split("## MIG")[1].split("of its own:\n\n")[1].split("\n\nA pod requests")[0])
     same = yaml.safe_load(text)
     for key in ("nvidia.com/mig-1g.5gb", "nvidia.com/mig-3g.20gb", "nvidia.com/gpu"):
         assert shown["spec"]["template"]["allocatable"][key] == same["spec"]["template"]["allocatable"][key]

@@ -92,7 +92,7 @@ def test_more_nodes_than_there_can_be_are_refused(opened: Callable[..., Trace]) 
     trace = opened({"pods": 2**28, "request.cpu": 1000, "duration": 30, "gang": False})
     with pytest.raises(TraceError, match="nodes of 1 each; there can be at most 100,000") as error:
         start(trace, node={"cpu": 1000})
-    assert "is the unit right" in str(error.value.hint)
+    assert "check the unit" in str(error.value.hint)
 
 
 def test_quotas_are_equal_proportional_or_weighted(opened: Callable[..., Trace]) -> None:
