@@ -197,7 +197,9 @@ def test_a_preemption_cannot_want_no_candidates_by_both_arguments() -> None:
     for name in args:
         configured = {"name": "DefaultPreemption", "args": {**args, name: 1}}
         assert configuration(profiles=[{"pluginConfig": [configured]}]).warnings == ()
-    with pytest.raises(ClusterError, match="minCandidateNodesPercentage: is 0 like minCandidateNodesAbsolute"):
+    with pytest.raises(
+        ClusterError, match="minCandidateNodesPercentage: is 0 like minCandidateNodesAbsolute"
+    ):
         configuration(profiles=[{"pluginConfig": [{"name": "DefaultPreemption", "args": args}]}])
 
 

@@ -64,7 +64,10 @@ def test_slices_of_the_newer_one_say_once_what_is_the_same() -> None:
     ("assignment", "says"),
     [
         ({"levels": ["rack"], "domains": [{"values": ["a", "b"], "count": 1}]}, "levels: must be as many as"),
-        ({"levels": ["rack"], "domains": [{"values": [1], "count": 1}]}, "values: must be a list of text values"),
+        (
+            {"levels": ["rack"], "domains": [{"values": [1], "count": 1}]},
+            "values: must be a list of text values",
+        ),
         (
             {"levels": ["rack"], "slices": [{"domainCount": 2, "podCounts": {"individual": [1]}}]},
             r"podCounts.individual: must have one entry for each of the 2 domains",

@@ -78,7 +78,10 @@ def test_it_is_not_asked_while_it_wants_to_be_woken_more_than_once() -> None:
             {"doze": lambda *_: None},
             "its method doze answers None, instead of the number of cycles that it has played",
         ),
-        ({"doze": lambda *_: (1, 2, 3)}, r"its method doze answers \(1, 2, 3\), instead of the number of cycles"),
+        (
+            {"doze": lambda *_: (1, 2, 3)},
+            r"its method doze answers \(1, 2, 3\), instead of the number of cycles",
+        ),
     ],
 )
 def test_what_is_no_time_to_come_is_refused(about: dict[str, Any], said: str) -> None:
