@@ -252,7 +252,7 @@ def test_patches_of_the_runtime_are_merged_in_order() -> None:
         (train(runtimePatches=[patch(containers=[{"name": "node", "resources": {}}])]), {},
          "containers[0].resources: cannot be patched"),
         (train(podTemplateOverrides=[]), {}, "spec.podTemplateOverrides: is a field of older Trainers"),
-        (train(), {"podGroupPolicy": {"volcano": {}}}, "ClusterTrainingRuntime r: spec.podGroupPolicy: harness"),
+        (train(), {"podGroupPolicy": {"volcano": {}}}, "Runtime r: spec.podGroupPolicy: harness does"),
         (train(trainer={"numNodes": "2"}), {}, "spec.trainer.numNodes: must be a whole number"),
         (train(trainer={"numNodes": 0}), {}, "it has no pods"),
     ],
