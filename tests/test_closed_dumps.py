@@ -30,7 +30,7 @@ def differing(plugin: str, first: int, end: int) -> str:
 
 @pytest.mark.early
 @pytest.mark.parametrize("plugin", PLUGINS)
-@pytest.mark.parametrize("part", range(_FEW))
+@pytest.mark.parametrize("part", range(_FEW // 2))
 def test_a_dump_goes_on_as_the_replay_whose_scheduler_restarts(plugin: str, part: int) -> None:
     """Every later admission, start, binding, eviction and end, with its time and node."""
     differs = differing(plugin, 10 * part, 10 * part + 10)
