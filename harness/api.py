@@ -174,14 +174,11 @@ def replay_all(
         HarnessError: the only request failed, with this error.
         OptionError: an argument has a wrong type.
     """
-    from contextlib import closing
-
     from harness.runs.side_by_side import carry_out, runs_of
 
     check_arguments({"workers": workers, "plugins": plugins, "watch": watch})
     asked = checked_requests(requests)
-    with closing(carry_out(asked, plugins or load(), workers=workers, watch=watch)) as news:
-        runs = runs_of(asked, dict(news))
+    runs = runs_of(asked, carry_out(asked, plugins or load(), workers=workers, watch=watch))
     _warn_of_metrics(runs)
     return runs
 
@@ -554,7 +551,7 @@ def _judged(runs: Sequence[Run], plugins: Plugins, workers: int | None) -> list[
     from harness.studies.idle_causes import judged_runs, judging
 
     requests = judging(runs, plugins)
-    return judged_runs(requests, dict(carry_out(requests, plugins, workers=workers)))
+    return judged_runs(requests, carry_out(requests, plugins, workers=workers))
 
 
 def make_report(

@@ -14,7 +14,7 @@ from policies import Greedy
 import harness
 from harness import Request
 from harness.api import replay_all
-from harness.runs.child_processes import Pool
+from harness.runs.processes import Processes
 
 _MANY = 100_000
 """So many objects are made before the collector looks, at least."""
@@ -22,13 +22,16 @@ _MANY = 100_000
 _AT_IMPORT = gc.get_threshold()[0]
 
 
-def begun() -> None:
-    """Nothing that a process has to do first."""
+class AtImport:
+    """Says how often the collector ran when a process imported this module."""
 
+    def begun(self, _: object) -> Callable[[int], int]:
+        """Nothing that a process has to do first."""
+        return lambda _: _AT_IMPORT
 
-def at_import() -> int:
-    """How often the collector ran when a process imported this module."""
-    return _AT_IMPORT
+    def failed(self, _: int, error: BaseException) -> int:
+        """It does not fail."""
+        raise error
 
 
 _SCRIPT = """
@@ -103,8 +106,9 @@ def test_so_do_processes_that_replay_for_another_one(
 
 def test_so_do_processes_of_a_pool_before_they_import_what_they_run() -> None:
     """Such as those that make the items of a sweep: to import it makes most of the objects."""
-    pool = Pool(1, begun)
+    processes = Processes(AtImport(), 1)
     try:
-        assert pool.submit(at_import).result() > _MANY
+        (found,) = processes.map([1])
     finally:
-        pool.end(now=True)
+        processes.end()
+    assert found > _MANY

@@ -119,7 +119,7 @@ def forecast(
     user, queue, size and kind of name that ran at least as long. It draws later arrivals from the same
     weekdays. A future ends when all workloads in question have started.
     """
-    from harness.studies.dask_executor import dask_executor
+    from harness.runs.elsewhere import dask_executor
     from harness.studies.forecasting.from_files import Asked, scheduler_of
     from harness.studies.forecasting.text import text, verdict
 

@@ -48,7 +48,7 @@ class ProgressBars:
         """Returns the function that receives a replay's number, its simulated time, and its arrived jobs."""
         return self._update if self._shown else None
 
-    def over(self, number: int) -> None:
+    def over(self, number: int, _: object = None) -> None:
         """Remove the line of a finished replay."""
         if self._lines.pop(number, None) is not None:
             self._draw()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 from harness.base.errors import HarnessError
@@ -61,14 +60,17 @@ def carried_out(
     labels = [plans[number].label for number in left]
     with ProgressBars(labels, jobs, shown=not quiet) as progress:
         told = _tell(outcomes, 0, progress, quiet=quiet)
+
+        def over(at: int, outcome: Run | BaseException) -> None:
+            nonlocal told
+            outcomes[left[at]] = outcome
+            progress.over(at)
+            told = _tell(outcomes, told, progress, quiet=quiet)
+
         made = [plans[number] for number in left]
-        with closing(
-            carry_out(asked, plugins, plans=made, workers=workers, watch=progress.watch, command=command)
-        ) as news:
-            for at, outcome in news:
-                outcomes[left[at]] = outcome
-                progress.over(at)
-                told = _tell(outcomes, told, progress, quiet=quiet)
+        carry_out(
+            asked, plugins, plans=made, workers=workers, watch=progress.watch, over=over, command=command
+        )
     return runs_of(requests, outcomes)
 
 
@@ -159,13 +161,10 @@ def judged(
         again = f"{missing:,} run{'s are' if missing > 1 else ' is'} replayed once more"
         tell(f"idle causes: {again} to judge why jobs wait; kept runs are not replayed")
     jobs = 2 * max(run.info["trace"]["jobs"] for run in runs)
-    outcomes = {}
     with ProgressBars([each.called for each in requests], jobs, shown=not quiet) as progress:
-        found = carry_out(requests, plugins, workers=workers, watch=progress.watch, command=command)
-        with closing(found) as news:
-            for at, outcome in news:
-                outcomes[at] = outcome
-                progress.over(at)
+        outcomes = carry_out(
+            requests, plugins, workers=workers, watch=progress.watch, over=progress.over, command=command
+        )
     return judged_runs(requests, outcomes)
 
 

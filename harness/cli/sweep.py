@@ -86,7 +86,7 @@ def sweep(
     existing items, so the same command continues a stopped sweep. `items` lists the items, one per line, and
     `run` replays a single item, for job arrays of a batch system.
     """
-    from harness.studies.dask_executor import dask_executor
+    from harness.runs.elsewhere import dask_executor
     from harness.studies.experiments.preparation import prepared
     from harness.studies.experiments.sweep import Sweep
     from harness.studies.experiments.table import stopped_text

@@ -44,7 +44,7 @@ def tune(ctx: click.Context, spec: Path, output: Path, workers: int | None, dask
     """
     from harness.cluster.changes.knob_values import is_knob
     from harness.cluster.manifests import dump_yaml
-    from harness.studies.dask_executor import dask_executor
+    from harness.runs.elsewhere import dask_executor
     from harness.studies.experiments.objectives import value_text
     from harness.studies.tuning.result import text
     from harness.studies.tuning.specification import load_tuning

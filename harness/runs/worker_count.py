@@ -17,7 +17,9 @@ FEW_JOBS = 10_000
 FEW_BYTES = 64 << 10
 """A trace file with fewer bytes has fewer jobs than that; bundled traces have at least 13 bytes per job."""
 
-_PROCESS = 400 << 20  # bytes: the interpreter, its libraries, and the fixed part of a replay
+PROCESS = 400 << 20
+"""The bytes that a process takes: the interpreter, its libraries, and the fixed part of a replay."""
+
 _OF_TRACE = 4  # times the bytes of its columns
 _OF_FILE = 20  # times the bytes of its compressed file
 _OF_GROUP = (
@@ -51,7 +53,7 @@ def workers_within(memory: int, *, most: int) -> int:
 
 def memory_for(trace: Trace) -> int:
     """Returns an estimate of the bytes that a process needs to replay a trace."""
-    return _PROCESS + _OF_TRACE * int(trace.frame.estimated_size())
+    return PROCESS + _OF_TRACE * int(trace.frame.estimated_size())
 
 
 def _is_short(request: Request) -> bool:
@@ -70,9 +72,9 @@ def _memory(request: Request) -> int:
     if not isinstance(trace, Path):
         return memory_for(trace)
     try:
-        return _PROCESS + _OF_FILE * trace.stat().st_size
+        return PROCESS + _OF_FILE * trace.stat().st_size
     except OSError:
-        return _PROCESS
+        return PROCESS
 
 
 def _cores() -> int:

@@ -7,7 +7,6 @@ again. If a metric cannot be measured, the run keeps a sentence about this with 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from harness.plugins import Plugins
 from harness.runs.request import Request
 from harness.runs.request_of_run import request_of
 from harness.runs.run import ISOLATED, Run
-from harness.runs.side_by_side import Watch, carry_out, runs_of
+from harness.runs.side_by_side import Outcome, Watch, carry_out, runs_of
 from harness.runs.store import added
 
 _BUSY = ("progress", "waiting", "starting", "restoring")
@@ -69,7 +68,7 @@ class Isolated:
         *,
         workers: int | None = None,
         watch: Watch | None = None,
-        over: Callable[[int], None] | None = None,
+        over: Callable[[int, Outcome], None] | None = None,
         command: str | None = None,
     ) -> list[Run]:
         """Measures the runs against their quotas alone and stores the results.
@@ -77,21 +76,16 @@ class Isolated:
         Args:
             workers: the number of simultaneous replays; see `harness.replay_all`.
             watch: is called now and then with the progress of each of `requests`.
-            over: is called with the number of each finished request.
+            over: is called with the number of each finished request, and its run or error.
             command: the command line, for the runs' provenance.
 
         Raises:
             ReplayError: some replays failed; the others are kept.
             RunError: results cannot be written.
         """
-        outcomes = {}
-        with closing(
-            carry_out(self.requests, self._plugins, workers=workers, watch=watch, command=command)
-        ) as news:
-            for number, outcome in news:
-                outcomes[number] = outcome
-                if over is not None:
-                    over(number)
+        outcomes = carry_out(
+            self.requests, self._plugins, workers=workers, watch=watch, over=over, command=command
+        )
         made = self._without_refused(outcomes)
         several = runs_of([self.requests[at] for at in made], dict(enumerate(outcomes[at] for at in made)))
         alone: dict[int, dict[str, Run]] = {place: {} for place in range(len(self._runs))}

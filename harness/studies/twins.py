@@ -7,7 +7,7 @@ code and all settings. So a subfolder named after a twin is the result for that 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -119,7 +119,7 @@ class Twins:
         *,
         workers: int | None = None,
         watch: Watch | None = None,
-        over: Callable[[int], None] | None = None,
+        over: Callable[[int, Outcome], None] | None = None,
         command: str | None = None,
     ) -> None:
         """Carries out `requests` in parallel and stores the results; further requests may follow.
@@ -130,7 +130,7 @@ class Twins:
         Args:
             workers: the number of simultaneous replays; see `harness.replay_all`.
             watch: is called now and then with the progress of each of `requests`.
-            over: is called with the number of each that is over.
+            over: is called with the number of each that is over, and its run or error.
             command: the command line, for their provenance.
 
         Raises:
@@ -138,22 +138,23 @@ class Twins:
         """
         requests = self.requests
         assert self._plugins is not None
-        outcomes: dict[int, Outcome] = {}
-        asked = carry_out(requests, self._plugins, workers=workers, watch=watch, command=command)
-        with closing(asked) as news:
-            for number, outcome in news:
-                outcomes[number] = outcome
-                place, twin = self._missing[number]
-                if isinstance(outcome, Run):
-                    made = outcome
-                    if twin in self._there[place]:
-                        self._before[place, twin] = self._there[place][twin]
-                        made = measured_as(outcome, self._before[place, twin])
-                    self._there[place][twin] = made
-                    self._made.add((place, twin))
-                    self._settle(twin)
-                if over is not None:
-                    over(number)
+
+        def settled(number: int, outcome: Outcome) -> None:
+            place, twin = self._missing[number]
+            if isinstance(outcome, Run):
+                made = outcome
+                if twin in self._there[place]:
+                    self._before[place, twin] = self._there[place][twin]
+                    made = measured_as(outcome, self._before[place, twin])
+                self._there[place][twin] = made
+                self._made.add((place, twin))
+                self._settle(twin)
+            if over is not None:
+                over(number, outcome)
+
+        outcomes = carry_out(
+            requests, self._plugins, workers=workers, watch=watch, over=settled, command=command
+        )
         runs_of(requests, outcomes)
         del self.requests
         self._next()

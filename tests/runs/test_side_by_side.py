@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -34,7 +33,7 @@ from harness.base.errors import (
     TraceError,
 )
 from harness.plugins import load
-from harness.runs import side_by_side
+from harness.runs import processes
 from harness.runs import worker_count as workers
 from harness.runs.side_by_side import carry_out
 from harness.runs.worker_count import workers_for
@@ -224,7 +223,7 @@ def test_exit_wherever_a_plugin_calls_it_is_an_outcome(world: Callable[..., Requ
         register("exits", Greedy, help="for tests", ignored_fields=ignored)
 
     plugins = load(extra={"exits": SimpleNamespace(harness_register_policies=harness.hookimpl(hook))})
-    ((_, outcome),) = carry_out([world(plugin="exits")], plugins, workers=1)
+    outcome = carry_out([world(plugin="exits")], plugins, workers=1)[0]
     assert isinstance(outcome, PluginError)
     assert outcome.message == (
         "policy 'exits' of plugin 'exits' failed in its function ignored_fields: SystemExit: 3"
@@ -252,11 +251,16 @@ def test_a_caller_who_stops_ends_what_is_being_replayed(
     world: Callable[..., Request], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At once, whatever it is doing, and nothing of it is left; what was over is kept."""
-    monkeypatch.setattr(side_by_side, "_PATIENCE", 2 * LONG)  # else they are killed
+    monkeypatch.setattr(processes, "_PATIENCE", 2 * LONG)  # else they are killed
     marks = [tmp_path / "a", tmp_path / "b"]
     endless = [world(plugin=here("Endless"), label=mark.name, options={"mark": str(mark)}) for mark in marks]
-    with closing(carry_out([*endless, world(label="fine")], load(), workers=2)) as news:
-        number, run = next(news)
+    began = 0.0
+
+    class StoppedError(Exception):
+        """The caller has seen enough."""
+
+    def over(number: int, run: object) -> None:
+        nonlocal began
         assert (number, isinstance(run, harness.Run)) == (2, True)
         end = time.monotonic() + LONG
         while not all(mark.exists() for mark in marks):
@@ -264,6 +268,10 @@ def test_a_caller_who_stops_ends_what_is_being_replayed(
             time.sleep(0.02)
         assert hidden(tmp_path)
         began = time.monotonic()
+        raise StoppedError
+
+    with pytest.raises(StoppedError):
+        carry_out([*endless, world(label="fine")], load(), workers=2, over=over)
     assert time.monotonic() - began < LONG
     assert hidden(tmp_path) == []
     assert [path.name.split("-")[0] for path in (tmp_path / "results" / "trace").iterdir()] == ["none@fine"]
@@ -324,7 +332,7 @@ def test_a_script_replays_side_by_side_under_a_guard(world: Callable[..., Reques
 BEGINS = """
 import signal
 from multiprocessing import get_context
-from harness.runs.child_processes import signals_blocked
+from harness.runs.processes import signals_blocked
 
 def told():
     print(*sorted(each.name for each in signal.pthread_sigmask(signal.SIG_BLOCK, [])), flush=True)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.base.errors import INTERRUPTS, HarnessError, text_of
+from harness.runs.executors import Report, why_failed
 from harness.runs.identity import Looked, looked_at_once
 from harness.runs.run import Run
 from harness.runs.worker_count import memory_for
@@ -72,13 +73,13 @@ class Replays:
         """The approximate number of bytes that a replaying process takes."""
         return max(memory_for(trace) for trace in self.inputs.traces.values())
 
-    def begun(self) -> Callable[[Item], Made]:
+    def begun(self, _: Report | None = None) -> Callable[[Item], Made]:
         """Prepares this process; returns the function that makes an item."""
         return Maker(self.inputs, self.output).make
 
-    def failed(self, item: Item, why: str) -> Made:
+    def failed(self, item: Item, error: BaseException) -> Made:
         """The result of an item that no process could make."""
-        return Made(item, None, why, 0.0)
+        return Made(item, None, why_failed(error), 0.0)
 
 
 class Maker:

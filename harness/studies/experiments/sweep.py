@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.base.errors import OptionError
-from harness.studies.executor import Alone, crew_for
+from harness.runs.executors import Here, executor_for
 from harness.studies.experiments.evaluation import Item, Made, Replays
 from harness.studies.experiments.experiment import Experiment
 from harness.studies.experiments.preparation import items_of
@@ -95,12 +95,14 @@ class Sweep:
         folder = self.folder
         folder.describe(self.bench.spec, self.items)
         missing = folder.missing(self.items)
-        with crew_for(self._replays, len(missing), workers=workers, executor=executor) as begun:
-            crew, at_once = begun
+        replays = self._replays
+        with executor_for(
+            replays, len(missing), memory=replays.memory, workers=workers, executor=executor
+        ) as (crew, at_once):
             state = State(len(self.items), len(self.items) - len(missing), at_once)
             if watch is not None:
                 watch(state, None)
-            with closing(crew.make(missing)) as news:
+            with closing(crew.map(missing)) as news:
                 for made in news:
                     folder.keep(made)
                     state.seconds += made.seconds
@@ -130,6 +132,6 @@ class Sweep:
         item = self.items[number]
         if not self.folder.missing([item]):
             return Made(item, b"", "", 0.0)
-        (made,) = Alone(self._replays).make([item])
+        (made,) = Here(self._replays).map([item])
         self.folder.keep(made)
         return made

@@ -21,12 +21,11 @@ from harness.cluster.changes.remake import remade
 from harness.cluster.yaml.documents import Document
 from harness.runs.estimates.history import History
 from harness.runs.estimates.present import Said, now_of
-from harness.studies.executor import crew_for
+from harness.runs.executors import Report, executor_for, why_failed
 from harness.studies.forecasting.api_objects import WORK, objects_of
 from harness.studies.forecasting.baselines import Baselines
 from harness.studies.forecasting.futures import Settings, World
 from harness.studies.forecasting.inputs import world_of
-from harness.studies.forecasting.items import PROCESS
 from harness.studies.forecasting.judged import Judged
 from harness.studies.forecasting.record import Record
 from harness.trace.generate.uniform import uniform
@@ -112,22 +111,17 @@ class Backtest:
 
 @dataclass(frozen=True)
 class Judging:
-    """The work of a backtest, with moments of a record as items, see `harness.studies.items.Work`."""
+    """The work of a backtest, with moments of a record as items, see `harness.runs.executors.Work`."""
 
     backtest: Backtest
 
-    @property
-    def memory(self) -> int:
-        """The approximate number of bytes that a judging process takes."""
-        return PROCESS
-
-    def begun(self) -> Callable[[int], list[Judged] | str]:
+    def begun(self, _: Report | None) -> Callable[[int], list[Judged] | str]:
         """Prepares this process; returns the function that judges a moment."""
         return self._judged
 
-    def failed(self, item: int, why: str) -> list[Judged] | str:
+    def failed(self, _: int, error: BaseException) -> list[Judged] | str:
         """The result for a moment that no process could judge."""
-        return why
+        return why_failed(error)
 
     def _judged(self, moment: int) -> list[Judged] | str:
         try:
@@ -150,8 +144,8 @@ def judged_at(
     """
     found: list[Judged] = []
     with (
-        crew_for(Judging(backtest), len(moments), workers=workers, executor=executor) as (crew, _),
-        closing(crew.make(moments)) as news,
+        executor_for(Judging(backtest), len(moments), workers=workers, executor=executor) as (crew, _),
+        closing(crew.map(moments)) as news,
     ):
         for judged in news:
             if isinstance(judged, str):

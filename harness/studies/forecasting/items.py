@@ -9,11 +9,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from harness.base.errors import HarnessError, ReplayError
-from harness.studies.executor import crew_for
+from harness.runs.executors import Report, executor_for, why_failed
 from harness.studies.forecasting.futures import Future, World
-
-PROCESS = 400 << 20
-"""The approximate number of bytes that a process takes."""
 
 
 class Played(NamedTuple):
@@ -26,22 +23,17 @@ class Played(NamedTuple):
 
 @dataclass(frozen=True)
 class Playing:
-    """The work of a forecast: futures of one or several worlds, see `harness.studies.items.Work`."""
+    """The work of a forecast: futures of one or several worlds, see `harness.runs.executors.Work`."""
 
     worlds: tuple[World, ...]
 
-    @property
-    def memory(self) -> int:
-        """The approximate number of bytes that a process takes that plays futures."""
-        return PROCESS
-
-    def begun(self) -> Callable[[tuple[int, int]], Played]:
+    def begun(self, _: Report | None) -> Callable[[tuple[int, int]], Played]:
         """Prepares this process; returns the function that plays a future of a world."""
         return self._play
 
-    def failed(self, item: tuple[int, int], why: str) -> Played:
+    def failed(self, item: tuple[int, int], error: BaseException) -> Played:
         """The result for a future that no process could play."""
-        return Played(item[0], None, why)
+        return Played(item[0], None, why_failed(error))
 
     def _play(self, item: tuple[int, int]) -> Played:
         world, number = item
@@ -76,8 +68,8 @@ def futures_of(
     items = [(world, number) for number in range(count) for world in range(len(worlds))]
     found: list[list[Future]] = [[] for _ in worlds]
     with (
-        crew_for(Playing(worlds), len(items), workers=workers, executor=executor) as (crew, _),
-        closing(crew.make(items)) as news,
+        executor_for(Playing(worlds), len(items), workers=workers, executor=executor) as (crew, _),
+        closing(crew.map(items)) as news,
     ):
         for done, played in enumerate(news, 1):
             if played.future is None:

@@ -24,7 +24,7 @@ from harness.cluster.changes.difference_patch import difference_patch
 from harness.cluster.changes.knob_values import is_knob, turned
 from harness.plugins import Plugins
 from harness.plugins.measurement import Measurement
-from harness.studies.executor import Crew, crew_for
+from harness.runs import executors
 from harness.studies.experiments.evaluation import Item, Made, Replays
 from harness.studies.experiments.experiment import Experiment
 from harness.studies.experiments.objectives import found_as, measured_as
@@ -106,10 +106,12 @@ class Tuner:
         seeds = 1 if self.tuning.spec.seeds is None else self.tuning.spec.seeds.count
         replays = Replays(self.bench.inputs, self.root / "runs")
         most = self.tuning.at_once * seeds
-        with crew_for(replays, most, workers=workers, executor=executor) as (crew, _):
+        with executors.executor_for(
+            replays, most, memory=replays.memory, workers=workers, executor=executor
+        ) as (crew, _):
             return self._tuned(crew)
 
-    def _tuned(self, crew: Crew[Item, Made]) -> Tuned:
+    def _tuned(self, crew: executors.Executor[Item, Made]) -> Tuned:
         self._folder = Folder(self.root)
         first = self._frames([self.today], self.windows[0], crew)[0]
         if first is None:
@@ -269,12 +271,12 @@ class Tuner:
     # --- items -------------------------------------------------------------------------------------------
 
     def _frames(
-        self, points: Sequence[Point], window: str, crew: Crew[Item, Made]
+        self, points: Sequence[Point], window: str, crew: executors.Executor[Item, Made]
     ) -> list[pl.DataFrame | None]:
         """The metrics of points on a window, with all seeds together; None if an item failed."""
         wanted = [self._of_point(point, window) for point in points]
         missing = {item.key: item for items in wanted for item in items}
-        with closing(crew.make(self._folder.missing(missing.values()))) as news:
+        with closing(crew.map(self._folder.missing(missing.values()))) as news:
             for made in news:
                 self._folder.keep(made)
         return [self._frame(items) for items in wanted]

@@ -1,0 +1,139 @@
+"""Tasks on other machines: with the workers of Dask, or with any executor that has Python's futures.
+
+Work is identified by its hash. A process keeps the work that it receives, and reports if it lacks some.
+"""
+
+from __future__ import annotations
+
+import pickle
+import zlib
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
+from contextlib import contextmanager
+from hashlib import sha256
+from importlib import import_module
+from itertools import islice
+from typing import Any, Generic
+
+from harness.base.errors import INTERRUPTS, InputError, ReplayError
+from harness.base.memo import Memo
+from harness.runs.executors import DoneT, TaskT, Work
+from harness.runs.identity import code_of_harness
+
+MOST = 64
+"""Tasks handed out to an executor, whose number of workers may change; further tasks take no memory there."""
+
+_KEPT = 2
+_INSTALL = "pip install 'harness-replay[dask]'"
+
+
+class Elsewhere(Generic[TaskT, DoneT]):
+    """Carries out tasks with an executor.
+
+    A process receives the inputs only after it has reported that it lacks them.
+
+    Args:
+        work: says how to carry out a task.
+        executor: the executor, which runs functions.
+    """
+
+    def __init__(self, work: Work[TaskT, DoneT], executor: Executor) -> None:
+        self._work, self._executor = work, executor
+        self._packed = zlib.compress(pickle.dumps((code_of_harness().sha256, work)), 1)
+        self._digest = sha256(self._packed).hexdigest()
+
+    def map(self, tasks: Iterable[TaskT]) -> Generator[DoneT, None, None]:
+        """See `harness.runs.executors.Executor`.
+
+        Raises:
+            ReplayError: the executor has stopped.
+        """
+        left, under_way = iter(tasks), dict[Future[DoneT | None], TaskT]()
+        try:
+            while True:
+                for task in islice(left, MOST - len(under_way)):
+                    under_way[self._submit(None, task, len(under_way))] = task
+                if not under_way:
+                    return
+                for future in wait(under_way, return_when=FIRST_COMPLETED).done:
+                    try:
+                        done = future.result()
+                    except (BrokenExecutor, CancelledError) as error:
+                        raise _stopped(len(under_way)) from error
+                    except INTERRUPTS:
+                        raise
+                    except BaseException as error:  # executors raise anything for a task that failed
+                        done = self._work.failed(under_way[future], error)
+                    task = under_way.pop(future)
+                    if done is not None:
+                        yield done
+                    else:
+                        under_way[self._submit(self._packed, task, len(under_way))] = task
+        finally:
+            for future in under_way:
+                future.cancel()
+
+    def _submit(self, packed: bytes | None, task: TaskT, others: int) -> Future[DoneT | None]:
+        try:
+            return self._executor.submit(_done_elsewhere, self._digest, packed, task)
+        except (BrokenExecutor, CancelledError) as error:
+            raise _stopped(others + 1) from error
+
+
+def _stopped(count: int) -> ReplayError:
+    return ReplayError(
+        f"the executor stopped with {count:,} items in progress",
+        hint="start it again; the same command continues where this one stopped",
+    )
+
+
+def _done_elsewhere(digest: str, packed: bytes | None, task: Any) -> Any:
+    """Carries out a task in a process that may already have the work; returns None to ask for the work.
+
+    Args:
+        digest: the hash of the work.
+        packed: the work; None if the process may already have it.
+        task: the task.
+
+    Raises:
+        ReplayError: another version of `harness` is installed here.
+    """
+    do = _begun.get(digest)
+    if do is None:
+        if packed is None:
+            return None
+        code, work = pickle.loads(zlib.decompress(packed))  # noqa: S301 - packed by the one who asks
+        if code != code_of_harness().sha256:
+            raise ReplayError(
+                "a worker has another version of harness than the one that began the work",
+                hint="install the same version everywhere, and restart the workers",
+            )
+        do = _begun[digest] = work.begun(None)
+    return do(task)
+
+
+_begun: Memo[str, Callable[[Any], Any]] = Memo(_KEPT)
+
+
+@contextmanager
+def dask_executor(address: str | None) -> Iterator[Executor | None]:
+    """The workers of a Dask scheduler as an executor; None without an address.
+
+    Raises:
+        InputError: Dask is not installed, or no scheduler answers.
+    """
+    if address is None:
+        yield None
+        return
+    try:
+        connect: Any = import_module("distributed").Client
+    except ImportError as error:
+        raise InputError("dask.distributed is not installed", hint=_INSTALL) from error
+    try:
+        client = connect(address)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"no Dask scheduler answers at {address!r}: {error}", hint="dask scheduler prints its address"
+        ) from error
+    with client:
+        yield client.get_executor()

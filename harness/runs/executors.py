@@ -1,0 +1,126 @@
+"""One interface of executors, which carry out tasks in this process, in others, or on other machines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
+
+from harness.base.errors import HarnessError, OptionError, told
+from harness.runs.worker_count import PROCESS, workers_within
+
+if TYPE_CHECKING:
+    from concurrent import futures
+
+TaskT = TypeVar("TaskT")
+DoneT = TypeVar("DoneT")
+_TaskT = TypeVar("_TaskT", contravariant=True)
+_DoneT = TypeVar("_DoneT", covariant=True)
+
+Report: TypeAlias = Callable[..., None]
+"""Receives the progress of a task, in the form that its work gives it."""
+
+
+class ProcessDiedError(Exception):
+    """The process of a task died.
+
+    Attributes:
+        code: its exit code, or minus the number of the signal that ended it.
+        begun: whether it had begun to work.
+    """
+
+    def __init__(self, code: int, *, begun: bool) -> None:
+        super().__init__(f"a process ended with exit code {code}")
+        self.code, self.begun = code, begun
+
+
+def why_failed(error: BaseException) -> str:
+    """Returns a text that says why no process could carry out a task.
+
+    Raises:
+        HarnessError: the error concerns all tasks.
+    """
+    if isinstance(error, HarnessError):
+        raise error
+    if isinstance(error, ProcessDiedError):
+        return "its process was ended (the system does that if memory runs out)\nHint: use fewer --workers"
+    return f"the executor failed: {told(error)}"
+
+
+class Work(Protocol[_TaskT, _DoneT]):
+    """Says how to carry out tasks; it can be pickled with all its inputs."""
+
+    def begun(self, report: Report | None) -> Callable[[_TaskT], _DoneT]:
+        """Prepares a process; returns the function that carries out a task, and reports progress if asked."""
+        ...
+
+    def failed(self, task: _TaskT, error: BaseException) -> _DoneT:
+        """The result of a task that no process could carry out; removes what a dead process left of it."""
+        ...
+
+
+class Executor(Protocol[_TaskT, _DoneT]):
+    """Carries out tasks."""
+
+    def map(self, tasks: Iterable[_TaskT]) -> Generator[_DoneT, None, None]:
+        """Yields each result as soon as it is ready; closing the generator aborts the remaining tasks."""
+        ...
+
+
+class Here(Generic[TaskT, DoneT]):
+    """Carries out one task after the other in this process."""
+
+    def __init__(self, work: Work[TaskT, DoneT], watch: Report | None = None) -> None:
+        self._do = work.begun(watch)
+
+    def map(self, tasks: Iterable[TaskT]) -> Generator[DoneT, None, None]:
+        """See `Executor`."""
+        yield from map(self._do, tasks)
+
+
+@contextmanager
+def executor_for(
+    work: Work[TaskT, DoneT],
+    most: int,
+    *,
+    memory: int = PROCESS,
+    workers: int | None,
+    executor: futures.Executor | None = None,
+    watch: Report | None = None,
+    again: bool = True,
+) -> Iterator[tuple[Executor[TaskT, DoneT], int]]:
+    """The executor of tasks, until the end of the block, and the number of tasks that it does simultaneously.
+
+    Args:
+        work: says how to carry out a task.
+        most: the largest number of tasks at a time.
+        memory: the bytes that a process takes.
+        workers: how many processes of this machine to use; by default as many as there are cores and memory
+            for. One is this process.
+        executor: an executor of `concurrent.futures` or Dask to use instead, here or elsewhere.
+        watch: receives the progress of tasks that are carried out on this machine.
+        again: whether a task whose process died is carried out once more, alone.
+
+    Raises:
+        OptionError: both are given, or the number of processes is not possible.
+    """
+    if executor is not None:
+        if workers is not None:
+            raise OptionError("an executor has its own number of workers", hint="leave out --workers")
+        from harness.runs.elsewhere import MOST, Elsewhere
+
+        yield Elsewhere(work, executor), MOST
+        return
+    if workers is not None and workers < 1:
+        raise OptionError(f"workers: {workers} is not a number of processes")
+    count = min(workers or workers_within(memory, most=most), max(1, most))
+    if count == 1:
+        yield Here(work, watch), 1
+        return
+    from harness.runs.processes import Processes
+
+    processes = Processes(work, count, watch=watch, again=again)
+    try:
+        yield processes, count
+    finally:
+        processes.end()
