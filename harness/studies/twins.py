@@ -24,7 +24,7 @@ from harness.runs.run import IDLE, ISOLATED, Run
 from harness.runs.side_by_side import Outcome, Watch, carry_out, runs_of
 from harness.runs.store import with_windows
 from harness.studies.idle_causes import Judging
-from harness.studies.isolated_twins import IsolatedTwin, JudgedTwin, is_measured, measured_as
+from harness.studies.isolated import IsolatedTwin, JudgedTwin, is_measured, measured_as
 from harness.trace.shake import Shake, Shaking, Twin
 
 

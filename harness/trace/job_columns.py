@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import polars as pl
 
+from harness.base.arrays import places
 from harness.base.errors import Fault, OptionError, TraceError
 from harness.base.options import factor_text
 from harness.base.tables import schemas
@@ -27,12 +28,17 @@ from harness.trace.pod_sets import PodSetMaker
 from harness.trace.quota_names import quota_names
 from harness.trace.recorded import Record, record_of
 from harness.trace.schema import DEFAULT_NAMESPACE, DEFAULT_POD_SET, REQUEST, STARTUP, column_of, resources_of
-from harness.trace.slices import Slice, constant, texts, values
 from harness.trace.validate import cluster_faults
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster, PriorityClass
     from harness.trace.trace import Trace
+
+Slice: TypeAlias = Callable[[int, int], Iterable[Any]]
+"""A function that returns the values of rows `start` to `start + count`; endless for a constant."""
+
+_MOST_SHARED = 1 << 16
+
 
 GRACE_PERIOD = 30 * SECOND
 """The grace period of preempted pods if the trace has none; Kubernetes' default."""
@@ -47,6 +53,28 @@ _KEPT = ("requested_time", "recorded_start", "recorded_end")
 _OF_RUNS = (schemas.POD_SETS, schemas.RAN_BEFORE, schemas.TIMELINE_QUEUE)
 _TAKEN = frozenset((*schemas.jobs((), {}), *_OF_RUNS, *TIMES, "submit", "job"))
 """Reserved names: of results, of time columns, and of the job's row number in other tables."""
+
+
+def constant(value: object) -> Slice:
+    """Returns a slice function with one value for every row."""
+    return lambda _start, _count: repeat(value)
+
+
+def values(series: pl.Series) -> Slice:
+    """Returns a slice function for the values of a column."""
+    return lambda start, count: series.slice(start, count).to_list()
+
+
+def texts(series: pl.Series) -> Slice:
+    """Returns a slice function for texts without nulls; if few texts recur, equal texts share an object."""
+    names = series.unique(maintain_order=True).cast(pl.String)
+    if len(names) > _MOST_SHARED:
+        return values(series)
+    if len(names) == 1:
+        return constant(names[0])
+    codes = places(series, names)
+    shared = names.to_list()
+    return lambda start, count: map(shared.__getitem__, codes[start : start + count].tolist())
 
 
 @final

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from hashlib import blake2b
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import polars as pl
 
@@ -18,9 +19,59 @@ from harness.base.options import did_you_mean
 from harness.base.text import agreeing
 from harness.base.values import Value, fixed
 from harness.trace.job_rows import has_pod_sets
-from harness.trace.queue_map import Place, read_queue_map
 from harness.trace.schema import has_names
 from harness.trace.trace import Trace
+
+_QUEUE, _NAMESPACE, _LOCAL_QUEUE = "queue", "namespace", "local_queue"
+_HINT = "write CSV with the head queue,namespace,local_queue and a line for each queue of the trace"
+
+
+class Place(NamedTuple):
+    """The replacement for a queue; "" keeps the original value."""
+
+    namespace: str
+    local_queue: str
+
+
+def read_queue_map(path: str) -> dict[str, Place]:
+    """Returns queue -> its replacement.
+
+    Args:
+        path: CSV with a header: `queue`, and `namespace` or `local_queue` or both; an empty cell keeps the
+            trace's value.
+
+    Raises:
+        OptionError: the file cannot be read, or lines are invalid; lists all of them.
+    """
+    try:
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            head, *rows = [[cell.strip() for cell in row] for row in csv.reader(file)] or [[]]
+    except (OSError, ValueError, csv.Error) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise OptionError(f"--tenants map:{path}: cannot be read: {reason}", hint=_HINT) from error
+    unknown = sorted({*head} - {_QUEUE, _NAMESPACE, _LOCAL_QUEUE})
+    if unknown or _QUEUE not in head or len(head) < 2 or len({*head}) < len(head):
+        raise OptionError(
+            f"--tenants map:{path}, line 1: {','.join(head)!r} is not a valid header", hint=_HINT
+        )
+    found: dict[str, Place] = {}
+    wrong = []
+    for number, row in enumerate(rows, 2):
+        if not any(row):
+            continue
+        cells = dict(zip(head, row, strict=False))
+        place = Place(cells.get(_NAMESPACE, ""), cells.get(_LOCAL_QUEUE, ""))
+        name = cells[_QUEUE]
+        if len(row) != len(head) or not name or not any(place):
+            wrong.append(f"line {number}: {','.join(row)!r} is not a queue with its replacement")
+        elif name in found:
+            wrong.append(f"line {number}: {name!r} occurs twice")
+        else:
+            found[name] = place
+    if wrong:
+        raise OptionError("\n".join(f"--tenants map:{path}, {each}" for each in wrong), hint=_HINT)
+    return found
+
 
 OTHER = "other"
 """The queue for jobs of queues that `top` does not keep."""

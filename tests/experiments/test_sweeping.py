@@ -22,7 +22,7 @@ from small_experiments import written
 import harness
 from harness.base.errors import OptionError, RunError, SpecError
 from harness.plugins import load
-from harness.studies import items as work
+from harness.runs import elsewhere as work
 from harness.studies.experiments import evaluation as making
 from harness.studies.experiments.experiment import Experiment
 from harness.studies.experiments.preparation import prepared

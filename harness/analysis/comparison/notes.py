@@ -7,16 +7,18 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from harness.analysis.comparison.figures import key_of, name_of, shown
 from harness.analysis.comparison.missing import about_missing, about_unshaken
-from harness.analysis.comparison.ping_pong import about_loops
 from harness.analysis.comparison.samples import LOST
 from harness.analysis.metrics.finish_time import FINISH_TIMES
 from harness.analysis.metrics.idle import METRICS as IDLE_METRICS
-from harness.base.text import printable
+from harness.base.text import printable, times
 from harness.base.units import format_amount, format_duration
 from harness.plugins.scopes import ALL
 from harness.runs.epochs import node_counts, number_at
+from harness.runs.run import Run
 
 if TYPE_CHECKING:
     from harness.analysis.comparison import Comparison
@@ -33,6 +35,9 @@ _ON_REQUEST = {"--isolated": FINISH_TIMES, "--idle-causes": IDLE_METRICS}
 _OF_CAPACITY = ("utilization.", "goodput.", "backlog", "fairness.")
 _OF_WINDOW = (*_OF_CAPACITY, "fragmentation", "quota.", "reclaim.owed")
 _LOST_PART = f"{LOST}_of_allocated"
+
+
+_NAMED = 3
 
 
 def remarks(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
@@ -213,3 +218,35 @@ def _about_lost_work(comparison: Comparison, listed: Sequence[Line]) -> Iterator
                 for name, part in zip(comparison.names[1:], parts[1:], strict=True)
             ]
             yield f"of what was allocated, {LOST} {measured.resource} is: {', '.join(each)}"
+
+
+def about_loops(run: Run) -> str | None:
+    """The number of eviction loops in a run, their queues, and the resource time that they held.
+
+    None if there was no loop.
+    """
+    rows = run.metrics.filter(pl.col("metric").is_in(("disruption.ping_pong", "disruption.ping_pong_held")))
+    often = {row["scope"]: row["value"] for row in rows.iter_rows(named=True) if not row["resource"]}
+    if not often.get("all"):
+        return None
+    held = [
+        f"{shown(row['value'], row['unit'])} of {row['resource']}"
+        for row in rows.iter_rows(named=True)
+        if row["resource"] and row["value"]
+    ]
+    victims, winners = (_queues(often, f"{side}=") for side in ("queue", "beneficiary"))
+    cost = f", holding {', '.join(held)}" if held else ""
+    return (
+        f"{times(round(often['all']))} a job got resources and lost them again to the same queue while "
+        f"neither side made progress (disruption.ping_pong): jobs of {victims}, for jobs of {winners}{cost}. "
+        "The victim stands before its preemptor in line for what it gave up: see 'Evictions that repeat' in "
+        "docs/kueue.md for the settings that cause it"
+    )
+
+
+def _queues(often: dict[str, float], prefix: str) -> str:
+    """The queues of one side with their counts, the most frequent ones by name."""
+    counts = [(-often[scope], scope.removeprefix(prefix)) for scope in often if scope.startswith(prefix)]
+    found = sorted(count for count in counts if count[0])
+    named = ", ".join(f"{name} ({-count:,.0f})" for count, name in found[:_NAMED])
+    return f"{named} and {len(found) - _NAMED:,} more" if len(found) > _NAMED else named

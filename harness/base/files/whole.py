@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import stat
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from errno import EACCES, EEXIST, EINVAL, EISDIR, ENOTDIR, ENOTEMPTY
+from errno import EACCES, EEXIST, EINVAL, EISDIR, ENOSYS, ENOTDIR, ENOTEMPTY, ENOTSUP, EPERM
+from functools import cache
 from pathlib import Path
+from typing import Any
 
-from harness.base.files.exchange import exchange
 from harness.base.files.hold import Hold, clear, held, remove
 
 _TRIES = 10
 _TAKEN = (EEXIST, EISDIR, ENOTDIR, ENOTEMPTY)
 """Error numbers of renaming to a name that is taken."""
+
+
+_HERE = -100  # AT_FDCWD: names are relative to the working directory
+_EXCHANGE = 2  # RENAME_EXCHANGE
+_CANNOT = (EINVAL, ENOSYS, ENOTSUP, EPERM)
+"""Errors of kernels or file systems that do not support the call; some sandboxes give EPERM."""
 
 
 @contextmanager
@@ -164,3 +172,30 @@ def _sync(path: Path) -> None:
             raise
     finally:
         os.close(descriptor)
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Exchange the targets of two names on one file system, so that both names always exist.
+
+    Returns:
+        True if done; False if the system has no such call.
+
+    Raises:
+        FileNotFoundError: one of the names does not exist.
+        OSError: they cannot be renamed.
+    """
+    renameat2 = _renameat2()
+    if renameat2 is None:
+        return False
+    if renameat2(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in _CANNOT:
+        return False
+    raise OSError(number, os.strerror(number), str(one), None, str(other))
+
+
+@cache
+def _renameat2() -> Any:
+    """Returns the function `renameat2` of the C library; None if the library lacks it, as outside Linux."""
+    return getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
