@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 import yaml
 from cli_environment import called
@@ -116,21 +118,42 @@ def test_who_preempts_whom_stands_in_a_column(tmp_path: Path) -> None:
     assert at_once.to_json()["preempted"][0]["by"] == [{"name": "default/high", "probability": 1.0}]
 
 
+def hourly(folder: Path) -> Any:
+    """Four weeks in which a job of 5 h and of high priority came every hour, at half past."""
+    trace = history(folder, [(f"past{n}", NOON - timedelta(hours=n + 0.5), 5.0, 4) for n in range(28 * 24)])
+    return replace(trace, frame=trace.frame.with_columns(pl.lit(100, pl.Int32).alias("priority")))
+
+
 def test_a_job_that_comes_later_is_named_as_such(tmp_path: Path) -> None:
     """Each hour one of high priority comes, so that `low` is preempted by one of them."""
-    import polars as pl
-
-    jobs = [(f"past{n}", NOON - timedelta(hours=n), 5.0, 4) for n in range(28 * 24)]
-    trace = history(tmp_path, jobs)
-    from dataclasses import replace
-
-    trace = replace(trace, frame=trace.frame.with_columns(pl.lit(100, pl.Int32).alias("priority")))
     where = cluster(
         queue("q", 4, **WITHIN), workload("low", 4, since=1), workload("next", 4, hours=1, priority=-1)
     )
-    found = harness.forecast(where, history=trace, futures=3, workers=1, now=now(), horizon="6h")
+    found = harness.forecast(where, history=hourly(tmp_path), futures=3, workers=1, now=now(), horizon="6h")
     (risk,) = [each for each in found.risks if each.name == "default/low"]
     assert risk.by[0] == By("a job to come", 1.0)
+
+
+def test_preemptions_of_two_clusters_count_over_the_shorter_of_two_futures(tmp_path: Path) -> None:
+    """With room for `next` its future ends at once, so the hours in which `low` is preempted do not count."""
+    work = (workload("low", 4, since=1), workload("next", 4, hours=1, priority=-1))
+    one, two = (cluster(queue("q", cpu, **WITHIN), *work) for cpu in (4, 8))
+    for first, other in ((one, two), (two, one)):
+        found = harness.forecast(
+            first,
+            history=hourly(tmp_path),
+            others={"other": other},
+            workloads=["default/next"],
+            futures=3,
+            workers=1,
+            now=now(),
+            horizon="6h",
+        )
+        of_both = [found, found.others["other"]]
+        assert sorted(each.share for of in of_both for each in of.risks if each.name == "default/low") == [1]
+        (low,) = [row for row in found.shifts["other"] if row.name == "default/low"]
+        assert (low.preempted_before, low.preempted_after, low.changed) == (0, 0, False)
+        assert "preempted counts up to the end of the shorter future of each pair" in text(found)
 
 
 def test_the_command_takes_patches_and_several_clusters(

@@ -76,7 +76,8 @@ class Shift(NamedTuple):
             only.
         shift: the median of the differences over those futures in which it moves, in microseconds; None if in
             no future it starts on both.
-        preempted_before, preempted_after: the shares of the futures in which it is preempted.
+        preempted_before, preempted_after: the shares of the futures in which it is preempted, each up to the
+            end of the shorter future of the pair.
     """
 
     name: str
@@ -171,7 +172,12 @@ def shifts(forecast: Forecast, other: Forecast) -> list[Shift]:
     count = len(forecast.futures)
     mine, theirs = _starts(forecast), _starts(other)
     times, after = ({each.name: each.times for each in of.starts} for of in (forecast, other))
-    shares, shares_after = ({each.name: each.share for each in of.risks} for of in (forecast, other))
+    taken: Counter[str] = Counter()
+    taken_after: Counter[str] = Counter()
+    for one, two in zip(forecast.futures, other.futures, strict=True):
+        until = min(one.end, two.end)
+        taken.update(_taken(forecast, one, until))
+        taken_after.update(_taken(other, two, until))
     there = _places(other)
     found = []
     for each in forecast.world.now.present:
@@ -192,8 +198,8 @@ def shifts(forecast: Forecast, other: Forecast) -> list[Shift]:
                 sum(move is None or move > MOVED for move in back) / count,
                 sum(move is None or move > MOVED for move in moves) / count,
                 quantile(moved, 0.5) if moved else None,
-                shares.get(name, 0.0),
-                shares_after.get(name, 0.0),
+                taken[name] / count,
+                taken_after[name] / count,
             )
         )
     return sorted(found, key=lambda each: each.running)

@@ -151,6 +151,9 @@ def _of_cluster(forecast: Forecast, name: str, width: int | None, rows: int | No
     first, last = [f"with {name}", "queue", "now", "p50", "was"], ["by (median)", "preempted", "was"]
     head = [*first, "earlier", "later", *last]
     yield _table(head, list(map(_shift, changed)), rows, _names(forecast), width, left=(0, 1, 2))
+    pairs = zip(forecast.futures, forecast.others[name].futures, strict=True)
+    if any(one.end != two.end for one, two in pairs):
+        yield from folded(["preempted counts up to the end of the shorter future of each pair"], width)
     same = sum(not each.running for each in shifts) - sum(not each.running for each in changed)
     if same:
         yield from folded([f"the other waiting workloads ({same:,}) start as before"], width)
