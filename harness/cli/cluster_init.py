@@ -38,8 +38,9 @@ Examples:
     help="How to divide quota among queues. A CSV file has a header, then a queue and its weight per row.",
 )  # fmt: skip
 @click.option(
-    "--target-load", default="0.8", show_default=True, metavar="LOAD",
-    help="Mean demand divided by capacity, for a trace that does not state the size of its machine.",
+    "--target-load", metavar="LOAD",
+    help="Mean demand divided by capacity, for a trace that does not state the size of its machine. "
+    "[default: the recorded peak is the capacity, or 0.8]",
 )  # fmt: skip
 @click.option(
     "--node",
@@ -68,7 +69,7 @@ def init(
     ctx: click.Context,
     trace: Path,
     quota: str,
-    target_load: str,
+    target_load: str | None,
     node: str | None,
     topology: str | None,
     node_pool: bool,
@@ -88,7 +89,9 @@ def init(
 
     if output is not None:
         spare(trace, output, "trace")
-    load = factor("the load cannot be", target_load, hint="0.8 keeps 80 % of the cluster busy on average")
+    load = None
+    if target_load is not None:
+        load = factor("the load cannot be", target_load, hint="0.8 keeps 80 % of the cluster busy on average")
     shape = None if node is None else _node(node)
     weights = quota if quota in ("equal", "proportional") else _weights(Path(quota))
     opened = calibration.of_trace(open_file(ctx, trace, reader, settings))

@@ -35,6 +35,11 @@ if TYPE_CHECKING:
     from harness.trace.shake import Shake
     from harness.trace.trace import Trace
 
+_NO_CLUSTER = (
+    "note: no cluster was given. If yours has another capacity, write its manifests (harness cluster init or "
+    "harness cluster from-slurm), and replay with --cluster FILE"
+)
+
 
 @click.command(
     epilog="""\b
@@ -323,7 +328,8 @@ def _preface(
 ) -> list[str]:
     """Returns lines for the user before the replay begins; `selected`: the user named no plugin."""
     lines = [f"trace: {trace.path}, {counted(trace.frame.height, 'row')}", *conventions(trace)]
-    lines += dict.fromkeys(f"assumed: {sentence}" for world in worlds for sentence in world.cluster.assumed)
+    assumed = dict.fromkeys(f"assumed: {sentence}" for world in worlds for sentence in world.cluster.assumed)
+    lines += [*assumed, *([_NO_CLUSTER] if assumed else [])]
     lines += _told("assumed", worlds, [(world, plan, plan.assumed) for world, plan in plans])
     for world in worlds:
         lines += _of_world(world, selected=selected)

@@ -15,7 +15,9 @@ from harness.cluster.manifests import cluster_queue_manifest, flavor_manifest
 from harness.cluster.model import Cluster
 from harness.cluster.shares import split_in_units
 
-_WANTED_UTILIZATION = Fraction(4, 5)
+WANTED_UTILIZATION = Fraction(4, 5)
+"""The mean demand divided by the capacity, if nothing says how large the machine was."""
+
 _COHORT = "all"
 _FLAVOR = "default"
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
@@ -29,11 +31,13 @@ class Demand(NamedTuple):
         mean: resource-time of all jobs divided by the span of the trace. If all jobs are submitted at one
             instant, it is the sum of their requests.
         capacity: the size of the traced machine, if the trace gives it.
+        recorded: the most that the recorded runs held at once, if the trace records nearly all of them.
     """
 
     largest: int
     mean: int
     capacity: int | None = None
+    recorded: int | None = None
 
 
 def plain_stem(file: Path) -> str:
@@ -56,9 +60,10 @@ def find_cluster(trace: Path) -> Path | None:
 def derive_cluster(queues: Iterable[str], demands: Mapping[str, Demand], *, source: str) -> Cluster:
     """Returns a cluster that a trace would keep busy: a ClusterQueue per queue, in one cohort, without nodes.
 
-    The capacity of a resource is that of the traced machine, if known. Otherwise the mean demand uses 80 % of
-    the capacity, which is rounded up and at least the largest job's request. Queues share the capacity
-    equally; the first queues by name get the remainder.
+    The capacity of a resource is that of the traced machine, if known, else the most that the recorded runs
+    held at once. Without both, the mean demand uses 80 % of the capacity, which is rounded up. Unless it is
+    the machine's, the capacity is at least the largest job's request. Queues share it equally; the first
+    queues by name get the remainder.
 
     Args:
         queues: names of the trace's queues.
@@ -86,14 +91,21 @@ def derive_cluster(queues: Iterable[str], demands: Mapping[str, Demand], *, sour
     return replace(cluster_from(manifests, f"assumed for {source}"), assumed=tuple(assumed), files=("",))
 
 
-def wanted_capacity(resource: str, demand: Demand, load: Fraction = _WANTED_UTILIZATION) -> int:
-    """Returns the size of the traced machine, else a capacity for a mean utilization of `load`, rounded up.
+def wanted_capacity(resource: str, demand: Demand, load: Fraction | None = None) -> int:
+    """Returns the size of the traced machine, else the recorded peak, else a capacity for a mean utilization.
 
-    Such a capacity is at least the largest job's request, so that every job can run.
+    The last two are at least the largest job's request, so that every job can run. The last is rounded up.
+
+    Args:
+        resource: the resource.
+        demand: the demand for it.
+        load: the mean utilization, instead of the recorded peak; by default 80 % if no peak is recorded.
     """
     if demand.capacity is not None:
         return demand.capacity
-    least = max(ceil(demand.mean / load), demand.largest)
+    if demand.recorded and load is None:
+        return max(demand.recorded, demand.largest)
+    least = max(ceil(demand.mean / (load or WANTED_UTILIZATION)), demand.largest)
     return _readable(least, unit_of(resource, least))
 
 
@@ -130,7 +142,9 @@ def _about_capacity(resource: str, demand: Demand, capacity: int, queues: int) -
         why = "the size of the machine that was traced"
         if demand.largest > capacity:
             why += f"; the largest job asks for {format_amount(resource, demand.largest)} and can never run"
-    elif capacity > _readable(ceil(demand.mean / _WANTED_UTILIZATION), unit_of(resource, capacity)):
+    elif demand.recorded == capacity:
+        why = "the most that the recorded runs held at once"
+    elif capacity > _readable(ceil(demand.mean / WANTED_UTILIZATION), unit_of(resource, capacity)):
         why = f"the largest job asks for {format_amount(resource, demand.largest)}"
     else:
         why = f"the mean demand of {_rough(resource, demand.mean)} at 80 % utilization, rounded up"

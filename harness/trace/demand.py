@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import polars as pl
 
 from harness.base.units import INT64_MAX
 from harness.cluster.derive import Demand, derive_cluster
 from harness.cluster.model import Cluster
 from harness.trace.job_rows import job_rows
+from harness.trace.level import held_at_once
+from harness.trace.recorded import END, START, runs_of
 from harness.trace.schema import REQUEST, resources_of
 from harness.trace.trace import Trace
 
@@ -19,6 +23,8 @@ NODE = "harness.node."
 """The prefix of metadata keys for the size of one node of the traced machine."""
 
 _DIGITS = 19
+_RECORDED = Fraction(9, 10)
+"""The share of jobs with recorded runs from which their peak says how large the machine was."""
 
 
 def demands_of(trace: Trace) -> dict[str, Demand]:
@@ -27,6 +33,7 @@ def demands_of(trace: Trace) -> dict[str, Demand]:
     If all jobs are submitted at one instant, the mean is the sum of their requests.
     """
     jobs = job_rows(trace.frame)
+    recorded = runs_of(trace, jobs) if _is_record(jobs) else None
     submit = pl.col("submit_time").to_physical()
     span = int(jobs.select(submit.max() - submit.min()).item())
     found = {}
@@ -34,8 +41,21 @@ def demands_of(trace: Trace) -> dict[str, Demand]:
         amount = pl.col(f"{REQUEST}{resource}")
         time = pl.col("duration").to_physical() if span else 1
         largest, total = jobs.select(amount.max(), (amount.cast(pl.Int128) * time).sum().alias("sum")).row(0)
-        found[resource] = Demand(largest, -(-total // (span or 1)), traced_capacity(trace, resource))
+        found[resource] = Demand(
+            largest,
+            -(-total // (span or 1)),
+            traced_capacity(trace, resource),
+            None if recorded is None else held_at_once(recorded, resource),
+        )
     return found
+
+
+def _is_record(jobs: pl.DataFrame) -> bool:
+    """Returns True if nearly all jobs have a recorded start and a recorded end."""
+    if not {START, END} <= set(jobs.columns):
+        return False
+    known = jobs.select((pl.col(START).is_not_null() & pl.col(END).is_not_null()).sum()).item()
+    return bool(known) and known >= _RECORDED * jobs.height
 
 
 def traced_capacity(trace: Trace, resource: str) -> int | None:

@@ -12,6 +12,7 @@ from math import ceil
 import polars as pl
 
 from harness.trace.job_rows import job_rows
+from harness.trace.recorded import END, START
 from harness.trace.schema import REQUEST
 from harness.trace.trace import Trace
 
@@ -206,11 +207,15 @@ def level_of(jobs: pl.DataFrame, resource: str) -> Level:
     return Level(steps, first, last, work)
 
 
-def recorded_peak(jobs: pl.DataFrame, resource: str) -> int | None:
-    """Returns the highest amount that ran simultaneously by the record; None if the trace has no record."""
-    if not {"recorded_start", "recorded_end"} <= set(jobs.columns):
+def held_at_once(runs: pl.DataFrame, resource: str) -> int | None:
+    """Returns the highest amount that ran simultaneously by the record; None if the trace has no record.
+
+    Args:
+        runs: the result of `harness.trace.recorded.runs_of`.
+        resource: a resource that jobs request.
+    """
+    if not {START, END} <= set(runs.columns):
         return None
-    start, end = (pl.col(name).to_physical() for name in ("recorded_start", "recorded_end"))
-    steps = Steps(jobs, f"{REQUEST}{resource}", start, end)
+    steps = Steps(runs, f"{REQUEST}{resource}", *(pl.col(name).to_physical() for name in (START, END)))
     peaks = [int(each["level"].max()) for each in steps.pieces() if each.height]  # type: ignore[arg-type]
     return max(peaks, default=None)

@@ -115,6 +115,27 @@ def record_of(trace: Trace, jobs: pl.DataFrame, submit: pl.Series) -> Record:
     return Record(runs, tuple(f"{counted(said[each], 'job')} {each}" for each in _ORDER if said[each]))
 
 
+def runs_of(trace: Trace, jobs: pl.DataFrame) -> pl.DataFrame:
+    """Returns the jobs of a trace with a row for each run of `recorded_runs`; ignores an invalid list."""
+    if RUNS not in jobs.columns or jobs[RUNS].null_count() == jobs.height:
+        return jobs
+    several = jobs.filter(pl.col(RUNS).is_not_null())
+    places: list[int] = []
+    times: list[tuple[int, int | None]] = []
+    for place, text in enumerate(several[RUNS]):
+        try:
+            spans = [(span.start + trace.origin, span.end) for span in _read(text, trace)]
+        except (ValueError, TypeError, KeyError, OverflowError):
+            continue
+        places += [place] * len(spans)
+        times += [(start, None if end is None else end + trace.origin) for start, end in spans]
+    of_runs = several[places].with_columns(
+        pl.Series(name, [each[number] for each in times], pl.Int64).cast(jobs.schema[name])
+        for number, name in enumerate((START, END))
+    )
+    return pl.concat([jobs.filter(pl.col(RUNS).is_null()), of_runs])
+
+
 class _Span(NamedTuple):
     """A recorded run; `end` is None if unknown."""
 

@@ -19,7 +19,7 @@ import polars as pl
 from harness.base.errors import Fault, InputError, TraceError
 from harness.base.text import counted
 from harness.base.units import INT64_MAX, format_amount, short_number
-from harness.cluster.derive import unit_of, wanted_capacity
+from harness.cluster.derive import WANTED_UTILIZATION, unit_of, wanted_capacity
 from harness.cluster.kinds.core import HOSTNAME
 from harness.cluster.manifests import (
     cluster_queue_manifest,
@@ -145,7 +145,7 @@ class Starter:
 def start(
     trace: Trace,
     *,
-    load: Fraction = Fraction(4, 5),
+    load: Fraction | None = None,
     node: Mapping[str, int] | None = None,
     weights: Mapping[str, Fraction] | str = "equal",
     topology: Mapping[str, int] | None = None,
@@ -154,7 +154,8 @@ def start(
 
     Args:
         trace: the jobs.
-        load: the mean demand divided by the capacity, if the trace does not state the size of the machine.
+        load: the mean demand divided by the capacity, if the trace does not state the size of the machine. By
+            default the capacity is the most that the recorded runs held at once, else the load is 0.8.
         node: the amounts on one node; missing amounts become powers of two that hold the largest pod.
         weights: the division of quotas: `equal`, `proportional` to the queues' demands, or queue -> weight,
             with 0 for other queues.
@@ -195,9 +196,11 @@ def start(
     _check_size(trace, count, max(counts, key=lambda name: counts[name]), capacity, given)
     whole = {"pods": _pods(given, frame), **given}
     nodes = "node" if count == 1 else "nodes"
-    busy = short_number(100 * float(load))
+    busy = short_number(100 * float(load or WANTED_UTILIZATION))
+    peak = load is None and any(demand.recorded for demand in demands.values())
+    size = "as large as the peak of the recorded runs" if peak else f"{busy} % are busy on average"
     why = [
-        f"{count} {nodes}: {busy} % are busy on average, or as large as the traced machine",
+        f"{count} {nodes}: {size}, or as large as the traced machine",
         f"a node has {', '.join(f'{name} {format_amount(name, amount)}' for name, amount in whole.items())}",
     ]
     if traced and not node:

@@ -11,7 +11,8 @@ import polars as pl
 from harness.base.units import SECOND
 from harness.trace.demand import traced_capacity
 from harness.trace.job_rows import ROW, ROWS
-from harness.trace.level import SUBMIT, level_of, recorded_peak, timed_jobs
+from harness.trace.level import SUBMIT, held_at_once, level_of, timed_jobs
+from harness.trace.recorded import runs_of
 from harness.trace.schema import COLUMNS, LIMIT, REQUEST, resources_of
 from harness.trace.sums import exact_sum
 from harness.trace.trace import Trace
@@ -116,7 +117,7 @@ def summarize(trace: Trace) -> Summary:
     gang = jobs["pods"] > 1
     if "gang" in jobs.columns:
         gang = jobs["gang"].fill_null(gang) & gang
-    resources = resources_of(jobs.columns)
+    resources, runs = resources_of(jobs.columns), runs_of(trace, jobs)
     return Summary(
         jobs=jobs.height,
         rows=trace.frame.height,
@@ -128,7 +129,7 @@ def summarize(trace: Trace) -> Summary:
         gangs=int(gang.sum()),
         gang_sizes=dict(jobs["pods"].filter(gang).value_counts().sort("pods").iter_rows()),
         recorded_wait=_spread(jobs[_WAIT].drop_nulls()) if known else None,
-        resources={name: _use(jobs, name, traced_capacity(trace, name)) for name in resources},
+        resources={name: _use(jobs, runs, name, traced_capacity(trace, name)) for name in resources},
         tenants=_tenants(jobs, resources, waits=known),
         priorities=_priorities(jobs),
         missing=_missing(trace.frame),
@@ -158,12 +159,11 @@ def _spread(values: pl.Series) -> Spread:
     return Spread(len(values), exact_sum(values) / len(values), p50, p90, p99, _whole(values.max()))
 
 
-def _use(jobs: pl.DataFrame, resource: str, capacity: int | None) -> ResourceUse:
+def _use(jobs: pl.DataFrame, runs: pl.DataFrame, resource: str, capacity: int | None) -> ResourceUse:
     amount = jobs[f"{REQUEST}{resource}"]
     asks = amount > 0
     level = level_of(jobs, resource)
-    ran = recorded_peak(jobs, resource)
-    asked = _spread(amount if asks.all() else amount.filter(asks))
+    asked, ran = _spread(amount if asks.all() else amount.filter(asks)), held_at_once(runs, resource)
     return ResourceUse(asked, level.mean, level.quantile(_P95), level.peak, ran, capacity)
 
 

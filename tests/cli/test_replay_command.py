@@ -284,10 +284,17 @@ def test_manifests_beside_the_trace_are_taken_unless_others_are_given(harness: C
     """`--cluster`, else `<trace>.cluster.yaml`, else one made from the trace, which stderr explains."""
     derived = harness("replay", trace)
     assert "assumed: one ClusterQueue, default" in derived.err
+    assert "replay with --cluster FILE" in derived.err
+    noted = harness("replay", trace, "--notes").out
+    assert (
+        "shares refer to a capacity of 17 cpu (nominal quotas), which harness assumed, since no cluster was given"
+        in noted
+    )
     Path("trace.cluster.yaml").write_text(QUEUE.replace("CPUS", "1"))
     beside = harness("replay", trace)
     assert "cluster: trace.cluster.yaml" in beside.err
     assert "assumed" not in beside.err
+    assert "no cluster was given" not in beside.err
     Path("other.yaml").write_text(QUEUE.replace("CPUS", "3"))
     given = harness("replay", trace, "--cluster", "other.yaml", "--json")
     assert "cluster: other.yaml" in given.err

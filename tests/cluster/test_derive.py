@@ -57,6 +57,9 @@ def test_one_queue_needs_no_cohort() -> None:
         ("cpu", Demand(1000, 1_000_000_000), 1_300_000_000),
         ("cpu", Demand(130_500, 1), 140_000),
         ("cpu", Demand(1000, 5, 7500), 7500),
+        ("cpu", Demand(1000, 191_234, recorded=77_000), 77_000),
+        ("cpu", Demand(9000, 191_234, recorded=7000), 9000),
+        ("cpu", Demand(1000, 191_234, 7500, recorded=77_000), 7500),
         ("nvidia.com/gpu", Demand(8, 3), 8),
         ("nvidia.com/gpu", Demand(1, 460), 580),
         ("memory", Demand(GI, 56 * GI + 5), 71 * GI),
@@ -66,7 +69,7 @@ def test_one_queue_needs_no_cohort() -> None:
     ],
 )
 def test_capacity_keeps_the_mean_demand_at_80_percent(resource: str, demand: Demand, capacity: int) -> None:
-    """Rounded up to two digits of a usual unit, at least the largest job; or the traced machine's."""
+    """Rounded up to two digits of a usual unit, at least the largest job; or the traced machine's or peak."""
     assert nominal(["a"], **{resource: demand}) == {"a": {resource: capacity}}
 
 
@@ -109,6 +112,9 @@ def test_what_was_assumed_is_said_with_figures() -> None:
             "the largest job asks for 10 and can never run; split equally as nominal quotas"
         ),
     )
+    recorded = {"cpu": Demand(1000, 191_234, recorded=77_000)}
+    (_, of_record) = derive_cluster(["a"], recorded, source="t").assumed
+    assert of_record == "cpu 77: the most that the recorded runs held at once"
     assert derive_cluster(["a"], {"cpu": CORES}, source="t").assumed == (
         "one ClusterQueue, a, without cohort; a job may preempt jobs of lower priority",
         "cpu 240: the mean demand of 191.2 at 80 % utilization, rounded up",

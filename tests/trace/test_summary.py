@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -55,6 +56,44 @@ def test_the_load_of_one_instant_is_what_is_asked_for_together(
     assert made.capacity == {"cpu": 7000}
     with pytest.raises(InputError, match="all jobs are submitted at one instant"):
         aim(trace, made, Fraction(1))
+
+
+def recorded(*spans: tuple[int, int] | None, **columns: object) -> list[dict[str, object]]:
+    """Jobs of one core, submitted together, with recorded times in seconds; None for a job without."""
+    return [
+        {
+            "submit_time": 0,
+            "duration": 10,
+            "recorded_start": None if span is None else timedelta(seconds=span[0]),
+            "recorded_end": None if span is None else timedelta(seconds=span[1]),
+            **columns,
+        }
+        for span in spans
+    ]
+
+
+def test_a_derived_cluster_is_as_large_as_the_recorded_peak(write_trace: Callable[..., Path]) -> None:
+    """All demand comes at once, but two ran at a time; a record of too few jobs does not count."""
+
+    def derived(rows: list[dict[str, object]]) -> int:
+        return derived_cluster(open_trace(write_trace(*rows), PLUGINS)).capacity["cpu"]
+
+    ran = [(5 * number, 5 * number + 10) for number in range(9)]
+    assert derived(recorded(*ran)) == 2000
+    assert derived(recorded(*ran, None)) == 2000
+    assert derived(recorded(*ran, None, None)) == 14_000
+
+
+def test_a_job_of_several_runs_holds_nothing_between_them(write_trace: Callable[..., Path]) -> None:
+    """Two jobs take turns, so one core was enough."""
+    runs = [{"start": 0, "end": 5_000_000}, {"start": 30_000_000, "end": 40_000_000}]
+    rows = [
+        *recorded((0, 40), recorded_runs=json.dumps(runs)),
+        *recorded((5, 30), recorded_runs=None),
+    ]
+    trace = open_trace(write_trace(*rows), PLUGINS)
+    assert derived_cluster(trace).capacity == {"cpu": 1000}
+    assert summarize(trace).resources["cpu"].recorded_peak == 1000
 
 
 def test_requests_count_for_all_pods_and_only_where_there_are_any(summary_of: Callable[..., Summary]) -> None:

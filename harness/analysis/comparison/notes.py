@@ -143,7 +143,9 @@ def _about_capacity(comparison: Comparison) -> Iterator[str]:
         return
     on_nodes = [any(node_counts(run.info["cluster"])) for run in comparison.runs]
     if not comparison.differing_capacities and len(set(on_nodes)) == 1:
-        yield f"shares refer to a capacity of {capacities[0]}"
+        assumed = all(run.info["cluster"].get("assumed") for run in comparison.runs)
+        why = ", which harness assumed, since no cluster was given" if assumed else ""
+        yield f"shares refer to a capacity of {capacities[0]}{why}"
         return
     each = "; ".join(f"{name} {text}" for name, text in zip(comparison.names, capacities, strict=True))
     yield f"shares refer to each run's own capacity: {each}"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.base.units import short_amount
-from harness.trace.level import level_of, recorded_peak
+from harness.trace.level import held_at_once, level_of
 from harness.trace.lint.finding import Finding, Material, counted, percent
+from harness.trace.recorded import runs_of
 from harness.trace.schema import REQUEST
 
 _CALIBRATE = "harness trace calibrate --target-load 0.9 computes a scale for the cluster or the arrivals"
@@ -15,11 +16,12 @@ _CALIBRATE = "harness trace calibrate --target-load 0.9 computes a scale for the
 def check(material: Material) -> Iterator[Finding]:
     """Find a cluster that always suffices, a queue that only grows, and jobs that can never run."""
     jobs = material.jobs
+    recorded = runs_of(material.trace, jobs)
     enough: list[str] = []
     known = {name: amount for name, amount in sorted(material.capacity.items()) if name in material.resources}
     for resource, there in known.items():
         level = level_of(jobs, resource)
-        most = max(level.peak, recorded_peak(jobs, resource) or 0)
+        most = max(level.peak, held_at_once(recorded, resource) or 0)
         has = f"{short_amount(resource, there)} of {resource}"
         if most <= there:
             share = f", {percent(most / there)}" if there else ""
