@@ -130,7 +130,7 @@ def cluster_of(
     check_objects(items, faults)
     timed = [content for content in manifests if has_times(content)]
     if timed:
-        items = list(OverTime(items, faults).documents(lambda each: each.at_first))
+        items = list(OverTime(items, faults).at_first())
     for item in items:
         known = read_object(item, draft, not_read, kinds)
         if known is not None and known.check is not None:

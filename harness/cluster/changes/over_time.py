@@ -184,7 +184,8 @@ def check_states(cluster: Cluster, documents: Sequence[Document]) -> None:
     over = OverTime(documents, faults)
     if faults:
         raise ClusterError(cluster.source, faults)
-    for dated in (False, True):
+    given = (at for each in over.timed for at in (each.starts, each.ends) if at is not None)
+    for dated in sorted({at.dated for at in given}):
         spans = [span(each, dated=dated) for each in over.timed]
         text = date_text if dated else format_duration
         called = {at: f"{cluster.source}, at {text(at)}" for each in spans for at in each if at is not None}

@@ -7,16 +7,15 @@ read again. If only nodes change, only nodes are read.
 from __future__ import annotations
 
 import json
+from bisect import insort
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple, final
 
 from harness.base.errors import ClusterError, Fault
-from harness.base.frozen import Frozen
 from harness.base.units import INT64_MAX
-from harness.cluster.changes.edits import State, specs
+from harness.cluster.changes.edits import State, specs, with_objects
 from harness.cluster.changes.remake import remade
 from harness.cluster.changes.timed import OverTime, Timed
 from harness.cluster.draft import Draft
@@ -63,12 +62,12 @@ class States:
 
     def __init__(self, cluster: Cluster, over: OverTime, spans: Sequence[Span], faults: list[Fault]) -> None:
         self._cluster, self._over, self._spans, self._faults = cluster, over, spans, faults
-        self._holding: set[int] = set()  # identities of documents with a time
+        # Number of an object -> those of its documents with a time that apply now, by their numbers.
+        self._holding: dict[int, list[int]] = {}
         self._present: list[tuple[Document, ...]] = []
         self._texts: dict[int, str] = {}  # number of an object that may change -> its present text
-        self._nodes_read: dict[
-            str, tuple[Mapping[str, Any], Node]
-        ] = {}  # name -> a manifest and the Node read from it
+        # Identity of a manifest -> the manifest, and the Node that was read from it.
+        self._nodes_read: dict[int, tuple[Mapping[str, Any], Node]] = {}
         self._read: dict[tuple[tuple[int, str], ...], State] = {}
         kinds = {each.document.content.get("kind") for each in over.timed}
         # Other parts of such a cluster depend on its nodes, so that all of it must be read.
@@ -81,8 +80,10 @@ class States:
         Raises:
             ClusterError: the manifests are faulty at that instant.
         """
-        those = zip(self._over.timed, self._spans, strict=True)
-        self._holding = {id(each) for each, span in those if span.holds(now)}
+        self._holding = {}
+        for number, (over, span) in enumerate(zip(self._over.of, self._spans, strict=True)):
+            if span.holds(now):
+                self._holding.setdefault(over, []).append(number)
         self._present = [self._object(number) for number in range(self._over.count)]
         return self._whole(source)
 
@@ -105,15 +106,20 @@ class States:
         for at, numbers in sorted(due.items()):
             turned = []
             for number in sorted(numbers):
-                each = self._over.timed[number]
-                if self._spans[number].holds(at) != (id(each) in self._holding):
-                    self._holding ^= {id(each)}
-                    turned.append((each, self._over.of[number]))
-            state = self._turned(state, [number for _, number in turned], called[at])
-            yield Step(at, [each for each, _ in turned], state)
+                holding = self._holding.setdefault(self._over.of[number], [])
+                holds, held = self._spans[number].holds(at), number in holding
+                if holds and not held:
+                    insort(holding, number)
+                elif held and not holds:
+                    holding.remove(number)
+                if holds != held:
+                    turned.append(number)
+            state = self._turned(state, [self._over.of[number] for number in turned], called[at])
+            yield Step(at, [self._over.timed[number] for number in turned], state)
 
     def _object(self, number: int) -> tuple[Document, ...]:
-        return tuple(self._over.object(number, lambda each: id(each) in self._holding))
+        holding = [self._over.timed[each] for each in self._holding.get(number, ())]
+        return tuple(self._over.object(number, holding))
 
     def _turned(self, state: State, numbers: Iterable[int], source: str) -> State:
         """Returns the state after some objects changed."""
@@ -126,7 +132,7 @@ class States:
         if self._nodes_alone and all(each.content.get("kind") == "Node" for each in (*before, *after)):
             nodes = self._nodes(state.cluster, before, after, source)
             if nodes is not None:
-                return State(replace(state.cluster, nodes=Frozen(nodes)), state.specs)
+                return State(with_objects(state.cluster, "nodes", nodes), state.specs)
         return self._whole(source)
 
     def _nodes(
@@ -137,22 +143,21 @@ class States:
         Raises:
             ClusterError: a changed node is faulty.
         """
-        draft = Draft(faults=list(self._faults))
-        for each in after:
-            name = str(each.content["metadata"]["name"])
-            content, node = self._nodes_read.get(name, (None, None))
-            if node is None or content is not each.content:
+        there = {_name(each): each.content for each in after}
+        new = [each for each in after if id(each.content) not in self._nodes_read]
+        if new or self._faults:  # else all nodes have returned to earlier forms
+            draft = Draft(faults=list(self._faults))
+            for each in new:
                 read_object(each, draft, Counter())
-            else:  # the node has returned to its earlier form
-                draft.nodes[name] = node
-        if draft.faults:
-            raise ClusterError(source, draft.faults)
-        for each in after:
-            name = str(each.content["metadata"]["name"])
-            self._nodes_read[name] = each.content, draft.nodes[name]
-        gone = {str(each.content["metadata"]["name"]) for each in before} - draft.nodes.keys()
-        nodes = {name: node for name, node in cluster.nodes.items() if name not in gone} | draft.nodes
-        named = {resource for node in draft.nodes.values() for resource in node.allocatable}
+            if draft.faults:
+                raise ClusterError(source, draft.faults)
+            for each in new:
+                self._nodes_read[id(each.content)] = each.content, draft.nodes[_name(each)]
+        nodes = dict(cluster.nodes)
+        for name in {_name(each) for each in before} - there.keys():
+            nodes.pop(name, None)
+        nodes |= {name: self._nodes_read[id(content)][1] for name, content in there.items()}
+        named = {resource for name in there for resource in nodes[name].allocatable}
         sums = (sum(node.allocatable.get(resource, 0) for node in nodes.values()) for resource in named)
         return nodes if all(amount <= INT64_MAX for amount in sums) else None
 
@@ -170,6 +175,10 @@ class States:
                 remade(self._cluster, documents, source), specs([each.content for each in documents])
             )
         return self._read[key]
+
+
+def _name(document: Document) -> str:
+    return str(document.content["metadata"]["name"])
 
 
 def _text(documents: Sequence[Document]) -> str:

@@ -7,7 +7,7 @@ a time is a patch if an earlier document describes its object. Otherwise it is a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, final
 
@@ -237,23 +237,27 @@ class OverTime:
         """The number of objects."""
         return len(self._objects)
 
-    def documents(self, holds: Callable[[Timed], bool]) -> Iterator[Document]:
-        """Yields the objects that exist, with the patches that apply."""
-        for number in range(self.count):
-            yield from self.object(number, holds)
+    def at_first(self) -> Iterator[Document]:
+        """Yields the objects that exist from the very beginning, with the patches that apply then."""
+        for number, several in enumerate(self._objects):
+            yield from self.object(number, [each for each in several if each.has_time and each.at_first])
 
-    def object(self, number: int, holds: Callable[[Timed], bool]) -> Iterator[Document]:
+    def object(self, number: int, holding: Sequence[Timed]) -> Iterator[Document]:
         """Yields one object with the patches that apply.
 
         Yields nothing if the object does not exist, and several documents for a pool that grew.
+
+        Args:
+            number: the number of the object.
+            holding: the documents with a time that apply, of those of the object, in order.
         """
-        first, *patches = self._objects[number]
-        if first.has_time and not holds(first):
+        first = self._objects[number][0]
+        if first.has_time and not (holding and holding[0] is first):
             return
         where, content = first.document.where, first.document.content
-        for patch in patches:
-            if content is None or not holds(patch):
-                continue
+        for patch in holding[first.has_time :]:
+            if content is None:
+                break
             where = patch.document.where or where
             content = Merge(where, self._faults).merged(content, patch.document.content)
         if content is not None:
