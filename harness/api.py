@@ -325,7 +325,7 @@ def forecast(
             memory allow.
         executor: simulates futures instead; an executor that forks its processes is refused, see `sweep`.
         plugins: the result of `harness.plugins.load()`; loaded if absent.
-        watch: receives the number of finished futures and the number of all futures.
+        watch: receives the number of finished futures, first 0, and the number of all futures.
 
     Raises:
         InputError: an input cannot be read, no workload waits, or the job to submit can never start.

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.base.errors import OptionError
-from harness.base.text import counted, printable
+from harness.base.text import printable
 from harness.cli.context import loaded_plugins
 from harness.cli.plugin_options import assign
+from harness.cli.progress import Count
 from harness.cli.run_options import loss_model, one_plugin
-from harness.cli.screen import can_redraw, steer, terminal_width
+from harness.cli.screen import terminal_width
 from harness.cli.worlds import read_worlds, tell_quota_is_capacity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from harness.cluster.model import Cluster
 
 
@@ -145,12 +144,20 @@ def forecast(
         workloads,
         calibrate,
     )
+    of_futures = Count("simulating", "future", shown=not quiet)
+    of_past = Count("forecasting from", "past moment", shown=not quiet)
     with dask_executor(dask) as executor:
         if backtest is not None:
-            held = asked.judged(backtest, plugins, workers=workers, executor=executor)
+            held = asked.judged(backtest, plugins, workers=workers, executor=executor, watch=of_past.update)
             click.echo(json.dumps(held.to_json()) if as_json else verdict(held, terminal_width()))
             return
-        made = asked.made(plugins, workers=workers, executor=executor, watch=_watch(shown=not quiet))
+        made = asked.made(
+            plugins,
+            workers=workers,
+            executor=executor,
+            watch=of_futures.update,
+            watch_past=of_past.update,
+        )
     if as_json:
         click.echo(json.dumps(made.to_json(), indent=2))
     else:
@@ -177,15 +184,3 @@ def _moment(text: str) -> int:
         raise OptionError(f"now: {text!r} is not a time such as 2026-01-31T08:00:00Z") from error
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-
-
-def _watch(*, shown: bool) -> Callable[[int, int], None] | None:
-    """Returns a function that shows on a terminal how many futures were simulated."""
-    if not shown or not can_redraw():
-        return None
-
-    def watch(done: int, total: int) -> None:
-        end = "\r\033[K" if done == total else ""
-        steer(f"\r{done:,} of {counted(total, 'future')}{end}")
-
-    return watch

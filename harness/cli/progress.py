@@ -1,4 +1,4 @@
-"""Shows the progress of replays: one line for each on a terminal, and nothing anywhere else."""
+"""Shows the progress of long commands: lines that change on a terminal, and few or no lines elsewhere."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterable, Sequence
 from math import ceil
 from typing import Self
 
-from harness.base.text import columns, printable
+from harness.base.text import columns, counted, printable
 from harness.base.units import SECOND, format_duration
 from harness.cli.screen import can_redraw, steer, tell, terminal_size
 
 _PAUSE = 0.1  # ten updates per second look smooth
 _BAR = 20
+_LOG_PAUSE = 30.0
+"""The least seconds between lines where no line can change, such as in a log."""
 _ERASE = "\r\033[K"
 _ERASE_ABOVE = "\033[A\033[K"
 
@@ -102,6 +104,36 @@ class ProgressBars:
         if rate <= 0 or arrived >= self._jobs:
             return ""
         return f"  {format_duration(ceil((self._jobs - arrived) / rate) * SECOND)} left"
+
+
+class Count:
+    """The number of finished items, such as futures of a forecast.
+
+    A terminal shows one line that changes. A pipe or a log gets a line at the beginning, and then at most one
+    line every 30 seconds.
+
+    Args:
+        doing: what happens to the items, such as `simulating`.
+        item: the name of one item.
+        shown: whether to show anything at all.
+    """
+
+    def __init__(self, doing: str, item: str, *, shown: bool) -> None:
+        self._doing, self._item, self._shown = doing, item, shown
+        self._last = 0.0
+
+    def update(self, done: int, total: int) -> None:
+        """Show the number of finished items; call it with 0 at the beginning."""
+        if not self._shown:
+            return
+        every = counted(total, self._item)
+        if can_redraw():
+            steer(_ERASE if done == total else f"{_ERASE}{self._doing} {every}: {done:,} done")
+            return
+        now = time.monotonic()
+        if not done or (done < total and now - self._last >= _LOG_PAUSE):
+            self._last = now
+            tell(f"{self._doing} {every}: {done:,} done" if done else f"{self._doing} {every}")
 
 
 def _cut(line: str, most: int) -> str:

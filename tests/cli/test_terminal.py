@@ -25,6 +25,7 @@ from cli_environment import LONG, clean_environment
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.cli.progress import Count
 from harness.cli.screen import harmless
 
 SLOW = """
@@ -307,6 +308,25 @@ def test_progress_of_replays_side_by_side_is_a_line_each(folder: Path) -> None:
     assert "ac" in seen
     assert max(map(len, seen)) == 2
     assert screen == ["a: over", "b: over", "c: over", ""]
+
+
+def test_a_log_gets_a_line_at_the_beginning_and_then_every_half_minute(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At most; none when all is finished, and none at all if progress is not shown. stdout gets nothing."""
+    now = 100.0
+    monkeypatch.setattr("harness.cli.progress.time.monotonic", lambda: now)
+    shown, hidden = (Count("simulating", "future", shown=shown) for shown in (True, False))
+    for done in range(1001):
+        shown.update(done, 1000)
+        hidden.update(done, 1000)
+        now += 0.125
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.splitlines() == [
+        "simulating 1,000 futures",
+        *(f"simulating 1,000 futures: {done} done" for done in (240, 480, 720, 960)),
+    ]
 
 
 def test_a_replay_goes_on_where_hang_ups_are_ignored(

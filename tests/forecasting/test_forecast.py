@@ -67,7 +67,11 @@ def test_the_next_one_starts_when_the_one_that_runs_ends(tmp_path: Path) -> None
     """It has run 2 h; of those that ran longer all ran 5 h: so it ends, and the next one starts, in 3 h."""
     world = cluster(queue("q", 4), workload("runs", 4, since=2), workload("next", 4, hours=1))
     past = ran(tmp_path, *[1.0] * 30, *[5.0] * 30)
-    found = harness.forecast(world, history=past, futures=8, workers=1, now=_now())
+    counts: list[tuple[int, int]] = []
+    found = harness.forecast(
+        world, history=past, futures=8, workers=1, now=_now(), watch=lambda *count: counts.append(count)
+    )
+    assert counts == [(done, 8) for done in range(9)]
     assert quantiles(found) == (3.0, 3.0, 3.0)
     (start,) = found.starts
     assert (start.waited, start.unstarted) == (HOUR, 0)

@@ -136,8 +136,9 @@ def judged_at(
     *,
     workers: int | None,
     executor: Executor | None = None,
+    watch: Callable[[int, int], None] | None = None,
 ) -> list[Judged]:
-    """Forecasts at moments of a record.
+    """Forecasts at moments of a record; `watch` is as for `futures_of`.
 
     Raises:
         ReplayError: a forecast could not be made.
@@ -147,10 +148,14 @@ def judged_at(
         executor_for(Judging(backtest), len(moments), workers=workers, executor=executor) as (crew, _),
         closing(crew.map(moments)) as news,
     ):
-        for judged in news:
+        if watch is not None:
+            watch(0, len(moments))
+        for done, judged in enumerate(news, 1):
             if isinstance(judged, str):
                 raise ReplayError(f"a forecast could not be made: {judged}")
             found += judged
+            if watch is not None:
+                watch(done, len(moments))
     return sorted(found)
 
 

@@ -99,8 +99,16 @@ class Asked:
         workers: int | None = None,
         executor: Executor | None = None,
         watch: Callable[[int, int], None] | None = None,
+        watch_past: Callable[[int, int], None] | None = None,
     ) -> Forecast:
         """Makes the forecast.
+
+        Args:
+            plugins: the loaded plugins.
+            workers: how many processes play futures.
+            executor: an executor that plays them instead.
+            watch: is called with the number of played futures and the number of all, first with 0.
+            watch_past: likewise with moments of the past, which are judged after that.
 
         Raises:
             InputError: an input cannot be read, nothing waits, or the job to submit can never start.
@@ -112,13 +120,19 @@ class Asked:
         sides += [self._side(each, plugins, now) for each in self.others.values()]
         worlds = tuple(world for side in sides for world, _ in side.worlds)
         played = futures_of(worlds, self.futures, workers=workers, executor=executor, watch=watch)
-        past = self._judged_past(first, plugins, workers=workers, executor=executor)
+        past = self._judged_past(first, plugins, workers=workers, executor=executor, watch=watch_past)
         of_side = iter(played)
         made, *others = [side.forecast([next(of_side) for _ in side.worlds], past) for side in sides]
         return replace(made, others=frozen(dict(zip(self.others, others, strict=True))))
 
     def _judged_past(
-        self, world: World, plugins: Plugins, *, workers: int | None, executor: Executor | None
+        self,
+        world: World,
+        plugins: Plugins,
+        *,
+        workers: int | None,
+        executor: Executor | None,
+        watch: Callable[[int, int], None] | None,
     ) -> Past:
         """The errors of forecasts of the history's own past."""
         if not self.calibrate:
@@ -135,7 +149,7 @@ class Asked:
         except InputError as error:
             return Past(why="; ".join(filter(None, (error.message, error.hint))))
         now = world.now.at if world.dated else None
-        return past_of(backtest, self.calibrate, now, workers=workers, executor=executor)
+        return past_of(backtest, self.calibrate, now, workers=workers, executor=executor, watch=watch)
 
     def _side(self, given: str | Path | Cluster, plugins: Plugins, at: int | None) -> _Side:
         """The input of futures on one cluster.
@@ -198,7 +212,13 @@ class Asked:
             require_queues(cluster)
 
     def judged(
-        self, moments: int, plugins: Plugins, *, workers: int | None = None, executor: Executor | None = None
+        self,
+        moments: int,
+        plugins: Plugins,
+        *,
+        workers: int | None = None,
+        executor: Executor | None = None,
+        watch: Callable[[int, int], None] | None = None,
     ) -> Coverage:
         """The quality of forecasts at moments of the history itself, which must be a record.
 
@@ -207,6 +227,7 @@ class Asked:
             plugins: the loaded plugins.
             workers: how many processes judge; one process judges a moment.
             executor: an executor that judges instead.
+            watch: is called with the number of judged moments and the number of all, first with 0.
 
         Raises:
             InputError: an input cannot be read, or there is nothing to judge.
@@ -214,7 +235,7 @@ class Asked:
         """
         backtest = self.backtest(plugins)
         drawn, half = moments_to_judge(backtest, moments)
-        found = judged_at(backtest, drawn, workers=workers, executor=executor)
+        found = judged_at(backtest, drawn, workers=workers, executor=executor, watch=watch)
         return coverage(found, backtest.settings.horizon, half.begin)
 
     def backtest(self, plugins: Plugins) -> Backtest:

@@ -59,7 +59,7 @@ def futures_of(
         workers: how many processes of this machine play them; by default as many as there are cores and
             memory for. One is this process.
         executor: an executor that plays them instead.
-        watch: is called with the number of played futures and the number of all.
+        watch: is called with the number of played futures and the number of all, first with 0.
 
     Raises:
         OptionError: both workers and an executor are given, or the number of processes is not possible.
@@ -71,6 +71,8 @@ def futures_of(
         executor_for(Playing(worlds), len(items), workers=workers, executor=executor) as (crew, _),
         closing(crew.map(items)) as news,
     ):
+        if watch is not None:
+            watch(0, len(items))
         for done, played in enumerate(news, 1):
             if played.future is None:
                 raise ReplayError(f"a future could not be played: {played.error}")

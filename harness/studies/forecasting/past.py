@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cached_property
@@ -91,6 +92,7 @@ def past_of(
     *,
     workers: int | None,
     executor: Executor | None,
+    watch: Callable[[int, int], None] | None = None,
 ) -> Past:
     """Forecasts at moments of a history before now, of its last three quarters.
 
@@ -100,6 +102,7 @@ def past_of(
         now: the present time on the history's clock, in microseconds; None if the clocks differ.
         workers: the number of processes that judge.
         executor: an executor that judges instead.
+        watch: is called with the number of judged moments and the number of all, first with 0.
 
     Raises:
         ReplayError: a forecast could not be made.
@@ -109,7 +112,7 @@ def past_of(
         last = min(last, now)
     span = Span(first + (last - first) // 4, last)
     drawn = moments_in(backtest, span, moments, "calibration") if last > first else []
-    judged = judged_at(backtest, drawn, workers=workers, executor=executor)
+    judged = judged_at(backtest, drawn, workers=workers, executor=executor, watch=watch)
     return Past(
         tuple(judged),
         backtest.settings.horizon,
