@@ -10,12 +10,12 @@ from warnings import warn
 
 from harness.base.errors import OptionError
 from harness.plugins import Plugins, load
-from harness.runs.arguments import check_arguments, check_forecast, check_simulation, checked_requests
+from harness.runs.arguments import check_arguments, check_forecast, check_simulation, checked_requests, opened
 from harness.runs.execution import execute
 from harness.runs.inputs import check_fit, cluster_for, default_plugin, read_cluster, read_trace
 from harness.runs.labels import checked_label
 from harness.runs.request import GRACE_PERIOD, Request
-from harness.runs.run import Keep, Run, opened
+from harness.runs.run import Keep, Run
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from textwrap import wrap
 from typing import Any, TypeAlias
 
 import click
 
 from harness.base.options import Option, durations, option_text
-from harness.base.text import aligned, printable
+from harness.base.text import aligned, folded, printable
 from harness.cli.context import loaded_plugins
 from harness.cli.group import Group
-from harness.cli.plugins_kueue import told_of_release
 from harness.cli.plugins_new import new
 from harness.cli.screen import terminal_width
 from harness.plugins import Plugins
@@ -48,7 +46,7 @@ def plugins(ctx: click.Context, as_json: bool, kueue_version: str | None) -> Non
             raise click.UsageError("--json and --kueue-version belong to the list, not to its commands")
         return
     if kueue_version is not None:
-        click.echo("\n".join(told_of_release(kueue_version, as_json=as_json)))
+        click.echo("\n".join(_of_release(kueue_version, as_json=as_json)))
         return
     loaded = loaded_plugins(ctx)
     click.echo(json.dumps(_document(loaded)) if as_json else "\n\n".join(_report(loaded)))
@@ -98,18 +96,14 @@ _Entry: TypeAlias = tuple[str, str, tuple[Option, ...]]
 def _section(head: str, entries: Iterable[_Entry]) -> str:
     lines = [head]
     for name, text, options in entries:
-        lines += _wrapped(f"{name}: {text}", 2)
+        lines += _folded(f"  {name}: {text}")
         for option in options:
-            lines += _wrapped(_option(option), 4)
+            lines += _folded(f"    {_option(option)}")
     return "\n".join(lines)
 
 
-def _wrapped(text: str, indent: int) -> list[str]:
-    first, more = " " * indent, " " * (indent + 2)
-    return wrap(
-        printable(text), terminal_width() or _WIDTH, initial_indent=first, subsequent_indent=more,
-        break_long_words=False, break_on_hyphens=False,
-    )  # fmt: skip
+def _folded(text: str) -> Iterator[str]:
+    return folded([printable(text)], terminal_width() or _WIDTH)
 
 
 def _brings(loaded: Plugins, owner: str) -> str:
@@ -178,3 +172,45 @@ def _document(loaded: Plugins) -> dict[str, Any]:
             for spec in sorted(loaded.sections, key=lambda spec: spec.order)
         ],
     }
+
+
+def _of_release(text: str, *, as_json: bool) -> Iterator[str]:
+    """Yields lines: the differences as sentences with links, and the gates that only one release has.
+
+    Raises:
+        OptionError: the release is unknown.
+    """
+    from harness.cluster.kinds.kueue_differences import differences, gates_of_its_own, gates_that_it_lacks
+    from harness.cluster.kinds.kueue_releases import NEWEST, release_named
+
+    release = release_named(text)
+    found, own, lacking = list(differences(release)), gates_of_its_own(release), gates_that_it_lacks(release)
+    if as_json:
+        yield json.dumps(
+            {
+                "kueue_version": str(release),
+                "newest": str(NEWEST),
+                "differences": [each._asdict() for each in found],
+                "own_gates": own,
+                "lacking_gates": lacking,
+            }
+        )
+        return
+    if not found:
+        yield f"Kueue {release} decides as {NEWEST} does, the newest that is recorded."
+    else:
+        yield f"Kueue {release} decides differently from {NEWEST}, the newest that is recorded:"
+        for each in found:
+            yield ""
+            yield from _folded(f"- {each.sentence}")
+            yield f"  {each.link}"
+    for head, names in (
+        (f"Gates that {NEWEST} does not have", own),
+        (f"Gates that {release} does not have", lacking),
+    ):
+        if names:
+            yield ""
+            yield from _folded(f"{head}: {', '.join(names)}")
+    if found:
+        yield ""
+        yield f"To replay it: --set kueueVersion={release}"

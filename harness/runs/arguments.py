@@ -10,10 +10,11 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from harness.base.arguments import wrong
-from harness.base.errors import OptionError
+from harness.base.errors import OptionError, RunError
 from harness.cluster.model import Cluster
 from harness.engine.losses import Losses
 from harness.plugins import Plugins
+from harness.runs.run import Run
 from harness.trace.calibration import Calibration
 from harness.trace.trace import Trace
 
@@ -164,3 +165,22 @@ def _check_executor(executor: object, wanted: str) -> None:
             "polars",
             hint="give it mp_context=multiprocessing.get_context('spawn')",
         )
+
+
+def opened(runs: object) -> list[Run]:
+    """Returns the runs for a list of runs or their folders.
+
+    Raises:
+        RunError: the value is one run instead of a list, or a folder is not a run.
+        OptionError: a value is neither a run nor a folder.
+    """
+    wanted = "a list of runs or their folders"
+    if isinstance(runs, (Run, str, PathLike)):  # each letter of a text would count as a folder
+        raise RunError(f"{runs} is one run", hint="give runs in a list: [first, second]")
+    if isinstance(runs, Mapping) or not isinstance(runs, Iterable):
+        raise wrong("runs", wanted, runs)
+    found = list(runs)
+    for each in found:
+        if not isinstance(each, (Run, str, PathLike)):
+            raise wrong("runs", wanted, each)
+    return [each if isinstance(each, Run) else Run.open(each) for each in found]

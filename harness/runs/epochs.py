@@ -13,6 +13,7 @@ from harness.cluster.changes.edits import Edit
 from harness.cluster.content import default_of, told
 from harness.cluster.model import Cluster
 from harness.engine.events import NEVER
+from harness.plugins.measurement import Window
 from harness.runs.tenants import cohorts, quotas
 
 _FACTS = ("capacity", "queues", "cohorts")
@@ -248,3 +249,19 @@ def _edit(edit: Edit, known: dict[int, Mapping[str, str]]) -> dict[str, Any]:
     fields = {name: [before.get(name), after.get(name)] for name in names}
     known = {"announced": True} if edit.announced else {}
     return {"kind": edit.kind, "name": edit.name, "how": how, "fields": fields, **known}
+
+
+def integrated(of_run: Sequence[Epoch], resource: str, window: Window, lacking: int | None) -> int | None:
+    """Returns the capacity of a resource integrated over a window; see `Run.capacity_time`."""
+    total, until = 0, window.end
+    for begin, cluster in reversed(of_run):
+        since = max(begin, window.start)
+        if since < until or begin <= window.start:
+            capacity = cluster["capacity"].get(resource, lacking)
+            if capacity is None:
+                return None
+            total += capacity * (until - since)
+            until = since
+        if begin <= window.start:
+            break
+    return total

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from fractions import Fraction
 from functools import partial
-from math import isfinite
 from pathlib import Path
-from types import NoneType
 from typing import TYPE_CHECKING, Any, get_args
 
 from harness.base.errors import InputError, OptionError
 from harness.base.frozen import Frozen
-from harness.base.options import did_you_mean, factor, policy_options, resolve
+from harness.base.options import factor, policy_options, resolve
 from harness.base.units import LONGEST, SECOND, parse_duration
 from harness.base.values import Value, fixed
 from harness.cluster.changes.edits import ever
@@ -43,26 +40,6 @@ GRACE_PERIOD = 30 * SECOND
 """The default time that a preempted pod keeps its resources, as in Kubernetes."""
 
 _unrolled: Lasting[Cluster] = Lasting()
-
-_SCHEMA = "1"
-_IN_JSON: Mapping[str, tuple[type, ...]] = {
-    "plugin": (str, NoneType),
-    "cluster": (str, NoneType),
-    "options": (dict,),
-    "label": (str, NoneType),
-    "grace_period": (int, str),
-    "startup": (int, str),
-    "until": (int, str, NoneType),
-    "scale_arrivals": (int, float, str),
-    "calibration": (dict, NoneType),
-    "force": (bool,),
-    "ignore_events": (bool,),
-    "at_start": (str, NoneType),
-    "seed": (int,),
-    "twin": (str, NoneType),
-    "alone": (str, NoneType),
-}
-"""Choice -> its JSON types, for choices that need not be texts."""
 
 
 @fixed(slots=False)
@@ -333,35 +310,9 @@ class Request(Value):
         Raises:
             OptionError: a part of the request exists only in memory; the message names it.
         """
-        steps = None if self.calibration is None else self.calibration.texts()
-        kept = [
-            f"{name} is {_about(value)}"
-            for name, value, portable in (
-                ("trace", self.trace, isinstance(self.trace, Path)),
-                ("cluster", self.cluster, self.cluster is None or isinstance(self.cluster, Path)),
-                ("plugin", self.plugin, self.plugin is None or isinstance(self.plugin, str)),
-                ("calibration", self.calibration, _calibration(steps) == self.calibration),
-                *((f"option {name}", value, _is_plain(value)) for name, value in self.options.items()),
-            )
-            if not portable
-        ]
-        if kept:
-            raise OptionError(
-                f"request {self.called} cannot be written as JSON: {', '.join(kept)}",
-                hint="give paths, registered plugins, and options as texts; pickle takes values in memory",
-            )
-        texts = {"trace": str(self.trace), "cluster": None if self.cluster is None else str(self.cluster)}
-        return {
-            "schema": _SCHEMA,
-            **{item.name: getattr(self, item.name) for item in fields(self)},
-            **texts,
-            "options": dict(self.options),
-            "on_preemption": str(self.on_preemption),
-            "scale_arrivals": str(self.scale_arrivals),
-            "calibration": steps,
-            "output": str(self.output),
-            "twin": None if self.twin is None else str(self.twin),
-        }
+        from harness.runs.request_json import to_json
+
+        return to_json(self)
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Request:
@@ -370,25 +321,9 @@ class Request(Value):
         Raises:
             OptionError: the value is not a request, or a choice is out of range.
         """
-        if not isinstance(document, Mapping):
-            raise OptionError(
-                f"a request is read from a mapping, but this is {_about(document)}",
-                hint="json.loads makes one from a text",
-            )
-        values = {**document}
-        if values.pop("schema", None) != _SCHEMA:
-            raise OptionError(
-                f"this is not a request of schema {_SCHEMA!r}", hint="Request.to_json() makes one"
-            )
-        known = [item.name for item in fields(cls)]
-        for name, value in values.items():
-            if name not in known:
-                raise OptionError(f"a request has no {name!r}", hint=did_you_mean(str(name), known))
-            if not isinstance(value, _IN_JSON.get(name, str)):
-                raise OptionError(f"request: {name} cannot be {value!r}")
-        if "trace" not in values:
-            raise OptionError("a request must name a trace")
-        return cls(**{**values, "calibration": _calibration(values.get("calibration"))})
+        from harness.runs.request_json import values_of
+
+        return cls(**values_of(document))
 
 
 def _label_of(policy: PolicySpec) -> str:
@@ -436,29 +371,3 @@ def _twin(text: str) -> Twin:
     from harness.trace.shake import Twin
 
     return Twin.parse(text)
-
-
-def _calibration(steps: Mapping[str, Any] | None) -> Calibration | None:
-    """Returns a calibration from the texts of its steps.
-
-    Raises:
-        OptionError: a step is unknown, or its text is invalid.
-    """
-    known = [item.name for item in fields(Calibration)]
-    for name, text in (steps or {}).items():
-        if name not in known:
-            raise OptionError(f"calibration has no {name!r}", hint=did_you_mean(str(name), known))
-        if not isinstance(text, str):
-            raise OptionError(f"calibration: {name} cannot be {text!r}")
-    return None if steps is None else Calibration.parse(**steps)
-
-
-def _is_plain(value: object) -> bool:
-    """Returns True if JSON can store a value and return it unchanged."""
-    return value is None or type(value) in (str, bool, int) or (type(value) is float and isfinite(value))
-
-
-def _about(value: object) -> str:
-    """Returns a description of a value in memory, for messages."""
-    name = getattr(value, "__qualname__", None)
-    return f"{type(value).__name__} {name}" if name else f"a {type(value).__name__}"

@@ -13,9 +13,9 @@ import polars as pl
 
 from harness.base.arguments import wrong
 from harness.base.errors import RunError
-from harness.base.tables.parquet import FEW, TIMES, ShortTable
+from harness.base.tables.parquet import FEW, ShortTable, in_micros
 from harness.plugins.measurement import Measurement, Window
-from harness.runs.epochs import Epoch, Step, epochs, steps
+from harness.runs.epochs import Epoch, Step, epochs, integrated, steps
 from harness.runs.folder import TABLES, check_present, check_table, read_info, reading, tables_of
 from harness.runs.older import as_now, with_numbers
 
@@ -230,18 +230,7 @@ class Run:
             window: the window.
             lacking: the capacity while the cluster names none; by default unlimited.
         """
-        total, until = 0, window.end
-        for begin, cluster in reversed(self.epochs):
-            since = max(begin, window.start)
-            if since < until or begin <= window.start:
-                capacity = cluster["capacity"].get(resource, lacking)
-                if capacity is None:
-                    return None
-                total += capacity * (until - since)
-                until = since
-            if begin <= window.start:
-                break
-        return total
+        return integrated(self.epochs, resource, window, lacking)
 
     @property
     def resources(self) -> list[str]:
@@ -328,7 +317,7 @@ class Run:
         if self.memory is not None and self.info["schema"] != "2" and self._rows(table) <= FEW:
             return self._few(table).lazy()
         frame = self.scan(table)
-        return frame.select(self._micros(frame.collect_schema()))
+        return frame.select(in_micros(frame.collect_schema(), self.info["trace"]["origin_us"]))
 
     def batches(self, table: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         """Yields some columns of one of `TABLES`, in order and in batches, with times as in `micros`.
@@ -401,7 +390,7 @@ class Run:
             file = pl.scan_parquet(self.file(table), glob=False)
             rows = self._rows(table)
             wanted = file if names is None else file.select(names)
-            wanted = wanted.select(self._micros(wanted.collect_schema()))
+            wanted = wanted.select(in_micros(wanted.collect_schema(), self.info["trace"]["origin_us"]))
             for begin in range(0, max(1, rows), _BATCH):
                 yield wanted.slice(begin, _BATCH).collect()
 
@@ -415,18 +404,6 @@ class Run:
             what = "only its metrics were kept" if self.kept == "metrics" else "its tables were not kept"
             raise RunError(f"run {self.info['run']} has no table of {table}: {what}", hint=_KEEP_ALL)
 
-    def _micros(self, schema: pl.Schema) -> list[pl.Expr]:
-        origin = self.info["trace"]["origin_us"]
-        columns = []
-        for name, dtype in schema.items():
-            if name in TIMES:
-                columns.append(pl.col(name).cast(pl.Int64) - origin)
-            elif dtype == pl.Duration:
-                columns.append(pl.col(name).cast(pl.Int64))
-            else:
-                columns.append(pl.col(name))
-        return columns
-
 
 def _slept(jobs: Sequence[str]) -> str:
     """Returns a sentence about jobs that could have started, but waited because no cycle was due."""
@@ -436,22 +413,3 @@ def _slept(jobs: Sequence[str]) -> str:
         f"at the end {wait} although everything that {ask} for is free: {named}. No further cycle was "
         f"due: only a later arrival, an end, or a Wake that the policy asks for leads to one"
     )
-
-
-def opened(runs: object) -> list[Run]:
-    """Returns the runs for a list of runs or their folders.
-
-    Raises:
-        RunError: the value is one run instead of a list, or a folder is not a run.
-        OptionError: a value is neither a run nor a folder.
-    """
-    wanted = "a list of runs or their folders"
-    if isinstance(runs, (Run, str, PathLike)):  # each letter of a text would count as a folder
-        raise RunError(f"{runs} is one run", hint="give runs in a list: [first, second]")
-    if isinstance(runs, Mapping) or not isinstance(runs, Iterable):
-        raise wrong("runs", wanted, runs)
-    found = list(runs)
-    for each in found:
-        if not isinstance(each, (Run, str, PathLike)):
-            raise wrong("runs", wanted, each)
-    return [each if isinstance(each, Run) else Run.open(each) for each in found]

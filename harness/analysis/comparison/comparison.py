@@ -12,23 +12,22 @@ import polars as pl
 
 from harness.analysis.comparison.changes import Change, Evidence, Ground, Row, change_of
 from harness.analysis.comparison.family import Family, equal_ones
-from harness.analysis.comparison.figures import Key, key_of
+from harness.analysis.comparison.figures import Key, chosen, key_of
 from harness.analysis.comparison.head import Head, chosen_by
 from harness.analysis.comparison.headlines import HEADLINES
 from harness.analysis.comparison.missing import depends_on_run_times
 from harness.analysis.comparison.names import names_of, place_of
 from harness.analysis.comparison.one_replay import OneReplay, measurements_of
-from harness.analysis.comparison.pairs import Pairs
+from harness.analysis.comparison.pairs import Pairs, shares_of
 from harness.analysis.comparison.plain_values import cluster_size, json_change, json_number, scale_of
 from harness.analysis.comparison.shaken import Shaken
 from harness.analysis.comparison.table import html, markdown, text
-from harness.analysis.comparison.windows import shares_of
 from harness.analysis.metrics.unseen import UNSEEN
 from harness.base.errors import OptionError, RunError
-from harness.base.options import did_you_mean
 from harness.plugins.measurement import Measurement
-from harness.plugins.scopes import ALL, hint_at, parse_scope
-from harness.runs.run import Run, opened
+from harness.plugins.scopes import ALL, parse_scope
+from harness.runs.arguments import opened
+from harness.runs.run import Run
 
 if TYPE_CHECKING:
     from harness.analysis.comparison.conditions import Check, Condition
@@ -165,7 +164,7 @@ class Comparison:
         for measured in self._figures.measured:
             for key, row in measured.items():
                 keys.setdefault(key, row)
-        for key in _chosen(keys, metrics, scope):
+        for key in chosen(keys, metrics, scope):
             yield keys[key], [each[key].value if key in each else None for each in self._figures.measured]
 
     def at_least(self, measured: Measurement) -> list[bool | None]:
@@ -402,23 +401,3 @@ class Comparison:
                     interval = self._evidence(measured, place).interval
                     tests[key, place] = 1.0 if interval is None else interval.p
         return Family(tests, same_as)
-
-
-def _chosen(keys: Mapping[Key, Measurement], metrics: Sequence[str], scope: str | None) -> list[Key]:
-    """The keys that match the patterns of metrics and the scope."""
-    for pattern in metrics:
-        if not any(fnmatchcase(name, pattern) for name, _, _ in keys):
-            hint = did_you_mean(pattern, {name for name, _, _ in keys})
-            raise RunError(f"no run has a metric {pattern!r}", hint=hint)
-    of_metrics = [
-        key for key in keys if not metrics or any(fnmatchcase(key[0], pattern) for pattern in metrics)
-    ]
-    if scope is None:
-        return of_metrics
-    wanted = parse_scope(scope)
-    chosen = [key for key in of_metrics if wanted.holds(key[1])]
-    if not chosen and (metrics or wanted.kind != ALL):
-        what = f" of {', '.join(metrics)}" if metrics else ""
-        hint = hint_at(wanted, {known for _, known, _ in of_metrics})
-        raise RunError(f"nothing{what} was measured for scope {scope!r}", hint=hint)
-    return chosen

@@ -1,13 +1,18 @@
-"""Formats single figures: a metric's name, its value, and its change."""
+"""Single figures: which are chosen, and the texts of a metric's name, its value, and its change."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from math import floor, isfinite, log10
 from typing import TypeAlias
 
 from harness.analysis.comparison.changes import PRACTICAL, Change, Ground, Verdict
+from harness.base.errors import RunError
+from harness.base.options import did_you_mean
 from harness.base.units import HOURS_OF_RESOURCES, SECOND, format_duration
 from harness.plugins.measurement import SHARE, Measurement
+from harness.plugins.scopes import ALL, hint_at, parse_scope
 
 Key: TypeAlias = tuple[str, str, str]
 """Metric, scope and resource."""
@@ -32,6 +37,26 @@ _MOST_DIGITS = 6
 def key_of(row: Measurement) -> Key:
     """The key that identifies a measured value within a run."""
     return row.metric, row.scope, row.resource
+
+
+def chosen(keys: Mapping[Key, Measurement], metrics: Sequence[str], scope: str | None) -> list[Key]:
+    """The keys that match the patterns of metrics and the scope; see `Comparison.to_polars` for errors."""
+    for pattern in metrics:
+        if not any(fnmatchcase(name, pattern) for name, _, _ in keys):
+            hint = did_you_mean(pattern, {name for name, _, _ in keys})
+            raise RunError(f"no run has a metric {pattern!r}", hint=hint)
+    of_metrics = [
+        key for key in keys if not metrics or any(fnmatchcase(key[0], pattern) for pattern in metrics)
+    ]
+    if scope is None:
+        return of_metrics
+    wanted = parse_scope(scope)
+    chosen = [key for key in of_metrics if wanted.holds(key[1])]
+    if not chosen and (metrics or wanted.kind != ALL):
+        what = f" of {', '.join(metrics)}" if metrics else ""
+        hint = hint_at(wanted, {known for _, known, _ in of_metrics})
+        raise RunError(f"nothing{what} was measured for scope {scope!r}", hint=hint)
+    return chosen
 
 
 def name_of(row: Measurement) -> str:

@@ -12,6 +12,7 @@ from operator import or_
 
 import polars as pl
 
+from harness.analysis.metrics.shared_window import Shared, shared_by
 from harness.base.errors import RunError
 from harness.runs.folder import reading
 from harness.runs.refused import rejected_at_arrival
@@ -246,3 +247,19 @@ def trace_text(run: Run) -> str:
     """The trace of a run, as text."""
     trace = run.info["trace"]
     return f"{trace['name']} ({trace['jobs']:,} jobs, sha256 {trace['sha256'][:8]}…)"
+
+
+def shares_of(runs: Sequence[Run], pairs: Pairs) -> list[Shared]:
+    """The window and jobs that each run is measured over; if arrivals differ, its own window.
+
+    Args:
+        runs: the runs.
+        pairs: the jobs that they have in common.
+    """
+    ends = [run.window.end for run in runs]
+    if len(runs) == 1:  # no file needs to be read
+        return [Shared(end, end) for end in ends]
+    shares = shared_by(runs, pairs.refused)
+    if pairs.same_arrivals:
+        return shares
+    return [Shared(end, end, each.refused) for end, each in zip(ends, shares, strict=True)]

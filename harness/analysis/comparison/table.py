@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from textwrap import wrap
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness.analysis.comparison.changes import Row
@@ -17,7 +16,7 @@ from harness.analysis.comparison.recommendation import Recommendation, recommend
 from harness.analysis.metrics.unseen import unseen
 from harness.analysis.metrics.utilization import HOURS
 from harness.base.markdown import plain
-from harness.base.text import aligned, columns, counted, printable, told_apart
+from harness.base.text import aligned, columns, counted, folded, printable, told_apart
 
 if TYPE_CHECKING:
     from harness.analysis.comparison import Comparison
@@ -117,19 +116,7 @@ def text(
         notes = [*notes[: len(notes) - hidden], *([", ".join(more)] if more else [])]
     elif not metrics:
         notes = [*notes, *unseen(line.measured.metric for line in shown)]
-    return "\n".join([*_wrapped(head, width), "\n\n".join(parts), *_wrapped(notes, width)])
-
-
-def _wrapped(sentences: Iterable[str], width: int | None) -> Iterator[str]:
-    """Sentences in lines of at most this many columns."""
-    for sentence in sentences:
-        indent = "  " if sentence.startswith("  ") else ""
-        rows = (
-            wrap(sentence, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
-            if width
-            else []
-        )
-        yield from rows or [sentence]
+    return "\n".join([*folded(head, width), "\n\n".join(parts), *folded(notes, width)])
 
 
 def _tables(names: Sequence[str], shown: Sequence[Line], width: int | None) -> tuple[list[str], bool]:

@@ -236,6 +236,19 @@ def _told() -> Iterator[None]:
         raise UnwritableError(error.strerror or str(error)) from error
 
 
+def in_micros(schema: pl.Schema, origin: int) -> list[pl.Expr]:
+    """Returns the columns of a file, with times since the origin and durations as integers."""
+    columns = []
+    for name, dtype in schema.items():
+        if name in TIMES:
+            columns.append(pl.col(name).cast(pl.Int64) - origin)
+        elif dtype == pl.Duration:
+            columns.append(pl.col(name).cast(pl.Int64))
+        else:
+            columns.append(pl.col(name))
+    return columns
+
+
 def _as_micros(columns: Mapping[str, pl.Series], schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
     """Returns columns in the order and types of a schema, with times and durations as integers."""
     found = []
