@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
@@ -202,9 +202,20 @@ def exact_duration(microseconds: int) -> str:
     return short if microseconds < 0 or parse_duration(short) == microseconds else f"{microseconds}us"
 
 
+def since_1970(moment: datetime, zone: tzinfo = UTC) -> int:
+    """Returns a moment in microseconds since 1970; a moment without an offset is in `zone`."""
+    since = (moment if moment.tzinfo else moment.replace(tzinfo=zone)) - _EPOCH
+    return (since.days * 86_400 + since.seconds) * SECOND + since.microseconds
+
+
+def moment_at(time: int) -> datetime:
+    """Returns the moment in UTC of a time in microseconds since 1970."""
+    return _EPOCH + timedelta(microseconds=time)
+
+
 def date_text(time: int) -> str:
     """Returns a time since 1970 as manifests write it, in UTC and whole seconds: `2026-01-31T08:00:00Z`."""
-    return (_EPOCH + timedelta(microseconds=time)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment_at(time).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _quoted(text: object) -> str:

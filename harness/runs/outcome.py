@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
 from harness.base.errors import RunError
+from harness.base.units import moment_at
 from harness.runs.run import Run
 from harness.trace.calibration import Calibration
 from harness.trace.recorded import END, RUNS, START, STATE, runs_text
@@ -19,7 +19,6 @@ from harness.trace.trace import Trace, open_trace
 if TYPE_CHECKING:
     from harness.plugins import Plugins
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _OURS = (START, END, RUNS, STATE, "recorded_restarts", "recorded_preemptions")
 
 
@@ -102,7 +101,7 @@ def _cell(span: _Span, trace: Trace) -> dict[str, Any]:
 def _time(time: int, trace: Trace) -> str | int:
     """Convert microseconds since the origin to a time in the form of `recorded_runs`."""
     time += trace.origin
-    return time if trace.kind == "duration" else (_EPOCH + timedelta(microseconds=time)).isoformat()
+    return time if trace.kind == "duration" else moment_at(time).isoformat()
 
 
 def _spans(run: Run) -> dict[int, list[_Span]]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import repeat, zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,6 +22,7 @@ import polars as pl
 
 from harness.base.errors import Fault, TraceError
 from harness.base.text import counted
+from harness.base.units import since_1970
 from harness.policy.job import ENDLESS, RecordedRun
 from harness.trace.job_rows import ROW
 
@@ -197,16 +198,7 @@ def _time(value: object, trace: Trace) -> int | None:
         return value - trace.origin
     if not isinstance(value, str):
         raise TypeError
-    time = datetime.fromisoformat(value)
-    return _since_1970(time if time.tzinfo else time.replace(tzinfo=UTC)) - trace.origin
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def _since_1970(time: datetime) -> int:
-    since = time - _EPOCH
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+    return since_1970(datetime.fromisoformat(value)) - trace.origin
 
 
 def runs_text(runs: Iterable[Mapping[str, Any]]) -> str:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 import polars as pl
 
 from harness.base.errors import InputError, OptionError
-from harness.base.units import SECOND, parse_duration
+from harness.base.units import SECOND, parse_duration, since_1970
 from harness.base.values import Value, fixed
 from harness.trace.trace import Trace
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EXAMPLES = "examples: 10d..17d, 9400000s.., 2017-10-01..2017-11-01"
 
 
@@ -128,4 +127,4 @@ def _bound(part: str, text: str) -> tuple[int, bool] | None:
         raise OptionError(
             f"--window {text!r}: {part!r} is neither a duration nor a date", hint=_EXAMPLES
         ) from None
-    return (date.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1) // SECOND * SECOND, True
+    return since_1970(date) // SECOND * SECOND, True

@@ -7,16 +7,14 @@ submission of the chosen window.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
 import polars as pl
 
 from harness.base.errors import InputError
-from harness.base.units import SECOND, parse_duration
+from harness.base.units import SECOND, moment_at, parse_duration, since_1970
 from harness.runs.run import Run
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Clock:
@@ -57,7 +55,7 @@ class Clock:
         time += self._origin
         fraction = f".{time % SECOND:06d}" if time % SECOND else ""
         if self._timestamps:
-            moment = _EPOCH + timedelta(microseconds=time)
+            moment = moment_at(time)
             if self._zone is not UTC:  # with its offset, since one hour of the year comes twice
                 return moment.astimezone(self._zone).isoformat(" ")
             return f"{moment:%Y-%m-%d %H:%M:%S}{fraction}"
@@ -81,8 +79,7 @@ class Clock:
             except ValueError:
                 pass
             else:
-                moment = moment.replace(tzinfo=moment.tzinfo or self._zone)
-                return (moment - _EPOCH) // timedelta(microseconds=1) - self._origin
+                return since_1970(moment, self._zone) - self._origin
         days, _, rest = text.rpartition("d ")
         try:
             parts = rest.split(":")

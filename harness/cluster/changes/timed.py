@@ -8,12 +8,12 @@ a time is a patch if an earlier document describes its object. Otherwise it is a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple, final
 
 from harness.base.errors import Fault, InputError
 from harness.base.options import did_you_mean
-from harness.base.units import parse_duration
+from harness.base.units import moment_at, parse_duration, since_1970
 from harness.cluster.changes.strategic_merge import DIRECTIVE, Merge
 from harness.cluster.kinds.core import DRAIN, resized
 from harness.cluster.yaml.documents import Document
@@ -39,7 +39,6 @@ KINDS = (
 
 _OURS = "harness/"
 _KNOWN = (FROM, UNTIL, ANNOUNCED, DRAIN)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Moment(NamedTuple):
@@ -52,7 +51,7 @@ class Moment(NamedTuple):
         """Returns the time as an annotation writes it."""
         if not self.dated:
             return f"{self.time}us"
-        return (_EPOCH + timedelta(microseconds=self.time)).isoformat()
+        return moment_at(self.time).isoformat()
 
 
 class Timed(NamedTuple):
@@ -179,8 +178,7 @@ def moment_of(value: Any, where: str, faults: list[Fault]) -> Moment | None:
         what = f"{shown(value)} is not a time; write one since the trace's origin such as 3d2h, or a date"
         faults.append(Fault(where, f"{what} such as 2025-01-31T08:00:00Z"))
         return None
-    since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH
-    return Moment(dated=True, time=(since.days * 86400 + since.seconds) * 1_000_000 + since.microseconds)
+    return Moment(dated=True, time=since_1970(moment))
 
 
 class _Key(NamedTuple):

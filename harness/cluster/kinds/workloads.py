@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from harness.base.pod_set import PodSet, TopologyRequest
-from harness.base.units import SECOND
+from harness.base.units import SECOND, since_1970
 from harness.base.values import Value, fixed
 from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.kinds.containers import Container, pod_requests, read_resources, saturating_amounts
@@ -22,8 +22,6 @@ PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
 ADMISSION_GATED_BY = "kueue.x-k8s.io/admission-gated-by"
 DEADLINE = "activeDeadlineSeconds"
 """The field that limits how long a pod, or a Job, may run."""
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @fixed()
@@ -228,10 +226,7 @@ def read_time(fields: Fields, name: str) -> int | None:
     except (TypeError, ValueError):
         fields.fault(name, f"{text!r} is not a time such as 2025-01-31T08:00:00Z")
         return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    since = moment - _EPOCH
-    return (since.days * 86400 + since.seconds) * 1_000_000 + since.microseconds
+    return since_1970(moment)
 
 
 def read_pod_set(fields: Fields) -> PodSet:

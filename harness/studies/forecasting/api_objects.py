@@ -11,10 +11,9 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from harness.base.units import SECOND, format_amount
+from harness.base.units import SECOND, date_text, format_amount
 from harness.cluster.kinds.pod_reading import template_of
 from harness.policy import Job, PodSet
 
@@ -23,7 +22,6 @@ Manifest = dict[str, Any]
 WORK = ("Workload", "Job", "Pod")
 """The kinds of objects that represent jobs."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SCORED = ("cpu", "memory")
 _PREEMPTED_BY_SCHEDULER = "PreemptionByScheduler"
 
@@ -169,7 +167,7 @@ def _workload(shown: Shown, owner: Manifest) -> Manifest:
     if shown.time_outs:
         status["requeueState"] = {"count": shown.time_outs}
         if shown.requeue_at is not None:
-            status["requeueState"]["requeueAt"] = _time(shown.requeue_at)
+            status["requeueState"]["requeueAt"] = date_text(shown.requeue_at)
     return {
         "apiVersion": "kueue.x-k8s.io/v1beta2",
         "kind": "Workload",
@@ -231,7 +229,7 @@ def _job(shown: Shown, owner: Manifest) -> Manifest:
     job, holds = shown.job, shown.quota is not None and not shown.leaving
     status: Manifest = {}
     if holds and shown.quota is not None and shown.began is not None:
-        status = {"startTime": _time(shown.began), "active": sum(shown.quota.counts)}
+        status = {"startTime": date_text(shown.began), "active": sum(shown.quota.counts)}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -274,11 +272,11 @@ def _pod(shown: Shown, pod: ShownPod, owner: Manifest) -> Manifest:
         if pod.told is None and pod.ready is not None:
             conditions.append(_condition("Ready", True, "", pod.ready))
         if pod.told is not None:
-            metadata["deletionTimestamp"] = _time(pod.told + job.grace_period)
+            metadata["deletionTimestamp"] = date_text(pod.told + job.grace_period)
             metadata["deletionGracePeriodSeconds"] = job.grace_period // SECOND
             if not owner:
                 conditions.append(_condition("DisruptionTarget", True, _PREEMPTED_BY_SCHEDULER, pod.told))
-        status = {"phase": "Running", "startTime": _time(pod.since), "conditions": conditions}
+        status = {"phase": "Running", "startTime": date_text(pod.since), "conditions": conditions}
     elif pod.nominated:
         status["nominatedNodeName"] = pod.nominated
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
@@ -292,18 +290,12 @@ def _metadata(shown: Shown, name: str, uid: str) -> Manifest:
         "name": name,
         "namespace": shown.job.namespace,
         "uid": uid,
-        "creationTimestamp": _time(shown.created),
+        "creationTimestamp": date_text(shown.created),
     }
 
 
 def _condition(kind: str, status: bool, reason: str, since: int) -> Manifest:
-    return {"type": kind, "status": str(status), "reason": reason, "lastTransitionTime": _time(since)}
-
-
-def _time(since: int) -> str:
-    """A time in the API's format."""
-    moment = _EPOCH + timedelta(seconds=since // SECOND)
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {"type": kind, "status": str(status), "reason": reason, "lastTransitionTime": date_text(since)}
 
 
 def _pod_set(pod_set: PodSet, job: Job) -> Manifest:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 from zoneinfo import ZoneInfo
 
 from harness.base.errors import InputError, OptionError
-from harness.base.units import parse_duration
+from harness.base.units import parse_duration, since_1970
 from harness.engine.events import NEVER
 from harness.policy import ENDLESS
 from harness.runs.questions import running_jobs
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 T = TypeVar("T")
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -148,8 +146,7 @@ def _instant_of(text: str, trace: Trace) -> int:
             pass
         else:
             zone = UTC if trace.time_zone in (None, "UTC") else ZoneInfo(trace.time_zone)
-            moment = moment.replace(tzinfo=moment.tzinfo or zone)
-            return (moment - _EPOCH) // timedelta(microseconds=1) - trace.origin
+            return since_1970(moment, zone) - trace.origin
     try:
         return parse_duration(text)
     except InputError as error:

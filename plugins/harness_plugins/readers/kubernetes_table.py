@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import polars as pl
 
+from harness.base.units import date_text
 from harness.policy import PodSet
 from harness.readers.names import label_maps
 from harness.readers.schema import LIMIT, REQUEST
 from harness_plugins.readers.kubernetes_objects import Recorded
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def frame_of(jobs: Sequence[Recorded], options: Mapping[str, Any]) -> pl.DataFrame:
@@ -80,18 +78,13 @@ def _runs(job: Recorded) -> str | None:
     return json.dumps(
         [
             {
-                "start": _iso(run.begun),
-                "end": None if run.end is None else _iso(run.end),
+                "start": date_text(run.begun),
+                "end": None if run.end is None else date_text(run.end),
                 "state": run.state,
             }
             for run in job.runs
         ]
     )
-
-
-def _iso(time: int) -> str:
-    """Formats a time as the API does, in whole seconds."""
-    return (_EPOCH + timedelta(microseconds=time)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _run(job: Recorded, options: Mapping[str, Any]) -> int:

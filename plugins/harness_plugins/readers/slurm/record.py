@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 
-from harness.base.units import MINUTE, SECOND
+from harness.base.units import MINUTE, SECOND, since_1970
 from harness_plugins.readers.slurm.amounts import Tres
 
 PENDING, RUNNING, SUSPENDED, CANCELLED = "PENDING", "RUNNING", "SUSPENDED", "CANCELLED"
@@ -26,7 +26,6 @@ _ISO = re.compile(
 )
 _SPAN = re.compile(r"(?:([0-9]{1,6})-)?(?:([0-9]{1,6}):)?([0-9]{1,6}):([0-9]{2})(?:\.[0-9]{1,6})?")
 _LATEST = 253_402_300_799
-_EPOCH_START = datetime(1970, 1, 1, tzinfo=UTC)
 _LONGEST_MINUTES = 100 * 365 * 24 * 60
 
 
@@ -216,10 +215,9 @@ class Clock:
 
 def _microseconds(moment: datetime) -> int:
     try:
-        since = moment - _EPOCH_START
+        return since_1970(moment)
     except OverflowError as error:
         raise ValueError("is not a time of the years 1 to 9999") from error
-    return since // timedelta(microseconds=1)
 
 
 def span_of(text: str) -> int:

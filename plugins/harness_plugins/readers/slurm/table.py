@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
 from typing import Any
 
 import polars as pl
 
+from harness.base.units import date_text
 from harness.readers.names import label_maps
 from harness.readers.schema import REQUEST, kubernetes_name
 from harness_plugins.readers.slurm.chains import Run
@@ -18,7 +18,6 @@ from harness_plugins.readers.slurm.pods import CPU, amounts_of
 
 _TIME = pl.Datetime("us", "UTC")
 _SPAN = pl.Duration("us")
-_EPOCH = datetime(1970, 1, 1)  # times are UTC throughout
 
 
 def tenant_of(job: Job, tenant: str) -> str:
@@ -147,4 +146,4 @@ def _run(place: int, run: Run, job: Job, options: Mapping[str, Any]) -> dict[str
 
 def _iso(time: int | None) -> str | None:
     """Returns a time as text in UTC."""
-    return None if time is None else f"{_EPOCH + timedelta(microseconds=time):%Y-%m-%dT%H:%M:%SZ}"
+    return None if time is None else date_text(time)
