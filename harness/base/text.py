@@ -36,6 +36,12 @@ def times(count: int) -> str:
     return "once" if count == 1 else f"{count:,} times"
 
 
+def first_of(names: Sequence[str], most: int, what: str = "") -> str:
+    """Returns the first names and the number of further ones, such as `a, b and 2 more nodes`."""
+    more = f" and {len(names) - most:,} more{f' {what}' if what else ''}" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def shortened(text: str, most: int, head: int | None = None) -> str:
     """Returns a text of at most `most` characters; a longer text loses its middle.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from harness.base.errors import Fault
 from harness.base.options import nearest
+from harness.base.text import first_of
 from harness.base.values import Value, fixed
 from harness.cluster.model import (
     ClusterQueue,
@@ -115,13 +116,9 @@ class Warnings:
     def sentences(self) -> tuple[str, ...]:
         """Returns all warnings in the order of their first object."""
         return tuple(
-            f"{kind} {_listed(names)}".rstrip() + f": {what}" for (kind, what), names in self._names.items()
+            f"{kind} {first_of(names, _NAMED)}".rstrip() + f": {what}"
+            for (kind, what), names in self._names.items()
         )
-
-
-def _listed(names: list[str]) -> str:
-    shown = ", ".join(names[:_NAMED])
-    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED:,} more"
 
 
 @fixed()

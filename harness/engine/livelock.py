@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
+from harness.base.text import first_of
 from harness.base.units import DAY, SECOND, format_duration
 from harness.base.values import Value, fixed
 from harness.policy import Job
@@ -93,9 +94,8 @@ class Livelock(Value):
     def __str__(self) -> str:
         taken = any(party.preempts for party in self.jobs)
         what, hit = ("preemptions", "preempted") if taken else ("evictions", "evicted")
-        named = [_told(party, hit) for party in self.jobs[:_NAMED]]
-        more = f" and {len(self.jobs) - _NAMED:,} more" if len(self.jobs) > _NAMED else ""
-        return f"{self.preemptions:,} {what} led nowhere: {', '.join(named)}{more}"
+        named = first_of([_told(party, hit) for party in self.jobs], _NAMED)
+        return f"{self.preemptions:,} {what} led nowhere: {named}"
 
 
 class _Tally:

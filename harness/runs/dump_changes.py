@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from harness.base.text import first_of
 from harness.cluster.kinds.queues_missing import REMEDY
 from harness.cluster.standing import Standing, standing_of
 
@@ -151,6 +152,4 @@ def _without_node(
 def _said(names: Sequence[str], what: str, then: str, kind: str = "Pod") -> Iterator[str]:
     """Yields a sentence about one or more objects; nothing without objects."""
     if names:
-        shown = ", ".join(names[:_NAMED])
-        more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-        yield f"{kind}s of the manifests that {what}: {len(names):,} ({shown}{more}); {then}"
+        yield f"{kind}s of the manifests that {what}: {len(names):,} ({first_of(names, _NAMED)}); {then}"

@@ -14,6 +14,7 @@ import polars as pl
 from harness.base.arguments import wrong
 from harness.base.errors import RunError
 from harness.base.tables.parquet import FEW, ShortTable, in_micros
+from harness.base.text import first_of
 from harness.plugins.measurement import Measurement, Window
 from harness.runs.epochs import Epoch, Step, epochs, integrated, steps
 from harness.runs.folder import TABLES, check_present, check_table, read_info, reading, tables_of
@@ -407,9 +408,8 @@ class Run:
 
 def _slept(jobs: Sequence[str]) -> str:
     """Returns a sentence about jobs that could have started, but waited because no cycle was due."""
-    named = ", ".join(jobs[:_NAMED]) + (f" and {len(jobs) - _NAMED:,} more" if len(jobs) > _NAMED else "")
     wait, ask = ("1 job waits", "it asks") if len(jobs) == 1 else (f"{len(jobs):,} jobs wait", "they ask")
     return (
-        f"at the end {wait} although everything that {ask} for is free: {named}. No further cycle was "
-        f"due: only a later arrival, an end, or a Wake that the policy asks for leads to one"
+        f"at the end {wait} although everything that {ask} for is free: {first_of(jobs, _NAMED)}. No further "
+        f"cycle was due: only a later arrival, an end, or a Wake that the policy asks for leads to one"
     )

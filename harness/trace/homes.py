@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from harness.base.errors import Fault
+from harness.base.text import first_of
 from harness.cluster.model import Cluster, LocalQueue
 from harness.trace.schema import DEFAULT_NAMESPACE
 
@@ -30,8 +31,7 @@ def homed(trace: Trace, cluster: Cluster) -> Trace:
     if not found:
         return trace
     named = [f"{queue} is {local.namespace}/{local.name}" for (_, queue), local in found.items()]
-    more = f" and {len(named) - _TOLD:,} more" if len(named) > _TOLD else ""
-    told = f"queues that mean one LocalQueue of the manifests: {', '.join(named[:_TOLD])}{more}"
+    told = f"queues that mean one LocalQueue of the manifests: {first_of(named, _TOLD)}"
     return replace(trace, frame=_with(trace.frame, found), notes=(*trace.notes, told))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from harness.analysis.comparison.distinction import CLUSTER, NODES, Distinction
 from harness.analysis.comparison.nodes import node_distinctions
+from harness.base.text import first_of
 from harness.base.units import format_amount
 from harness.cluster.content import FLAVORS, NOTHING, QUOTAS, default_of
 
@@ -71,8 +72,7 @@ def _fields(fields: Info) -> str:
     """The first fields of an object."""
     plain = not len({flavor for flavor in map(_flavor, fields) if flavor}) > 1
     told = [f"{_short(field) if plain else field} {value}" for field, value in fields.items()]
-    more = f" and {len(told) - _TOLD_OF_NEW} more fields" if len(told) > _TOLD_OF_NEW else ""
-    return ", ".join(told[:_TOLD_OF_NEW]) + more
+    return first_of(told, _TOLD_OF_NEW, "fields")
 
 
 def _flavor(field: str) -> str:

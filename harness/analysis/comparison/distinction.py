@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from harness.base.text import shortened, told_apart
+from harness.base.text import first_of, shortened, told_apart
 
 PLUGIN, OPTION, SETTING, TRACE, CLUSTER, NODES = "plugin", "option", "setting", "trace", "cluster", "nodes"
 EVENTS = "events"
@@ -60,7 +60,7 @@ def _told(alike: Sequence[Distinction]) -> str:
     if kind == EVENTS:
         return f"{kind}: {after}" if before is None else f"{kind}: {before} -> {after or 'none'}"
     names = told_apart((each.name for each in alike), _WIDEST)
-    listed = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED:,} more" if names[_NAMED:] else "")
+    listed = first_of(names, _NAMED)
     about = f"{'' if kind == SETTING else kind} {listed}".strip()
     if before is not None and after is not None:
         change = " -> ".join(told_apart((before, after), _WIDEST))

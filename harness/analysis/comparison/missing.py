@@ -14,6 +14,7 @@ import polars as pl
 
 from harness.analysis.comparison.changes import Row
 from harness.analysis.comparison.figures import Key, shown
+from harness.base.text import first_of
 from harness.plugins.measurement import Measurement
 from harness.runs.run import Run
 
@@ -152,6 +153,4 @@ def _of_replays(found: _OfRuns, names: Sequence[str]) -> str:
 
 def named(names: Iterable[str]) -> str:
     """Some names, each once, and the number of further ones."""
-    found = list(dict.fromkeys(names))
-    more = f" and {len(found) - _NAMED:,} more" if len(found) > _NAMED else ""
-    return ", ".join(found[:_NAMED]) + more
+    return first_of(list(dict.fromkeys(names)), _NAMED)

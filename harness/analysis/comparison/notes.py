@@ -14,7 +14,7 @@ from harness.analysis.comparison.missing import about_missing, about_unshaken
 from harness.analysis.comparison.samples import LOST
 from harness.analysis.metrics.finish_time import FINISH_TIMES
 from harness.analysis.metrics.idle import METRICS as IDLE_METRICS
-from harness.base.text import printable, times
+from harness.base.text import first_of, printable, times
 from harness.base.units import format_amount, format_duration
 from harness.plugins.scopes import ALL
 from harness.runs.epochs import node_counts, number_at
@@ -132,8 +132,7 @@ def _over_own_window(comparison: Comparison, of_table: Sequence[Line], place: in
         span = format_duration(window.end - window.start)
         over = f"over its own {span}, as in its metrics.parquet"
         over = over if comparison.shake is None else "over its twins' own windows"
-        more = f" and {len(told) - _NAMED_VALUES:,} more" if len(told) > _NAMED_VALUES else ""
-        yield f"{name} {over}: {', '.join(told[:_NAMED_VALUES])}{more}"
+        yield f"{name} {over}: {first_of(told, _NAMED_VALUES)}"
 
 
 def _about_capacity(comparison: Comparison) -> Iterator[str]:
@@ -250,5 +249,4 @@ def _queues(often: dict[str, float], prefix: str) -> str:
     """The queues of one side with their counts, the most frequent ones by name."""
     counts = [(-often[scope], scope.removeprefix(prefix)) for scope in often if scope.startswith(prefix)]
     found = sorted(count for count in counts if count[0])
-    named = ", ".join(f"{name} ({-count:,.0f})" for count, name in found[:_NAMED])
-    return f"{named} and {len(found) - _NAMED:,} more" if len(found) > _NAMED else named
+    return first_of([f"{name} ({-count:,.0f})" for count, name in found], _NAMED)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from harness.analysis.explanation.history import Event, Other
 from harness.analysis.explanation.vocabulary import Figures, Table, Units, share_of
-from harness.base.text import counted
+from harness.base.text import counted, first_of
 from harness.base.units import HOUR, format_duration
 from harness.cluster.kinds.kueue_configuration import TO_FINAL_SHARE, TO_INITIAL_SHARE
 from harness.policy import LOST_WITH_NODE
@@ -114,10 +114,10 @@ class Sentences:
         """The jobs that a refusal names."""
         if figures.ahead:
             kept = [f"{self._listed(amounts)} for job {job}" for job, amounts in figures.ahead.items()]
-            yield f"kept before its turn: {_some(kept)}"
+            yield f"kept before its turn: {first_of(kept, _NAMED)}"
         if figures.waits_for:
             jobs = [f"job {job}{_for(by)}" for job, by in figures.waits_for.items()]
-            yield f"it waits for {_some(jobs)}"
+            yield f"it waits for {first_of(jobs, _NAMED)}"
 
     def _governed(self, figures: Figures) -> str:
         """The borrowing that a preemption would need, and the fields that forbid it."""
@@ -326,8 +326,7 @@ def _together(figures: Figures) -> str:
 
 def _nodes(nodes: Mapping[str, int]) -> str:
     named = [name if len(nodes) == 1 else f"{name} ({count})" for name, count in nodes.items()]
-    more = f" and {len(named) - _NAMED:,} more nodes" if len(named) > _NAMED else ""
-    return ", ".join(named[:_NAMED]) + more
+    return first_of(named, _NAMED, "nodes")
 
 
 def _of_all(some: int, total: int) -> str:
@@ -341,12 +340,6 @@ def _of_all(some: int, total: int) -> str:
 
 def _for(preemptor: str) -> str:
     return f" (preempted for job {preemptor})" if preemptor else ""
-
-
-def _some(named: Sequence[str]) -> str:
-    """The first ones of some jobs."""
-    more = f" and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
-    return ", ".join(named[:_NAMED]) + more
 
 
 def _sides(figures: Figures) -> list[tuple[str, tuple[str, str]]]:
@@ -367,7 +360,7 @@ def _own_shares(figures: Figures, victims: Sequence[Other]) -> str:
         if before != after
     ]
     steps.sort(key=lambda step: step[0], reverse=True)
-    return f" ({_some([text for _, text in steps])})" if len(steps) > 1 else ""
+    return f" ({first_of([text for _, text in steps], _NAMED)})" if len(steps) > 1 else ""
 
 
 def _local_queues(figures: Figures) -> str:

@@ -12,7 +12,7 @@ from harness.analysis.explanation.history import PREEMPTS, Event, History, Stret
 from harness.analysis.explanation.sentences import Sentences, pods, summed
 from harness.analysis.explanation.vocabulary import Units
 from harness.base.tables.schemas import RAN_BEFORE
-from harness.base.text import printable, times
+from harness.base.text import first_of, printable, times
 from harness.base.units import format_duration
 from harness.engine.livelock import Livelock
 
@@ -220,11 +220,8 @@ class Story:
             if not by:
                 yield self._line(None, f"{times(len(stretches))} evicted ({reason})")
                 continue
-            jobs = [f"{name} ({count}×)" for name, count in by.most_common(_NAMED)]
-            more = f" and {len(by) - _NAMED:,} more" if len(by) > _NAMED else ""
-            yield self._line(
-                None, f"{times(len(stretches))} by queue {queue} ({reason}): jobs {', '.join(jobs)}{more}"
-            )
+            jobs = first_of([f"{name} ({count}×)" for name, count in by.most_common()], _NAMED)
+            yield self._line(None, f"{times(len(stretches))} by queue {queue} ({reason}): jobs {jobs}")
 
     def _line(self, time: int | None, sentence: str) -> str:
         stamp = self._clock.text(time) if time is not None else ""

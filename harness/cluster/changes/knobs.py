@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from harness.base.errors import InputError
 from harness.base.options import did_you_mean
+from harness.base.text import first_of
 from harness.base.units import exact_number, format_amount, parse_quantity, round_up
 from harness.cluster.changes.remake import remade, require_manifests
 from harness.cluster.changes.timed import has_times
@@ -113,8 +114,7 @@ def with_values(cluster: Cluster, values: Values) -> Cluster:
         _put(changed[at], place, written)
     said = [f"{path} = {value}" for path, value in _flat(values)]
     documents = [Document("", changed.get(at, content)) for at, content in enumerate(cluster.manifests)]
-    more = f" and {len(said) - _SHOWN:,} more" if len(said) > _SHOWN else ""
-    return remade(cluster, documents, f"{cluster.source} with {', '.join(said[:_SHOWN])}{more}")
+    return remade(cluster, documents, f"{cluster.source} with {first_of(said, _SHOWN)}")
 
 
 def turned_places(cluster: Cluster, values: Values) -> dict[tuple[int, Place], int | str | None]:

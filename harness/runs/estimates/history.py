@@ -12,7 +12,7 @@ import polars as pl
 
 from harness.base.errors import Fault, TraceError
 from harness.base.options import resolve
-from harness.base.text import counted
+from harness.base.text import counted, first_of
 from harness.base.units import DAY, date_text, format_duration
 from harness.policy import ENDLESS, Job
 from harness.runs.estimates.coming_jobs import Coming, Past, first_day
@@ -226,9 +226,8 @@ def _of_known_queues(trace: Trace, cluster: Cluster) -> tuple[Trace, list[str]]:
     kept = frame.filter(~found)
     left = count_jobs(frame) - count_jobs(kept) if kept.height else count_jobs(frame)
     names = sorted({str(row[0]) for row in unknown})
-    named = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     return replace(trace, frame=kept), [
-        f"{counted(left, 'job')} of queues that the cluster does not have ({named}): left out"
+        f"{counted(left, 'job')} of queues that the cluster does not have ({first_of(names, 3)}): left out"
     ]
 
 

@@ -20,7 +20,7 @@ from harness.analysis.comparison.headlines import HEADLINES
 from harness.analysis.comparison.paired import GEOMETRIC, Paired
 from harness.base.errors import OptionError, RunError
 from harness.base.options import did_you_mean
-from harness.base.text import aligned, counted
+from harness.base.text import aligned, counted, first_of
 from harness.plugins.measurement import Measurement
 from harness.studies.experiments.effects import effects, unpaired
 from harness.studies.experiments.experiment import DONE, Experiment
@@ -60,8 +60,7 @@ def stopped_text(experiment: Experiment) -> str:
     stopped = experiment.stopped
     if not stopped:
         return ""
-    rest = f" and {len(stopped) - _NAMED:,} more" if len(stopped) > _NAMED else ""
-    numbers = ", ".join(map(str, stopped[:_NAMED])) + rest
+    numbers = first_of([str(each) for each in stopped], _NAMED)
     which = f"item {numbers} was" if len(stopped) == 1 else f"items {numbers} were"
     return f"{which} ended because the replay made no progress: these figures do not cover all jobs"
 

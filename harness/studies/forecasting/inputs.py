@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harness.base.errors import Fault, InputError, TraceError
+from harness.base.text import first_of
 from harness.cluster.changes.over_time import unrolled
 from harness.runs.estimates.distributions import Draws, Ended, RunTimes
 from harness.runs.estimates.draws import draws_of
@@ -79,9 +80,7 @@ def _draws(now: Now, run_times: RunTimes, why: str) -> list[Draws]:
     found = draws_of(now.present, run_times)
     unknown = [each.job.id for each, draws in zip(now.present, found, strict=True) if draws is None]
     if unknown:
-        named = ", ".join(unknown[:_NAMED]) + (
-            f" and {len(unknown) - _NAMED:,} more" if len(unknown) > _NAMED else ""
-        )
+        named = first_of(unknown, _NAMED)
         no_history = f"no history ({why})" if why else "no history"
         if run_times.count:  # otherwise a waiting job would be drawn from all of them
             no_history = f"all {run_times.count:,} jobs of the history that had ended by now took no time"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
-from harness.base.text import aligned, counted, folded
+from harness.base.text import aligned, counted, first_of, folded
 from harness.base.units import format_duration
 from harness.studies.simulation.answer import NEVER, STARTS, Answer, Simulation
 
@@ -53,8 +53,8 @@ def _row(answer: Answer) -> list[str]:
         answer.queue,
         answer.verdict,
         answer.waits_for,
-        _some(list(flavors)),
-        _some([f"{node} ({count})" for node, count in answer.nodes.items()]),
+        first_of(list(flavors), _NAMED),
+        first_of([f"{node} ({count})" for node, count in answer.nodes.items()], _NAMED),
         victims,
     ]
 
@@ -102,7 +102,7 @@ def _changes(answer: Answer, width: int | None) -> Iterator[str]:
     yield from folded([head], width)
     for change in answer.changes:
         after = (
-            f", when {_some(change.victims)} {'is' if len(change.victims) == 1 else 'are'} gone"
+            f", when {first_of(change.victims, _NAMED)} {'is' if len(change.victims) == 1 else 'are'} gone"
             if change.victims
             else ""
         )
@@ -119,7 +119,7 @@ def _reasons(answers: Iterable[Answer], width: int | None, rows: int | None) -> 
         if number == rows:
             yield f"… and {len(reasons) - number:,} more reasons (--all shows them)"
             break
-        yield from folded([f"{_some(names)}: {why}"], width)
+        yield from folded([f"{first_of(names, _NAMED)}: {why}"], width)
     if reasons:
         yield ""
 
@@ -132,11 +132,6 @@ def _table(head: list[str], table: list[list[str]], rows: int | None, width: int
     made = aligned(cells, left=range(len(filled)), names=names, width=width)
     more = len(table) - len(shown)
     return f"{made}\n… and {more:,} more (--all shows them)" if more else made
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
 
 
 def _name(name: str) -> str:

@@ -12,6 +12,7 @@ from harness.analysis.report import palette
 from harness.analysis.report.charts import axes
 from harness.analysis.report.marks import ROWS, Mark, by_kind, merged
 from harness.analysis.report.material import Material
+from harness.base.text import first_of
 
 _ROW = 16
 _APART = 26
@@ -96,8 +97,7 @@ def _told(group: Sequence[Mark], clock: Clock) -> str:
         until = "" if group[0].end is None else f" to {clock.text(group[0].end)}"
         return f"{first}{until}: {group[0].told}"
     names = list(dict.fromkeys(mark.name for mark in group))
-    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return f"{first} to {last}: {by_kind(group)}: {', '.join(names[:_NAMED])}{more}"
+    return f"{first} to {last}: {by_kind(group)}: {first_of(names, _NAMED)}"
 
 
 def _short(count: int) -> str:

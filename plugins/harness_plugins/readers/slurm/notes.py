@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from harness.base.text import first_of
 from harness.readers.counts import agreeing, counted, times
 from harness_plugins.readers.slurm.chains import Chain
 from harness_plugins.readers.slurm.hidden import missing_numbers, missing_tasks
@@ -271,5 +272,4 @@ def _about_hidden(records: Sequence[Record]) -> Iterator[str]:
 
 def _listed(counts: Counter[str]) -> str:
     shown = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    more = f" and {len(shown) - _LISTED:,} more kinds" if len(shown) > _LISTED else ""
-    return ", ".join(f"{name} {count:,}" for name, count in shown[:_LISTED]) + more
+    return first_of([f"{name} {count:,}" for name, count in shown], _LISTED, "kinds")

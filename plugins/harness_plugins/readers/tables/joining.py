@@ -12,6 +12,7 @@ import polars as pl
 
 from harness.base.errors import Fault, TraceError
 from harness.base.options import did_you_mean
+from harness.base.text import first_of
 from harness_plugins.readers.tables.files import parts_of
 from harness_plugins.readers.tables.mapping import TableMapping
 from harness_plugins.readers.tables.times import Clock
@@ -112,8 +113,7 @@ def _in_zone(path: Path, frame: pl.DataFrame, clock: Clock, twice: Counter[str])
 
 def _missing(name: str, known: Sequence[str]) -> str:
     near = did_you_mean(name, known)
-    has = ", ".join(known[:_NAMED]) + (f" and {len(known) - _NAMED} more" if len(known) > _NAMED else "")
-    return f"is in no file; {near or f'there are {has}'}"
+    return f"is in no file; {near or f'there are {first_of(known, _NAMED)}'}"
 
 
 def _joined(
