@@ -5,13 +5,22 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from harness.plugins import Plugins, load
 from harness.runs.plan import Plan
 from harness.runs.request import Request
 from harness.runs.run import Run
 from harness.runs.store import with_windows
+
+
+class How(NamedTuple):
+    """The arguments of `Request.run`, with loaded plugins."""
+
+    plugins: Plugins
+    plan: Plan | None
+    watch: Callable[[int, int], None] | None
+    command: str | None
 
 
 class FurtherRequest(Request):
@@ -29,14 +38,7 @@ class FurtherRequest(Request):
         return cls(**settings_of(request))
 
     @abstractmethod
-    def measured(
-        self,
-        run: Run,
-        plugins: Plugins,
-        plan: Plan | None,
-        watch: Callable[[int, int], None] | None,
-        command: str | None,
-    ) -> Run:
+    def measured(self, run: Run, how: How) -> Run:
         """Returns the run with the further measurements; unchanged if it has them already."""
 
     def run(
@@ -55,7 +57,7 @@ class FurtherRequest(Request):
         plugins = plugins or load()
         whole = self.whole(**settings_of(self) | {"keep": "all"})
         run = whole.run(plugins=plugins, plan=plan, watch=watch, command=command)
-        run = self.measured(run, plugins, plan, watch, command)
+        run = self.measured(run, How(plugins, plan, watch, command))
         if self.keep != "all":
             run = with_windows(run, run.windows, self.keep)
         run.request = self

@@ -15,7 +15,7 @@ from harness.analysis.metrics.idle import Judged, measure
 from harness.base.errors import PolicyError, blamed_on
 from harness.plugins import Plugins
 from harness.policy import Policy
-from harness.runs.further import FurtherRequest, settings_of
+from harness.runs.further import FurtherRequest, How, settings_of
 from harness.runs.plan import Plan
 from harness.runs.replaying import play_again
 from harness.runs.request import Request
@@ -31,16 +31,9 @@ OPTION = "--idle-causes"
 class Judging(FurtherRequest):
     """A request whose run also gets the causes of its jobs' waits."""
 
-    def measured(
-        self,
-        run: Run,
-        plugins: Plugins,
-        plan: Plan | None,
-        watch: Callable[[int, int], None] | None,
-        command: str | None,
-    ) -> Run:
+    def measured(self, run: Run, how: How) -> Run:
         """Replays the run once more to find the causes."""
-        return run if IDLE in run.info else _judged(run, plan or self.plan(plugins), watch)
+        return run if IDLE in run.info else _judged(run, how.plan or self.plan(how.plugins), how.watch)
 
 
 def judging(runs: Sequence[Run], plugins: Plugins) -> list[Judging]:

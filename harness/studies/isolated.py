@@ -27,8 +27,7 @@ from harness.base.units import format_amount
 from harness.cluster.model import UNLIMITED
 from harness.plugins import Plugins
 from harness.plugins.measurement import Measurement
-from harness.runs.further import FurtherRequest
-from harness.runs.plan import Plan
+from harness.runs.further import FurtherRequest, How
 from harness.runs.request import Request
 from harness.runs.request_of_run import request_of
 from harness.runs.run import ISOLATED, Run
@@ -189,20 +188,14 @@ def _left_out(found: Mapping[str, Sharing]) -> Iterator[str]:
 class IsolatedTwin(FurtherRequest):
     """A request whose run is measured against each of its quotas alone."""
 
-    def measured(
-        self,
-        run: Run,
-        plugins: Plugins,
-        plan: Plan | None,
-        watch: Callable[[int, int], None] | None,
-        command: str | None,
-    ) -> Run:
+    def measured(self, run: Run, how: How) -> Run:
         """Replays each quota alone, and adds the results to the run."""
         if ISOLATED in run.info:
             return run
-        told = None if watch is None else _after(run.info["outcome"]["jobs"], watch)
+        told = None if how.watch is None else _after(run.info["outcome"]["jobs"], how.watch)
         with aside() as folder:
-            (found,) = Isolated([run], plugins, aside=folder).measured(workers=1, watch=told, command=command)
+            isolated = Isolated([run], how.plugins, aside=folder)
+            (found,) = isolated.measured(workers=1, watch=told, command=how.command)
         return found
 
 

@@ -111,10 +111,8 @@ def beginning(
     """
     if of.policy.running is None or not begun.takes_part:
         return begun, RunTimesOfWork()
-    from harness.runs.estimates.unfinished_work import (
-        Work,  # most replays have no such work and do not need this import
-    )
+    from harness.runs.estimates.unfinished_work import Work  # most replays have no such work
 
-    work = Work(begun, *of)
+    work = Work(begun, of)
     found = work.run_times(choice, seed, twin)
     return work.dropped if found.choice == DROP else begun, found

@@ -30,12 +30,10 @@ from harness.runs.questions import running_jobs
 if TYPE_CHECKING:
     from harness.cluster.kinds.pods import Pod
     from harness.cluster.kinds.workloads import Workload
-    from harness.plugins import Plugins
-    from harness.plugins.registries import PolicySpec
     from harness.policy import Arrival
     from harness.runs.at_start import AtStart
+    from harness.runs.estimates.run_times import Material
     from harness.trace.shake import Twin
-    from harness.trace.trace import Trace
 
 _histories: Lasting[tuple[RunTimes, str]] = Lasting()
 
@@ -60,17 +58,11 @@ class Work:
 
     Attributes:
         begun: how the work takes part.
-        cluster: the unchanged manifests.
-        trace: the replayed trace.
-        policy: the policy that takes the work over.
-        plugins: the plugins whose readers read the manifests' ended work.
+        of: the sources of its run times.
     """
 
     begun: AtStart
-    cluster: Cluster
-    trace: Trace
-    policy: PolicySpec
-    plugins: Plugins
+    of: Material
 
     def run_times(self, choice: str, seed: int, twin: Twin | None) -> RunTimesOfWork:
         """Determine how long the work runs.
@@ -81,13 +73,13 @@ class Work:
             twin: which twin of the trace is replayed; each has its own draws.
         """
         arrivals = self._endless()
-        known = (latest_of(self.cluster), self.begun.cluster.as_of)
+        known = (latest_of(self.of.cluster), self.begun.cluster.as_of)
         time = max((each for each in known if each is not None), default=None)
-        present = present_of((job for job, *_ in arrivals), self.cluster, time)
+        present = present_of((job for job, *_ in arrivals), self.of.cluster, time)
         if all(each.lasting for each in present):
             return RunTimesOfWork()
         if choice == DROP:
-            out = [each for each in self._work() if not is_lasting(each, self.cluster)]
+            out = [each for each in self._work() if not is_lasting(each, self.of.cluster)]
             return RunTimesOfWork(choice, seed, said=f"unfinished {choice}: left out: {counted(out)}")
         found = self._known(choice, seed, twin, [each for each in present if not each.lasting])
         done = {job.id: _done(arrival) for arrival in arrivals for job in arrival[:1]}
@@ -130,7 +122,7 @@ class Work:
     def _endless(self) -> list[Arrival]:
         """Returns the work that the policy takes over without a run time."""
         named = {each.key for each in self._work()}
-        several = (each for one in self._several for each in running_jobs(self.policy, one, 0))
+        several = (each for one in self._several for each in running_jobs(self.of.policy, one, 0))
         return [each for each in several if each[1] == ENDLESS and each[0].id in named]
 
     def _known(self, choice: str, seed: int, twin: Twin | None, present: Sequence[Present]) -> _Known:
@@ -156,20 +148,20 @@ class Work:
         """
 
         def find() -> tuple[RunTimes, str]:
-            traces, none = [self.trace], "no job of the trace has ended"
+            traces, none = [self.of.trace], "no job of the trace has ended"
             try:
-                traces.append(ended_jobs(self.cluster, self.plugins))
+                traces.append(ended_jobs(self.of.cluster, self.of.plugins))
             except TraceError as error:
                 none += f"; {error.source}: {error.faults[0]}"
-            found = run_times_of(traces, self.cluster)
+            found = run_times_of(traces, self.of.cluster)
             return found, "no job that has ended took any time" if found.count else none
 
-        return _histories.answer(self.trace, self.cluster, find)
+        return _histories.answer(self.of.trace, self.of.cluster, find)
 
     def _counted(self, names: Iterable[str]) -> str:
         """Returns the counts of named work as text, such as `2 Workloads`."""
-        known: dict[str, Workload | Pod] = {each.key: each for each in self.cluster.pods}
-        known.update((each.key, each) for each in self.cluster.workloads)
+        known: dict[str, Workload | Pod] = {each.key: each for each in self.of.cluster.pods}
+        known.update((each.key, each) for each in self.of.cluster.workloads)
         return counted([known[name] for name in names])
 
 
