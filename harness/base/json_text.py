@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any, TypeVar
 
@@ -75,6 +75,12 @@ def _bounded(read: Callable[[], _T]) -> _T:
         raise
     except ValueError as error:  # Python refuses to read very long numbers
         raise ValueError(_LONG) from error
+
+
+def mapping_of(value: Any, name: str) -> Mapping[str, Any]:
+    """Returns the mapping in a field; an empty one if the value or the field is not a mapping."""
+    inner = value.get(name) if isinstance(value, Mapping) else None
+    return inner if isinstance(inner, Mapping) else {}
 
 
 def _require_plain(content: Any) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from harness.base.json_text import mapping_of
 from harness.cluster.kinds.pods import Pod
 from harness.cluster.kinds.workloads import Workload, read_time
 from harness.cluster.standing import ended_pods
@@ -96,11 +97,6 @@ def _by_workload(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
     return found
 
 
-def _metadata(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
-    metadata = manifest.get("metadata")
-    return metadata if isinstance(metadata, Mapping) else {}
-
-
 def _texts(metadata: Mapping[str, Any], name: str) -> Mapping[str, str]:
     """Returns the labels or annotations whose values are texts."""
     found = metadata.get(name)
@@ -110,7 +106,7 @@ def _texts(metadata: Mapping[str, Any], name: str) -> Mapping[str, str]:
 
 
 def _namespace(manifest: Mapping[str, Any]) -> str:
-    return str(_metadata(manifest).get("namespace") or "default")
+    return str(mapping_of(manifest, "metadata").get("namespace") or "default")
 
 
 class _Objects:
@@ -123,7 +119,7 @@ class _Objects:
         self._by_uid: dict[str, Mapping[str, Any]] = {}
         self._by_name: dict[tuple[str, str, str], Mapping[str, Any]] = {}
         for manifest in manifests:
-            metadata, kind = _metadata(manifest), str(manifest.get("kind") or "")
+            metadata, kind = mapping_of(manifest, "metadata"), str(manifest.get("kind") or "")
             name = str(metadata.get("name") or "")
             space = _namespace(manifest)
             if kind == "Pod":
@@ -145,7 +141,7 @@ class _Objects:
         while next_ones:
             current, next_ones = next_ones, []
             for each in current:
-                for owner in _owners(_metadata(each)):
+                for owner in _owners(mapping_of(each, "metadata")):
                     if owner in seen:
                         continue
                     seen.add(owner)
@@ -153,7 +149,7 @@ class _Objects:
                     above = self.named(space, owner)
                     if above is not None:
                         next_ones.append(above)
-        labels = _texts(_metadata(manifest), "labels")
+        labels = _texts(mapping_of(manifest, "metadata"), "labels")
         for kind, name, uid in _OWNER_LABELS:
             if labels.get(name):
                 yield Owner(kind, labels[name], labels.get(uid, ""))
@@ -163,7 +159,9 @@ class _Objects:
         if owner.uid in self._by_uid:
             return self._by_uid[owner.uid]
         found = self._by_name.get((space, owner.kind, owner.name))
-        if found is None or (owner.uid and str(_metadata(found).get("uid") or owner.uid) != owner.uid):
+        if found is None or (
+            owner.uid and str(mapping_of(found, "metadata").get("uid") or owner.uid) != owner.uid
+        ):
             return None
         return found
 
@@ -193,7 +191,7 @@ class _Owners:
         working = [each for each in workloads if each.takes_part]
         self.working = sorted(working, key=lambda each: (each.holds_quota, each.created or 0))
         for each in self.working:
-            metadata = _metadata(objects.workloads.get((each.namespace, each.name), {}))
+            metadata = mapping_of(objects.workloads.get((each.namespace, each.name)), "metadata")
             self._by_name[each.namespace, each.name] = each
             owners = list(_owners(metadata))
             job = _texts(metadata, "labels").get(JOB_UID, "")
@@ -215,7 +213,7 @@ class _Owners:
 
     def _of_pod(self, pod: Pod) -> Workload | None:
         manifest = self._objects.pods.get((pod.namespace, pod.name), {})
-        metadata = _metadata(manifest)
+        metadata = mapping_of(manifest, "metadata")
         named = _texts(metadata, "annotations").get(WORKLOAD, "")
         found = self._by_name.get((pod.namespace, named)) or self._by_uid.get(str(metadata.get("uid") or ""))
         if found is None and pod.labels.get(POD_GROUP):
@@ -257,7 +255,7 @@ class _Owners:
             if not isinstance(status, Mapping) or "startTime" not in status:
                 continue
             start = read_time(Fields(status, "", []), "startTime")
-            metadata, space = _metadata(manifest), _namespace(manifest)
+            metadata, space = mapping_of(manifest, "metadata"), _namespace(manifest)
             own = Owner(
                 *(
                     str(each or "")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.base.errors import ClusterError, Fault
-from harness.base.json_text import DEEPEST
+from harness.base.json_text import DEEPEST, mapping_of
 from harness.base.options import did_you_mean
 from harness.cluster.changes.event_rows import event_documents
 from harness.cluster.changes.event_table import is_row, is_table, read_table, rows_of
@@ -128,8 +128,7 @@ class _Target(NamedTuple):
 
 
 def _target(content: Mapping[str, Any]) -> _Target:
-    metadata = content.get("metadata")
-    given = metadata if isinstance(metadata, Mapping) else {}
+    given = mapping_of(content, "metadata")
     return _Target(
         *(
             value if isinstance(value, str) else ""

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, final
 
 from harness.base.errors import Fault, InputError
+from harness.base.json_text import mapping_of
 from harness.base.options import did_you_mean
 from harness.base.units import moment_at, parse_duration, since_1970
 from harness.cluster.changes.strategic_merge import DIRECTIVE, Merge
@@ -191,8 +192,7 @@ class _Key(NamedTuple):
 
 
 def _key(content: Any) -> _Key:
-    metadata = content.get("metadata") if isinstance(content, Mapping) else None
-    given = metadata if isinstance(metadata, Mapping) else {}
+    given = mapping_of(content, "metadata")
     group = str(content.get("apiVersion")).rpartition("/")[0] if isinstance(content, Mapping) else ""
     return _Key(
         group, str(content.get("kind")), str(given.get("namespace") or "default"), str(given.get("name"))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, final
 
+from harness.base.json_text import mapping_of
 from harness.base.values import Value, fixed
 
 _IMAGE = re.compile(r"(?:^|/)kueue:(?P<tag>[\w][\w.-]*)(?:@.*)?$")
@@ -44,9 +45,9 @@ def is_kueue_controller(manifest: Mapping[str, Any]) -> bool:
 def _tags(manifest: Mapping[str, Any]) -> Iterator[str]:
     """Yields the tags of Kueue's images in a Deployment, or in a Pod that has not ended or begun to end."""
     kind, version = manifest.get("kind"), manifest.get("apiVersion")
-    spec = _part(manifest, "spec")
+    spec = mapping_of(manifest, "spec")
     if kind == "Deployment" and version == "apps/v1":
-        spec = _part(_part(spec, "template"), "spec")
+        spec = mapping_of(mapping_of(spec, "template"), "spec")
     elif kind != "Pod" or version != "v1" or _is_over(manifest):
         return
     containers = spec.get("containers")
@@ -59,15 +60,12 @@ def _tags(manifest: Mapping[str, Any]) -> Iterator[str]:
 
 def _is_over(pod: Mapping[str, Any]) -> bool:
     """Returns True if a Pod has ended or is terminating."""
-    return "deletionTimestamp" in _part(pod, "metadata") or _part(pod, "status").get("phase") in _OVER
-
-
-def _part(value: Any, name: str) -> Mapping[str, Any]:
-    found = value.get(name) if isinstance(value, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+    return (
+        "deletionTimestamp" in mapping_of(pod, "metadata") or mapping_of(pod, "status").get("phase") in _OVER
+    )
 
 
 def _name(manifest: Mapping[str, Any]) -> str:
-    metadata = _part(manifest, "metadata")
+    metadata = mapping_of(manifest, "metadata")
     name = f"{metadata.get('namespace', 'default')}/{metadata.get('name', '')}"
     return f"{manifest['kind']} {name}"

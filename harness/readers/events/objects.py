@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from harness.base.json_text import mapping_of
 from harness.base.units import SECOND, format_duration
 from harness.cluster.changes.event_nodes import CORDONED
 from harness.cluster.kinds.elastic import is_koordinators
@@ -89,11 +90,11 @@ def _gap(row: Row) -> str:
 
 def _kueue(manifest: Mapping[str, Any]) -> Iterator[Told]:
     """Read a ClusterQueue, Cohort or LocalQueue."""
-    kind, metadata = str(manifest.get("kind")), _map(manifest, "metadata")
+    kind, metadata = str(manifest.get("kind")), mapping_of(manifest, "metadata")
     name = str(metadata.get("name"))
     if kind == "LocalQueue":
         name = f"{metadata.get('namespace') or 'default'}/{name}"
-    spec = dict(_map(manifest, "spec"))
+    spec = dict(mapping_of(manifest, "spec"))
     groups = spec.pop("resourceGroups", None) or ()
     values: dict[Field, str] = {}
     shape = []
@@ -112,10 +113,10 @@ def _kueue(manifest: Mapping[str, Any]) -> Iterator[Told]:
 
 def _elastic(manifest: Mapping[str, Any]) -> Iterator[Told]:
     """Read an ElasticQuota, under its name in paths of knobs."""
-    metadata, spec = _map(manifest, "metadata"), _map(manifest, "spec")
+    metadata, spec = mapping_of(manifest, "metadata"), mapping_of(manifest, "spec")
     named = is_koordinators(metadata)
     name = metadata.get("name") if named else metadata.get("namespace") or "default"
-    of_koordinator = {key: value for key, value in _map(metadata, "labels").items() if named}
+    of_koordinator = {key: value for key, value in mapping_of(metadata, "labels").items() if named}
     yield Told(Object("ElasticQuota", str(name)), _bounds(spec), rest=of_koordinator)
 
 
@@ -131,13 +132,13 @@ def _tree(manifest: Mapping[str, Any]) -> Iterator[Told]:
         for child in children:
             yield from below(child)
 
-    yield from below(_map(_map(manifest, "spec"), "root"))
+    yield from below(mapping_of(mapping_of(manifest, "spec"), "root"))
 
 
 def _node(manifest: Mapping[str, Any]) -> Iterator[Told]:
     """Read a Node: its amounts, whether it is cordoned, and its taints except the taint of a cordon."""
-    spec, status = _map(manifest, "spec"), _map(manifest, "status")
-    amounts = _map(status, "allocatable") or _map(status, "capacity")
+    spec, status = mapping_of(manifest, "spec"), mapping_of(manifest, "status")
+    amounts = mapping_of(status, "allocatable") or mapping_of(status, "capacity")
     values = {Field("resize", f"{resource}=", "0"): str(amount) for resource, amount in amounts.items()}
     states = [(Field("cordon"), "")] if spec.get("unschedulable") is True else []
     taints = spec.get("taints")
@@ -145,8 +146,8 @@ def _node(manifest: Mapping[str, Any]) -> Iterator[Told]:
         if taint.get("key") != CORDONED:
             value = f"={taint['value']}" if taint.get("value") else ""
             states.append((Field("taint"), f"{taint.get('key')}{value}:{taint.get('effect')}"))
-    labels = _map(_map(manifest, "metadata"), "labels")
-    name = str(_map(manifest, "metadata").get("name"))
+    labels = mapping_of(mapping_of(manifest, "metadata"), "labels")
+    name = str(mapping_of(manifest, "metadata").get("name"))
     yield Told(Object("Node", name), values, tuple(states), dict(labels))
 
 
@@ -164,7 +165,7 @@ def _bounds(quota: Mapping[str, Any]) -> dict[Field, str]:
     return {
         Field(f"{bound}[{resource}]"): str(amount)
         for bound in ("min", "max")
-        for resource, amount in _map(quota, bound).items()
+        for resource, amount in mapping_of(quota, bound).items()
     }
 
 
@@ -183,8 +184,3 @@ def _scalars(spec: Mapping[str, Any], above: str = "") -> tuple[dict[Field, str]
         else:
             rest[path] = value
     return found, rest
-
-
-def _map(value: Any, name: str) -> Mapping[str, Any]:
-    inner = value.get(name) if isinstance(value, Mapping) else None
-    return inner if isinstance(inner, Mapping) else {}

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from harness.base.errors import HarnessError
+from harness.base.json_text import mapping_of
 from harness.readers.live.answers import UnreachedError
 from harness.readers.live.http import HttpReader, RefusedError
 
@@ -160,12 +161,12 @@ def _listed(http: HttpReader, path: str) -> Iterator[Sign]:
         items = page.get("items") if isinstance(page, Mapping) else ()
         if not isinstance(items, (list, type(None))):
             raise UnreachedError("the answer is not a list of objects")
-        metadata = _map(page, "metadata")
+        metadata = mapping_of(page, "metadata")
         named = {"apiVersion": page.get("apiVersion"), "kind": str(page.get("kind")).removesuffix("List")}
         for number, item in enumerate(items or (), len(uids) + 1):
             if not isinstance(item, Mapping) or not isinstance(item.get("metadata"), Mapping):
                 raise UnreachedError(f"item {number:,} of the list is not an object")
-            uids.add(str(_map(item, "metadata").get("uid")))
+            uids.add(str(mapping_of(item, "metadata").get("uid")))
             yield Seen(LISTED, {**named, **item})
         if not metadata.get("continue"):
             yield Whole(str(metadata.get("resourceVersion")), frozenset(uids))
@@ -207,9 +208,4 @@ def _revision(sign: Sign) -> str:
 
 
 def _version(manifest: Mapping[str, Any]) -> str:
-    return str(_map(manifest, "metadata").get("resourceVersion") or "")
-
-
-def _map(value: Any, name: str) -> Mapping[str, Any]:
-    inner = value.get(name) if isinstance(value, Mapping) else None
-    return inner if isinstance(inner, Mapping) else {}
+    return str(mapping_of(manifest, "metadata").get("resourceVersion") or "")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from harness.base.json_text import mapping_of
 from harness.readers.recordings import STANDING
 
 _METADATA = (
@@ -61,18 +62,18 @@ Manifest = Mapping[str, Any]
 
 def kept(manifest: Manifest) -> dict[str, Any]:
     """Returns an object in its recorded form."""
-    spec, kind = _map(manifest, "spec"), manifest.get("kind")
-    status = _status(_map(manifest, "status"))
+    spec, kind = mapping_of(manifest, "spec"), manifest.get("kind")
+    status = _status(mapping_of(manifest, "status"))
     if kind in STANDING:
         spec = _only(spec, _NODE if kind == "Node" else _QUOTAS)
-        status = _only(_map(manifest, "status"), _AMOUNTS)
+        status = _only(mapping_of(manifest, "status"), _AMOUNTS)
     elif kind == "Pod":
         spec = _pod_spec(spec)
     elif kind == "Job":
-        spec = {**_only(spec, _JOB), "template": _template(_map(spec, "template"))}
+        spec = {**_only(spec, _JOB), "template": _template(mapping_of(spec, "template"))}
     else:
         pod_sets = [
-            {**_only(each, _POD_SET), "template": _template(_map(each, "template"))}
+            {**_only(each, _POD_SET), "template": _template(mapping_of(each, "template"))}
             for each in _list(spec, "podSets")
         ]
         spec = {**_only(spec, _WORKLOAD), "podSets": pod_sets}
@@ -85,10 +86,10 @@ def kept(manifest: Manifest) -> dict[str, Any]:
 
 
 def _metadata(manifest: Manifest) -> dict[str, Any]:
-    metadata = _map(manifest, "metadata")
+    metadata = mapping_of(manifest, "metadata")
     annotations = {
         name: value
-        for name, value in _map(metadata, "annotations").items()
+        for name, value in mapping_of(metadata, "annotations").items()
         if str(name).startswith(_ANNOTATIONS)
     }
     found = _only(metadata, _METADATA)
@@ -96,7 +97,7 @@ def _metadata(manifest: Manifest) -> dict[str, Any]:
 
 
 def _template(template: Manifest) -> dict[str, Any]:
-    return {"metadata": _metadata(template), "spec": _pod_spec(_map(template, "spec"))}
+    return {"metadata": _metadata(template), "spec": _pod_spec(mapping_of(template, "spec"))}
 
 
 def _pod_spec(spec: Manifest) -> dict[str, Any]:
@@ -127,22 +128,19 @@ def _status(status: Manifest) -> dict[str, Any]:
         found["conditions"] = [_only(each, _CONDITION) for each in _list(status, "conditions")]
     if "containerStatuses" in status:
         found["containerStatuses"] = [
-            {"state": _ended(_map(each, "state"))} for each in _list(status, "containerStatuses")
+            {"state": _ended(mapping_of(each, "state"))} for each in _list(status, "containerStatuses")
         ]
     return found
 
 
 def _ended(state: Manifest) -> dict[str, Any]:
-    return {"terminated": _only(_map(state, "terminated"), _TERMINATED)} if "terminated" in state else {}
+    return (
+        {"terminated": _only(mapping_of(state, "terminated"), _TERMINATED)} if "terminated" in state else {}
+    )
 
 
 def _only(manifest: Manifest, names: tuple[str, ...]) -> dict[str, Any]:
     return {name: manifest[name] for name in names if name in manifest}
-
-
-def _map(manifest: Manifest, name: str) -> Manifest:
-    value = manifest.get(name)
-    return value if isinstance(value, Mapping) else {}
 
 
 def _list(manifest: Manifest, name: str) -> list[Manifest]:

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from harness.base.errors import Fault, TraceError
+from harness.base.json_text import mapping_of
 from harness.runs.inputs import read_trace
 
 if TYPE_CHECKING:
@@ -66,8 +67,7 @@ def _named(where: str, objects: Sequence[Mapping[str, Any]]) -> str:
 
     def name(found: re.Match[str]) -> str:
         item = objects[int(found[1]) - 1]
-        metadata = item.get("metadata")
-        named = metadata if isinstance(metadata, Mapping) else {}
+        named = mapping_of(item, "metadata")
         names = [str(named[part]) for part in ("namespace", "name") if named.get(part)]
         return f"{item['kind']} {'/'.join(names)}".rstrip()
 

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from harness.base.json_text import mapping_of
 from harness.base.units import SECOND, date_text, format_amount
 from harness.cluster.kinds.pod_reading import template_of
 from harness.policy import Job, PodSet
@@ -340,6 +341,5 @@ def _requests_anything(spec: Mapping[str, Any]) -> bool:
 def _labels(template: str | None) -> Mapping[str, str]:
     """The labels of a whole template of a trace; a template that is only a `spec` has none."""
     found = json.loads(template) if template else {}
-    metadata = found.get("metadata") if isinstance(found, Mapping) and "spec" in found else None
-    labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
-    return labels if isinstance(labels, Mapping) else {}
+    whole = isinstance(found, Mapping) and "spec" in found
+    return mapping_of(mapping_of(found, "metadata"), "labels") if whole else {}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from harness.base.errors import Fault
+from harness.base.json_text import mapping_of
 from harness.base.units import SECOND
 from harness.models.manifests import Condition, Fields, read_pod_set, read_time, workload_from
 from harness.policy import PodSet
@@ -88,21 +89,23 @@ def read_workload(manifest: Mapping[str, Any], where: str, faults: list[Fault]) 
 
     The result also has the time when its pods were ready; see `pod_runs`.
     """
-    pod_sets = _list(_map(manifest, "spec"), "podSets")
-    templates = [_map(item, "template") for item in pod_sets]
+    pod_sets = _list(mapping_of(manifest, "spec"), "podSets")
+    templates = [mapping_of(item, "template") for item in pod_sets]
     trimmed = [
-        {**item, "template": {**template, "spec": _trimmed(_map(template, "spec"))}}
+        {**item, "template": {**template, "spec": _trimmed(mapping_of(template, "spec"))}}
         for item, template in zip(pod_sets, templates, strict=True)
     ]
-    whole = {**manifest, "spec": {**_map(manifest, "spec"), "podSets": trimmed}} if pod_sets else manifest
+    whole = (
+        {**manifest, "spec": {**mapping_of(manifest, "spec"), "podSets": trimmed}} if pod_sets else manifest
+    )
     workload = workload_from(Fields(whole, where, faults), {})
-    spec = _map(templates[0], "spec") if templates else {}
+    spec = mapping_of(templates[0], "spec") if templates else {}
 
     def since(condition: str) -> int | None:
         found = workload.conditions.get(condition)
         return found.since if found is not None and found.status else None
 
-    evictions, past = _evictions(Fields(_map(manifest, "status"), where, faults, "status"))
+    evictions, past = _evictions(Fields(mapping_of(manifest, "status"), where, faults, "status"))
     admitted, revoked = since("Admitted"), _revoked(workload.conditions)
     finished, ready = since("Finished"), since("PodsReady")
     if revoked is not None:
@@ -173,7 +176,7 @@ def read_job(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Re
         manifest,
         where,
         faults,
-        template=_map(_map(manifest, "spec"), "template"),
+        template=mapping_of(mapping_of(manifest, "spec"), "template"),
         count=min(parallelism, completions),
         span=job_span(manifest, where, faults),
         rounds=completions > parallelism,
@@ -213,7 +216,7 @@ def pod_span(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Sp
 
 def final_phase(manifest: Mapping[str, Any]) -> str:
     """Returns the phase of a Pod that has ended, `Succeeded` or `Failed`; empty for other Pods."""
-    phase = _text(_map(manifest, "status"), "phase")
+    phase = _text(mapping_of(manifest, "status"), "phase")
     return phase if phase in ("Succeeded", "Failed") else ""
 
 
@@ -222,7 +225,7 @@ def _given_up(manifest: Mapping[str, Any], status: Fields, start: int | None) ->
 
     Returns None if neither applies. A Pod with a readiness probe may run without being ready.
     """
-    spec = _map(manifest, "spec")
+    spec = mapping_of(manifest, "spec")
     probed = bool(spec.get("readinessGates")) or any(
         container.get("readinessProbe") for container in _list(spec, "containers")
     )
@@ -259,10 +262,10 @@ def _recorded(
     rounds: bool = False,
 ) -> Recorded:
     """Builds the part that Jobs and Pods have in common; `template` is the pods' template."""
-    metadata = Fields(_map(manifest, "metadata"), where, faults, "metadata")
+    metadata = Fields(mapping_of(manifest, "metadata"), where, faults, "metadata")
     name, namespace = metadata.string("name", required=True), metadata.string("namespace", "default")
     queue = metadata.strings("labels").get(QUEUE_LABEL, "")
-    spec = _map(template, "spec")
+    spec = mapping_of(template, "spec")
     pods = {"name": "main", "count": count, "template": {**template, "spec": _trimmed(spec)}}
     pod_set = read_pod_set(Fields(pods, where, faults, "spec"))
     fields = Fields(spec, where, faults, "spec")
@@ -295,15 +298,6 @@ def _grace_period(spec: Fields) -> int | None:
 def _text(manifest: Mapping[str, Any], name: str) -> str:
     value = manifest.get(name)
     return value if isinstance(value, str) else ""
-
-
-def _map(manifest: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Returns a field that is a mapping.
-
-    The result is empty if the field is not a mapping; later reads of its fields report this.
-    """
-    value = manifest.get(name)
-    return value if isinstance(value, Mapping) else {}
 
 
 def _list(manifest: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:

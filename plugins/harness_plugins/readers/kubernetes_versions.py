@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from harness.base.errors import Fault
+from harness.base.json_text import mapping_of
 from harness.base.units import SECOND
 from harness.models.manifests import Fields, read_time
 from harness_plugins.readers.kubernetes_objects import Run, final_phase, job_span, pod_span
@@ -44,8 +45,7 @@ class Version:
     @property
     def metadata(self) -> Mapping[str, Any]:
         """Its metadata; empty if malformed."""
-        metadata = self.manifest.get("metadata")
-        return metadata if isinstance(metadata, Mapping) else {}
+        return mapping_of(self.manifest, "metadata")
 
     @property
     def uid(self) -> str:
