@@ -15,7 +15,7 @@ from functools import partial
 from io import BytesIO
 from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypedDict, Unpack
 
 from harness.base.errors import INTERRUPTS, HarnessError, OptionError, PluginError, ReplayError, text_of
 from harness.base.files.hold import clear
@@ -33,15 +33,30 @@ Watch: TypeAlias = Callable[[int, int, int], None]
 """Receives the number of a request, the simulated time, and how many jobs have arrived."""
 
 
+class SideBySide(TypedDict, total=False):
+    """How to carry out requests; each may be absent.
+
+    Attributes:
+        workers: how many requests to carry out in parallel, each in its own process if more than one. The
+            default is as many as cores and memory allow (`workers_for`), and one if requests cannot go to
+            other processes.
+        watch: receives the progress at intervals.
+        over: receives the number of a request and its run or error, as soon as it is done.
+        command: the command line that reproduces the runs, for their provenance.
+    """
+
+    workers: int | None
+    watch: Watch | None
+    over: Callable[[int, Outcome], None] | None
+    command: str | None
+
+
 def carry_out(
     requests: Sequence[Request],
     plugins: Plugins,
     *,
     plans: Sequence[Plan | None] = (),
-    workers: int | None = None,
-    watch: Watch | None = None,
-    over: Callable[[int, Outcome], None] | None = None,
-    command: str | None = None,
+    **how: Unpack[SideBySide],
 ) -> dict[int, Outcome]:
     """Carries out requests; returns the run or error of each, by the number of the request.
 
@@ -51,16 +66,12 @@ def carry_out(
         requests: the requests.
         plugins: the plugins that all requests use.
         plans: existing plans of requests; other processes make their own plans.
-        workers: how many requests to carry out in parallel, each in its own process if more than one. The
-            default is as many as cores and memory allow (`workers_for`), and one if requests cannot go to
-            other processes.
-        watch: receives the progress at intervals.
-        over: receives the number of a request and its run or error, as soon as it is done.
-        command: the command line that reproduces the runs, for their provenance.
+        how: see `SideBySide`.
 
     Raises:
         OptionError: several processes are requested, but a request cannot go to another process.
     """
+    workers, watch, over = how.get("workers"), how.get("watch"), how.get("over")
     wanted = workers_for(requests) if workers is None else workers
     if wanted > 1 and len(requests) > 1 and (fault := _fault(requests, plugins)) is not None:
         if workers is not None:
@@ -68,7 +79,7 @@ def carry_out(
         wanted = 1
     tasks = [_Task(*each) for each in zip(count(), requests, plans or [None] * len(requests), strict=False)]
     outcomes: dict[int, Outcome] = {}
-    work = _Replaying(plugins, command)
+    work = _Replaying(plugins, how.get("command"))
     with executor_for(work, len(tasks), workers=wanted, watch=watch, again=False) as (executor, at_once):
         if at_once > 1:
             # The longest replays should begin first; the first request, often the baseline, is usually short.

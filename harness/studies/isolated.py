@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import polars as pl
 
@@ -31,7 +31,7 @@ from harness.runs.further import FurtherRequest, How
 from harness.runs.request import Request
 from harness.runs.request_of_run import request_of
 from harness.runs.run import ISOLATED, Run
-from harness.runs.side_by_side import Outcome, Watch, carry_out, runs_of
+from harness.runs.side_by_side import SideBySide, Watch, carry_out, runs_of
 from harness.runs.store import added, aside
 from harness.studies.idle_causes import Judging
 
@@ -73,29 +73,17 @@ class Isolated:
             self._asked += [(place, name) for name in quotas]
             self.requests += requests
 
-    def measured(
-        self,
-        *,
-        workers: int | None = None,
-        watch: Watch | None = None,
-        over: Callable[[int, Outcome], None] | None = None,
-        command: str | None = None,
-    ) -> list[Run]:
+    def measured(self, **how: Unpack[SideBySide]) -> list[Run]:
         """Measures the runs against their quotas alone and stores the results.
 
         Args:
-            workers: the number of simultaneous replays; see `harness.replay_all`.
-            watch: is called now and then with the progress of each of `requests`.
-            over: is called with the number of each finished request, and its run or error.
-            command: the command line, for the runs' provenance.
+            how: how to carry out `requests`.
 
         Raises:
             ReplayError: some replays failed; the others are kept.
             RunError: results cannot be written.
         """
-        outcomes = carry_out(
-            self.requests, self._plugins, workers=workers, watch=watch, over=over, command=command
-        )
+        outcomes = carry_out(self.requests, self._plugins, **how)
         made = self._without_refused(outcomes)
         several = runs_of([self.requests[at] for at in made], dict(enumerate(outcomes[at] for at in made)))
         alone: dict[int, dict[str, Run]] = {place: {} for place in range(len(self._runs))}

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from harness.analysis.metrics.idle import has_causes
 from harness.analysis.metrics.shared_window import Shared, measure_shared, shared_by
@@ -21,7 +21,7 @@ from harness.runs.plan import TWINS
 from harness.runs.request import Request
 from harness.runs.request_of_run import request_of
 from harness.runs.run import IDLE, ISOLATED, Run
-from harness.runs.side_by_side import Outcome, Watch, carry_out, runs_of
+from harness.runs.side_by_side import Outcome, SideBySide, carry_out, runs_of
 from harness.runs.store import with_windows
 from harness.studies.idle_causes import Judging
 from harness.studies.isolated import IsolatedTwin, JudgedTwin, is_measured, measured_as
@@ -114,29 +114,19 @@ class Twins:
             return JudgedTwin.of(request) if judged else IsolatedTwin.of(request)
         return Judging.of(request) if judged else request
 
-    def replay(
-        self,
-        *,
-        workers: int | None = None,
-        watch: Watch | None = None,
-        over: Callable[[int, Outcome], None] | None = None,
-        command: str | None = None,
-    ) -> None:
+    def replay(self, **how: Unpack[SideBySide]) -> None:
         """Carries out `requests` in parallel and stores the results; further requests may follow.
 
         A twin that keeps only its metrics is requested again if it is compared with runs that end at other
         times than before.
 
         Args:
-            workers: the number of simultaneous replays; see `harness.replay_all`.
-            watch: is called now and then with the progress of each of `requests`.
-            over: is called with the number of each that is over, and its run or error.
-            command: the command line, for their provenance.
+            how: how to carry out the requests.
 
         Raises:
             ReplayError: some replays failed; the others are kept.
         """
-        requests = self.requests
+        requests, over = self.requests, how.get("over")
         assert self._plugins is not None
 
         def settled(number: int, outcome: Outcome) -> None:
@@ -152,10 +142,8 @@ class Twins:
             if over is not None:
                 over(number, outcome)
 
-        outcomes = carry_out(
-            requests, self._plugins, workers=workers, watch=watch, over=settled, command=command
-        )
-        runs_of(requests, outcomes)
+        how["over"] = settled
+        runs_of(requests, carry_out(requests, self._plugins, **how))
         del self.requests
         self._next()
 
