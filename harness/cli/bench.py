@@ -12,6 +12,7 @@ from harness.base.errors import CheckError, InputError
 from harness.base.text import agreeing, printable
 from harness.cli.context import loaded_plugins
 from harness.cli.group import Group
+from harness.cli.output import table_format
 from harness.cli.screen import fold, tell, terminal_width
 from harness.cli.sweep_progress import SweepBar
 
@@ -129,10 +130,7 @@ Examples:
 @_TWINS
 @_SUITE
 @_OUTPUT
-@click.option(
-    "--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True,
-    help="Format of the table: text for a terminal, markdown for a page, json for a program.",
-)  # fmt: skip
+@table_format
 @click.pass_context
 def table(
     ctx: click.Context,

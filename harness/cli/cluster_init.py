@@ -14,7 +14,7 @@ from harness.base.errors import InputError, OptionError
 from harness.base.text import printable
 from harness.base.units import exact_number, to_amount
 from harness.cli.calibration import calibrated
-from harness.cli.output import spare, write_output
+from harness.cli.output import output_file, spare, write_output
 from harness.cli.screen import put
 from harness.cli.trace_file import from_file, open_file
 
@@ -55,13 +55,7 @@ Examples:
 @click.option(
     "--node-pool", is_flag=True, help="Write NodePools, a kind that only harness knows, instead of Nodes."
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write to this file. [default: stdout]",
-)
+@output_file
 @from_file
 @calibrated(cluster=False)
 @click.pass_context

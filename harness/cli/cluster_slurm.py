@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from harness.base.text import counted, printable
-from harness.cli.output import spare, write_output
+from harness.cli.output import output_file, spare, write_output
 from harness.cli.screen import put, tell
 
 
@@ -27,13 +27,7 @@ Examples:
     "--assoc", type=click.Path(path_type=Path), metavar="FILE",
     help="Output of sacctmgr -P show assoc tree, for quotas of accounts.",
 )  # fmt: skip
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write to this file. [default: stdout]",
-)
+@output_file
 def from_slurm(nodes: Path, qos: Path | None, assoc: Path | None, output: Path | None) -> None:
     """Write manifests of a Slurm cluster: Nodes, PriorityClasses of its QOS, ClusterQueues of its accounts.
 

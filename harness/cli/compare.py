@@ -10,6 +10,7 @@ import click
 
 from harness.base.text import counted
 from harness.cli.context import command_line, loaded_plugins
+from harness.cli.run_options import baseline_option, twin_workers
 from harness.cli.screen import put, show_table, tell, terminal_width
 
 if TYPE_CHECKING:
@@ -24,11 +25,7 @@ Examples:
   harness compare results/philly/* --shake 5 --fail-on 'wait.first_start.p95 > +500%'"""
 )
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
-@click.option(
-    "--baseline",
-    metavar="LABEL",
-    help="Label or folder of the run to compare the other runs with. [default: the first run]",
-)
+@baseline_option
 @click.option(
     "--metric",
     "metrics",
@@ -65,10 +62,7 @@ Examples:
     help="Compare N twins of every run, in which jobs arrive up to 30 s earlier or later. Every difference "
     "then has a 95 % interval. Missing twins are replayed.",
 )  # fmt: skip
-@click.option(
-    "--workers", type=click.IntRange(min=1), metavar="N",
-    help="Replay N twins in parallel. [default: one per core, or fewer if memory is short]",
-)  # fmt: skip
+@twin_workers
 @click.pass_context
 def compare(
     ctx: click.Context,

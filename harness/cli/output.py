@@ -14,6 +14,21 @@ from harness.cli.screen import put
 STDOUT = Path("-")
 """The path that stands for stdout."""
 
+trace_output = click.option(
+    "-o", "--output", metavar="OUT.parquet", type=click.Path(path_type=Path),
+    help="Instead of the last argument: the trace to write.",
+)  # fmt: skip
+
+output_file = click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE",
+    help="Write to this file. [default: stdout]",
+)  # fmt: skip
+
+table_format = click.option(
+    "--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True,
+    help="Format of the table: text for a terminal, markdown for a page, json for a program.",
+)  # fmt: skip
+
 _MARKDOWN = (".md", ".markdown")
 
 

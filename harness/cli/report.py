@@ -10,6 +10,7 @@ import click
 from harness.base.errors import OptionError
 from harness.cli.context import command_line, loaded_plugins
 from harness.cli.output import STDOUT, deliver, is_page
+from harness.cli.run_options import baseline_option, twin_workers
 
 if TYPE_CHECKING:
     from harness.analysis.comparison import Comparison
@@ -35,11 +36,7 @@ Examples:
     help="html is a self-contained page, markdown is text for a pull request. [default: by FILE's suffix, "
     "else html]",
 )  # fmt: skip
-@click.option(
-    "--baseline",
-    metavar="LABEL",
-    help="Label or folder of the run to compare the other runs with. [default: the first run]",
-)
+@baseline_option
 @click.option(
     "--gantt", metavar="FROM..TO",
     help="Draw each job in this window: times in the form of the run, or durations such as 1d..1d6h. Of many "
@@ -50,10 +47,7 @@ Examples:
     help="Compute figures and verdicts over N twins of every run, as `harness compare` does; `no` uses only "
     "the runs. [default: the stored twins, if all runs have them]",
 )  # fmt: skip
-@click.option(
-    "--workers", type=click.IntRange(min=1), metavar="N",
-    help="Replay N twins in parallel. [default: one per core, or fewer if memory is short]",
-)  # fmt: skip
+@twin_workers
 @click.option(
     "--interactive",
     is_flag=True,

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from harness.base.errors import InputError, OptionError
+from harness.cli.output import table_format
 from harness.cli.screen import fold, tell, terminal_width
 
 _SHOWN = 1
@@ -25,10 +26,7 @@ Examples:
     "--data", "places", multiple=True, type=click.Path(path_type=Path, exists=True), metavar="PATH",
     help="A file that a result needs, or a folder to search; may be repeated.",
 )  # fmt: skip
-@click.option(
-    "--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True,
-    help="Format of the table: text for a terminal, markdown for a page, json for a program.",
-)  # fmt: skip
+@table_format
 def reproduce(names: tuple[str, ...], listed: bool, every: bool, places: tuple[Path, ...], form: str) -> None:
     """Replay published results, and show our figures beside the published ones.
 

@@ -18,6 +18,16 @@ loss_model = click.option(
 )  # fmt: skip
 """Adds the option for the cost of a preemption."""
 
+baseline_option = click.option(
+    "--baseline", metavar="LABEL",
+    help="Label or folder of the run to compare the other runs with. [default: the first run]",
+)  # fmt: skip
+
+twin_workers = click.option(
+    "--workers", type=click.IntRange(min=1), metavar="N",
+    help="Replay N twins in parallel. [default: one per core, or fewer if memory is short]",
+)  # fmt: skip
+
 _OF_PREEMPTIONS = (
     loss_model,
     click.option(

@@ -15,7 +15,7 @@ from harness.base.text import counted, printable
 from harness.cli.calibration import calibrated
 from harness.cli.context import loaded_plugins
 from harness.cli.group import Group
-from harness.cli.output import parquet_target, spare
+from harness.cli.output import parquet_target, spare, trace_output
 from harness.cli.screen import fold, tell, terminal_width
 from harness.cli.trace_fetch import fetch
 from harness.cli.trace_file import account, from_file, open_file
@@ -229,13 +229,7 @@ Examples:
 @click.argument(
     "files", metavar="IN... OUT.parquet", nargs=-1, required=True, type=click.Path(path_type=Path)
 )
-@click.option(
-    "-o",
-    "--output",
-    metavar="OUT.parquet",
-    type=click.Path(path_type=Path),
-    help="Instead of the last argument: the trace to write.",
-)
+@trace_output
 @click.option(
     "--map",
     "mapping",

@@ -8,7 +8,7 @@ import click
 
 from harness.base.text import counted, printable
 from harness.cli.context import loaded_plugins
-from harness.cli.output import parquet_target, spare
+from harness.cli.output import parquet_target, spare, trace_output
 
 
 @click.command(
@@ -20,13 +20,7 @@ Examples:
 )
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("target", metavar="[OUT.parquet]", required=False, type=click.Path(path_type=Path))
-@click.option(
-    "-o",
-    "--output",
-    metavar="OUT.parquet",
-    type=click.Path(path_type=Path),
-    help="Instead of the last argument: the trace to write.",
-)
+@trace_output
 @click.option(
     "--trace", "file", type=click.Path(path_type=Path), metavar="FILE",
     help="The trace that was replayed, if it has moved since the run.",
