@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from fuzz.manifests import COHORT, FLAT, FLAVOR, NODES, OTHERS, QUEUES, TREE
 
-from harness.cluster.coverage.verdicts import Place, Row
+from harness.cluster.coverage.verdicts import STEP, Place, Row, Verdict
 from harness.cluster.kinds.table import KINDS
 
 LISTS = Path(__file__).parent / "cluster" / "fields"
@@ -461,3 +461,18 @@ def with_value(content: Mapping[str, Any], path: str, value: Any) -> dict[str, A
     both = isinstance(value, dict) and isinstance(here.get(last), dict)
     here[last] = {**here[last], **value} if both else value
     return changed
+
+
+def said_of(place: Place, path: str) -> Row | None:
+    """The verdict on a path below a place, or None.
+
+    A mapping that only leads to fields counts as modelled.
+    """
+    row = place.covers
+    for step in STEP.findall(path):
+        one = place.free if step == "{}" else place.find(step.strip("{}"))
+        inner = place.item if step == "[]" else one
+        if inner is None:
+            return row
+        place, row = inner, inner.covers or (None if inner.row else row)
+    return place.row or (row if place.ends else Row(path, Verdict.MODELLED))

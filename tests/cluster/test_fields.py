@@ -11,6 +11,7 @@ from field_lists import (
     listed_kinds,
     objects,
     read_kinds,
+    said_of,
     together_with,
     values_of,
     with_value,
@@ -34,7 +35,7 @@ def test_every_listed_field_is_accounted_for(listed: ListedKind) -> None:
     """It has a row of its own or is covered by one; a kind that is not read is covered as a whole."""
     if (listed.group, listed.kind) in NOT_READ:
         return
-    missing = [field.path for field in listed.fields if listed.place.said_of(field.path) is None]
+    missing = [field.path for field in listed.fields if said_of(listed.place, field.path) is None]
     assert not missing
 
 
@@ -120,7 +121,7 @@ def test_what_is_said_to_count_counts(listed: ListedKind) -> None:
     cluster = cluster_from([usual, *others], "test")
     wrong = []
     for field in listed.fields:
-        row = listed.place.said_of(field.path)
+        row = said_of(listed.place, field.path)
         assert row is not None
         if not field.leaf or row.verdict is Verdict.HARMLESS:
             continue
@@ -147,7 +148,7 @@ def test_what_is_said_to_be_harmless_changes_nothing_and_is_not_warned_of(listed
     harmless = [
         field
         for field in listed.fields
-        for row in (listed.place.said_of(field.path),)
+        for row in (said_of(listed.place, field.path),)
         if field.leaf and row is not None and row.verdict is Verdict.HARMLESS
     ]
     changed = usual
@@ -165,7 +166,7 @@ def counts(listed: ListedKind, path: str) -> bool:
     inside = [
         each.path for each in listed.fields if each.leaf and each.path.startswith((f"{path}.", f"{path}["))
     ]
-    rows = [listed.place.said_of(each) for each in inside or [path]]
+    rows = [said_of(listed.place, each) for each in inside or [path]]
     return any(row is not None and row.verdict is not Verdict.HARMLESS for row in rows)
 
 
@@ -196,7 +197,7 @@ def test_a_mutated_dump_changes_the_model_or_is_warned_of_or_refused_by_name(
     if faults:
         assert any(listed.kind in fault for fault in faults), faults
     elif not (changes or warnings):
-        row = listed.place.said_of(field.path)
+        row = said_of(listed.place, field.path)
         assert row is not None
         if row.verdict is Verdict.HARMLESS:  # what is not named of a status that has fields which count
             return

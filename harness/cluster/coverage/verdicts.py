@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, final
 
 from harness.base.values import Value, fixed
 
-_STEP = re.compile(r"\{[^}]*\}|\[\]|[^.\[\]{}]+")
+STEP = re.compile(r"\{[^}]*\}|\[\]|[^.\[\]{}]+")
 
 
 class Verdict(Enum):
@@ -149,28 +149,9 @@ class Place:
     def at(self, path: str) -> Place:
         """Returns the place of a path below this one, and creates it if necessary."""
         place = self
-        for step in _STEP.findall(path):
+        for step in STEP.findall(path):
             place = place._make(step)
         return place
-
-    def said_of(self, path: str) -> Row | None:
-        """Returns the verdict on a path below this place, or None.
-
-        A mapping that only leads to fields counts as modelled.
-        """
-        place: Place | None = self
-        row = self.covers
-        for step in _STEP.findall(path):
-            assert place is not None
-            if step == "[]":
-                inner = place.item
-            else:
-                inner = place.free if step == "{}" else place.find(step.strip("{}"))
-            if inner is None:
-                return row
-            place, row = inner, inner.covers or (None if inner.row else row)
-        assert place is not None
-        return place.row or (row if place.ends else Row(path, Verdict.MODELLED))
 
     def findings(self, value: Any) -> list[Finding]:
         """Returns each field of a value that harness does not model once; `[]` stands for list items."""

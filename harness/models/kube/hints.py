@@ -15,9 +15,6 @@ from harness.models.kube.placement.status import (
 )
 from harness.models.kube.pod import PodInfo, Template
 
-BY_PODS = frozenset({NODE_RESOURCES_FIT, NODE_PORTS, POD_TOPOLOGY_SPREAD, INTER_POD_AFFINITY})
-"""Filters whose rejection a change of other pods can end; other rejections last until the nodes change."""
-
 
 @final
 class Hints:
