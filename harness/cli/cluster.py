@@ -299,7 +299,7 @@ def _counts(content: Mapping[str, Any]) -> str:
         )
     ]
     counts += [(kind.partition(".")[0], len(found)) for kind, found in content["custom_resources"].items()]
-    shown = [f"{count:,} {what}{'' if count == 1 else 's'}" for what, count in counts if count]
+    shown = [counted(count, what) for what, count in counts if count]
     return ", ".join(shown) or "no nodes and no queues"
 
 

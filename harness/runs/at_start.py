@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
+from harness.base import text
 from harness.base.units import date_text
 from harness.base.values import Value, fixed
 from harness.cluster.dates import latest_of
@@ -297,4 +298,4 @@ def _left_out(world: str, objects: _Objects, places: Mapping[int, str]) -> Itera
 def counted(several: Sequence[Workload | Pod]) -> str:
     """Returns the numbers of Workloads and Pods as text, such as `2 Workloads and 1 Pod`."""
     count = Counter("Workload" if isinstance(each, Workload) else "Pod" for each in several)
-    return " and ".join(f"{count[kind]:,} {kind}{'' if count[kind] == 1 else 's'}" for kind in count)
+    return " and ".join(text.counted(count[kind], kind) for kind in count)

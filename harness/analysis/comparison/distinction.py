@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from harness.base.text import first_of, shortened, told_apart
+from harness.base.text import counted, first_of, shortened, told_apart
 
 PLUGIN, OPTION, SETTING, TRACE, CLUSTER, NODES = "plugin", "option", "setting", "trace", "cluster", "nodes"
 EVENTS = "events"
@@ -72,7 +72,7 @@ def _told(alike: Sequence[Distinction]) -> str:
         return f"{about} {shortened(value, _WIDEST)}"  # an option that the baseline's plugin lacks
     if kind == NODES:
         count = _nodes(alike)
-        return f"{count:,} node{'' if count == 1 else 's'} {how}: {listed}"
+        return f"{counted(count, 'node')} {how}: {listed}"
     return f"{about} {how}" + (f": {value}" if value else "")
 
 

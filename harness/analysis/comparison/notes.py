@@ -14,7 +14,7 @@ from harness.analysis.comparison.missing import about_missing, about_unshaken
 from harness.analysis.comparison.samples import LOST
 from harness.analysis.metrics.finish_time import FINISH_TIMES
 from harness.analysis.metrics.idle import METRICS as IDLE_METRICS
-from harness.base.text import first_of, printable, times
+from harness.base.text import counted, first_of, printable, times
 from harness.base.units import format_amount, format_duration
 from harness.plugins.scopes import ALL
 from harness.runs.epochs import node_counts, number_at
@@ -186,7 +186,7 @@ def _half_bound(gangs: Sequence[Mapping[str, Any]]) -> str:
     amounts = ", ".join(f"{format_amount(each, held[each])} of {each}" for each in sorted(held))
     named = [f"{printable(gang['job'])} ({gang['bound']} of {gang['pods']})" for gang in gangs[:_NAMED_GANGS]]
     more = ", ..." if len(gangs) > len(named) else ""
-    what = f"{len(gangs):,} gang{'s' if len(gangs) > 1 else ''} held {amounts or 'nodes'} at the end"
+    what = f"{counted(len(gangs), 'gang')} held {amounts or 'nodes'} at the end"
     return f"{what}, but not all of their pods were bound: {', '.join(named)}{more}"
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from harness.base.text import counted
 from harness.base.units import exact_duration, format_amount, format_duration
 from harness.engine.sources import ObservedTimers
 from harness.policy import (
@@ -219,7 +220,7 @@ class Observer:
 
 def _pods(job: Job, pods: range) -> str:
     """A job's pods in words: their number, and which ones unless it is all."""
-    count = f"{len(pods):,} pod{'s' if len(pods) != 1 else ''}"
+    count = counted(len(pods), "pod")
     if len(pods) == job.pods:
         return count
     return f"{count} ({pods.start}{f' to {pods.stop - 1}' if len(pods) > 1 else ''} of {job.pods})"

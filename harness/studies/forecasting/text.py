@@ -122,7 +122,7 @@ def _head(forecast: Forecast) -> str:
     at, futures = forecast.time(0), len(forecast.futures)
     return (
         f"{waiting:,} wait and {running:,} run{'' if at is None else f' at {at}'}; starts from now, in "
-        f"{futures:,} future{'' if futures == 1 else 's'} of at most "
+        f"{counted(futures, 'future')} of at most "
         f"{format_duration(world.settings.horizon)}"
     )
 
