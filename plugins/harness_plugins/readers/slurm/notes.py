@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from harness.base.text import first_of
-from harness.readers.counts import agreeing, counted, times
+from harness.readers.counts import agreeing, counted, first_of, times
 from harness_plugins.readers.slurm.chains import Chain
 from harness_plugins.readers.slurm.hidden import missing_numbers, missing_tasks
 from harness_plugins.readers.slurm.jobs import Job, held_by

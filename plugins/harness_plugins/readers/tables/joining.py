@@ -12,7 +12,7 @@ import polars as pl
 
 from harness.base.errors import Fault, TraceError
 from harness.base.options import did_you_mean
-from harness.base.text import first_of
+from harness.readers.counts import first_of
 from harness_plugins.readers.tables.files import parts_of
 from harness_plugins.readers.tables.mapping import TableMapping
 from harness_plugins.readers.tables.times import Clock
