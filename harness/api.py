@@ -388,6 +388,7 @@ def simulate(
     plugin: str | None = None,
     options: Mapping[str, Any] | None = None,
     on_preemption: str | Losses = "restart",
+    workloads: Sequence[str] = (),
     each: bool = False,
     changes: bool | None = None,
     trace: str | Path | Trace | None = None,
@@ -408,9 +409,10 @@ def simulate(
         options: the plugin's options.
         on_preemption: what a preempted job loses: `restart`, `resume` or
             `checkpoint=<interval>[,restore=<cost>]`.
+        workloads: the names of waiting workloads to answer for, instead of jobs; by default all that wait.
         each: simulate each job alone, instead of adding one after the other.
         changes: search for the smallest changes that let jobs start; by default for jobs that are submitted
-            to a dump. With a trace, each tried change takes a whole replay.
+            to a dump or named. With a trace, each tried change takes a whole replay.
         trace: simulate an instant in the replay of this trace, instead of a dump.
         at: the instant: a time as in the trace, or a duration since its beginning.
         plugins: the result of `harness.plugins.load()`; loaded if absent.
@@ -429,6 +431,7 @@ def simulate(
             "plugin": plugin,
             "options": options,
             "on_preemption": on_preemption,
+            "workloads": workloads,
             "each": each,
             "changes": changes,
             "at": at,
@@ -437,7 +440,7 @@ def simulate(
     )
     asked = [jobs] if isinstance(jobs, (str, Path, Mapping)) else list(jobs)
     question = Question(plugins or load(), cluster, plugin, options, on_preemption, trace, at)
-    return question.answered(asked, each=each, changes=changes)
+    return question.answered(asked, workloads=workloads, each=each, changes=changes)
 
 
 def compare(

@@ -50,12 +50,17 @@ Examples:
     "--patch", "patches", multiple=True, type=click.Path(path_type=Path), metavar="PATH",
     help="Changes to apply to the cluster first, in the form of harness replay --patch; may be repeated.",
 )  # fmt: skip
+@click.option(
+    "--for", "workloads", multiple=True, metavar="[NAMESPACE/]NAME",
+    help="Answer only for this waiting workload of the dump; may be repeated.",
+)  # fmt: skip
 @one_plugin("Kueue's plugin if there are ClusterQueues, else default-preemption")
 @loss_model
 @click.option("--each", is_flag=True, help="Simulate each job alone, instead of adding one after the other.")
 @click.option(
     "--changes/--no-changes", "changes", default=None,
-    help="Search for the smallest changes that let jobs start. [default: for jobs submitted to a dump]",
+    help="Search for the smallest changes that let jobs start. [default: for jobs that you submit to a "
+    "dump, or name]",
 )  # fmt: skip
 @click.option(
     "--largest", metavar="RESOURCE=FROM..TO",
@@ -77,6 +82,7 @@ def simulate(
     trace: Path | None,
     at: str | None,
     patches: tuple[Path, ...],
+    workloads: tuple[str, ...],
     name: str | None,
     settings: tuple[str, ...],
     on_preemption: str,
@@ -91,14 +97,14 @@ def simulate(
     """Show whether jobs would start now, which jobs they would preempt, and what would help waiting jobs.
 
     The scheduler's plugin simulates the instant at which the jobs are submitted. Without a job, the command
-    answers for each waiting workload. The exit code is 0 if all submitted jobs start now, 3 if a job does not
-    start now, and 4 if a job can never start.
+    answers for each waiting workload, or for those that --for names. The exit code is 0 if all submitted or
+    named jobs start now, 3 if a job does not start now, and 4 if a job can never start.
     """
     from harness.studies.simulation.asking import Question
     from harness.studies.simulation.text import text
 
     plugins = loaded_plugins(ctx)
-    _check(jobs, each=each, largest=largest, shape=shape, queue=queue)
+    _check(jobs, workloads, each=each, largest=largest, shape=shape, queue=queue)
     cluster, default = _read(path, trace, patches, plugins)
     if patches and cluster is not None:
         tell_quota_is_capacity(cluster)
@@ -109,18 +115,24 @@ def simulate(
         fits = question.largest(largest, shape, queue)
         click.echo(json.dumps(fits.to_json(), indent=2) if as_json else fits.text(terminal_width()))
         return
-    found = question.answered(jobs, each=each, changes=changes)
+    found = question.answered(jobs, workloads=workloads, each=each, changes=changes)
     if as_json:
         click.echo(json.dumps(found.to_json(), indent=2))
     else:
         click.echo(printable_lines(text(found, terminal_width(), rows=None if every else 20)))
-        if not jobs and changes is None and any(each.verdict == "waits" for each in found.answers):
+        if not found.named and changes is None and any(each.verdict == "waits" for each in found.answers):
             tell("note: --changes searches for what would let these jobs start")
     ctx.exit(found.exit_code)
 
 
 def _check(
-    jobs: Sequence[Path], *, each: bool, largest: str | None, shape: str | None, queue: str | None
+    jobs: Sequence[Path],
+    workloads: Sequence[str],
+    *,
+    each: bool,
+    largest: str | None,
+    shape: str | None,
+    queue: str | None,
 ) -> None:
     """Check that the options can be combined.
 
@@ -133,8 +145,8 @@ def _check(
         raise OptionError("--largest and --shape go together: give both")
     if queue is not None and largest is None:
         raise OptionError("--queue goes with --largest", hint="jobs name their queues themselves")
-    if largest is not None and jobs:
-        raise OptionError("--largest takes no job", hint="leave the files out")
+    if largest is not None and (jobs or workloads):
+        raise OptionError("--largest takes no job", hint="leave out the files and --for")
 
 
 def _read(

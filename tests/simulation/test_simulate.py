@@ -20,7 +20,7 @@ from cli_environment import called, clean_environment
 from live_dumps import GPU, ago, node, queue, workload
 
 import harness
-from harness.base.errors import OptionError
+from harness.base.errors import InputError, OptionError
 from harness.cluster.load import cluster_from
 from harness.plugins import load
 from harness.studies.simulation.answer import Answer
@@ -194,6 +194,43 @@ def test_without_a_job_the_text_has_the_reason_of_each() -> None:
     assert "\nd/job-first-1a2b3: waits (PreemptionNoCandidates); short of 8" in said
 
 
+def test_a_waiting_workload_is_asked_about_by_its_name() -> None:
+    """With the changes that help it; the others stay in the queue."""
+    items = dump(
+        workload("run", 16, held=1), workload("first", 8, created=5), workload("second", 8, created=4)
+    )
+    first, second = "d/job-first-1a2b3", "d/job-second-1a2b3"
+    (found,) = asked(items, workloads=[first])
+    assert (found.name, outcome(found)) == (first, ("waits", "quota"))
+    assert [each.kind for each in found.changes or ()] == ["quota"]
+    assert found.no_change == ""
+    (behind,) = asked(items, workloads=[second], changes=True)
+    assert behind.changes == []
+    assert [each.name for each in asked(items, workloads=[second, first])] == [first, second]
+    with pytest.raises(InputError, match="no Workload or Pod d/job-secon-1a2b3 waits") as error:
+        asked(items, workloads=["d/job-secon-1a2b3"])
+    assert error.value.hint == f"did you mean '{second}'?"
+    with pytest.raises(InputError) as error:
+        asked(items, workloads=["d/job-run-1a2b3"])
+    assert error.value.hint == "it holds quota or a node, or has ended"
+    with pytest.raises(OptionError, match="either about jobs to submit or about workloads that wait"):
+        asked(items, job(1), workloads=[first])
+
+
+def test_a_job_that_no_single_change_helps_says_what_was_tried() -> None:
+    """The quota that it lacks would go to the job before it; only tried kinds of change are named."""
+    items = dump(workload("run", 16, held=1), workload("first", 8, created=5))
+    (found,) = asked(items, job(8))
+    assert found.changes == []
+    assert found.no_change == (
+        "no single change lets it start; harness tried 2 changes: more quota, up to the whole request (1); "
+        "a higher priority, up to the highest known (1)"
+    )
+    assert found.to_json()["noChange"] == found.no_change
+    simulation = harness.simulate(cluster_from(items, "dump"), job(8), plugins=LIBRARY)
+    assert f"mine: {found.no_change}" in text(simulation, None)
+
+
 def test_others_that_move_in_the_same_cycles_are_told_of() -> None:
     """One that waits in the dump starts beside the job."""
     (found,) = asked(dump(workload("first", 8)), job(8))
@@ -360,6 +397,17 @@ def test_each_without_a_job_is_refused(capsys: pytest.CaptureFixture[str], tmp_p
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": dump()}))
     assert called(["simulate", "--cluster", str(path), "--each"]) == 2
     assert "--each needs jobs to submit" in capsys.readouterr().err
+
+
+def test_a_named_workload_sets_the_exit_code(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """As a submitted job does."""
+    path = tmp_path / "dump.json"
+    items = dump(workload("run", 16, held=1), workload("first", 8))
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    assert called(["simulate", "--cluster", str(path), "--for", "d/job-first-1a2b3"]) == 3
+    out = capsys.readouterr().out
+    assert out.startswith("0 of 1 waiting job would start now")
+    assert "8 nvidia.com/gpu more nominalQuota" in out
 
 
 def test_notes_say_what_to_ask_next(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

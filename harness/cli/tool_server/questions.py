@@ -44,6 +44,7 @@ def simulate(
     jobs: Sequence[Mapping[str, Any]] = (),
     patch: Sequence[Mapping[str, Any]] = (),
     plugin: str | None = None,
+    workloads: Sequence[str] = (),
     each: bool = False,
     changes: bool = True,
 ) -> Reply:
@@ -55,7 +56,8 @@ def simulate(
     there = load_cluster(folders.cluster(cluster))
     there = there.patched(list(patch)) if patch else there
     question = Question(_library(), there, plugin)
-    found = question.answered(list(jobs), each=each, changes=changes and bool(jobs))
+    looks = changes and bool(jobs or workloads)
+    found = question.answered(list(jobs), workloads=workloads, each=each, changes=looks)
     return Reply(text(found), found.to_json())
 
 

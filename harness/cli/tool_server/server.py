@@ -137,16 +137,19 @@ def server_of(bounds: Bounds) -> Any:
         jobs: list[Manifest] | None = None,
         patch: list[Manifest] | None = None,
         plugin: str | None = None,
+        workloads: list[str] | None = None,
         each: bool = False,
         changes: bool = True,
     ) -> Any:
         """Say whether jobs would start now in a cluster's dump, what they would preempt, and what would help.
 
-        Without jobs, it answers for each waiting workload. Jobs and patch documents are manifests.
+        Without jobs, it answers for the waiting workloads of these names, or for all that wait. Jobs and
+        patch documents are manifests.
         """
         return await answered(
-            "simulate", cluster=cluster, jobs=jobs, patch=patch, plugin=plugin, each=each, changes=changes
-        )
+            "simulate", cluster=cluster, jobs=jobs, patch=patch, plugin=plugin, workloads=workloads,
+            each=each, changes=changes,
+        )  # fmt: skip
 
     async def forecast(
         cluster: str,

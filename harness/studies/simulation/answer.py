@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from harness.base.text import counted
 from harness.base.units import SECOND
 from harness.cluster.model import frozen
 
@@ -16,6 +17,16 @@ EXIT_CODES: Mapping[str, int] = {STARTS: 0, WAITS: 3, NEVER: 4}
 
 QUOTA, NODES, VICTIMS, CHECKS, TURN = "quota", "nodes", "victims", "checks", "turn"
 """The objects and events that a job can wait for."""
+
+
+_REACH: Mapping[str, str] = {
+    "pods": "fewer pods, down to 1",
+    "flavor": "the nodes of each other flavor of its queue",
+    "quota": "more quota, up to the whole request",
+    "policy": "other policies of its queue",
+    "priority": "a higher priority, up to the highest known",
+}
+"""Kind of change -> how far harness goes with it."""
 
 
 class Victim(NamedTuple):
@@ -110,6 +121,7 @@ class Answer:
         victims: the jobs that are preempted for it.
         moves: the events of other jobs in the same cycles.
         changes: the smallest changes that let it start, one per kind; None if they were not searched for.
+        tried: kind of change -> how many changes of the kind were tried.
     """
 
     name: str
@@ -127,6 +139,17 @@ class Answer:
     victims: Sequence[Victim] = ()
     moves: Sequence[Move] = ()
     changes: Sequence[Change] | None = None
+    tried: Mapping[str, int] = field(default_factory=frozen)
+
+    @property
+    def no_change(self) -> str:
+        """Why no change is reported, with the changes that were tried; "" if one helps or none was tried."""
+        if self.changes is None or self.changes:
+            return ""
+        kinds = "; ".join(f"{_REACH[kind]} ({count:,})" for kind, count in self.tried.items())
+        count = sum(self.tried.values())
+        tried = f"{counted(count, 'change')}: {kinds}" if count else "none, since none applies to this job"
+        return f"no single change lets it start; harness tried {tried}"
 
     @property
     def exit_code(self) -> int:
@@ -150,6 +173,7 @@ class Answer:
             "victims": [each.to_json() for each in self.victims],
             "moves": [each._asdict() for each in self.moves],
             "changes": None if self.changes is None else [each.to_json() for each in self.changes],
+            "noChange": self.no_change or None,
         }
 
 
@@ -162,6 +186,7 @@ class Simulation:
         plugin: the scheduler's plugin.
         options: its options, all of them.
         on_preemption: what preempted jobs lose.
+        named: True if the question named its jobs, False if it was about all waiting jobs.
         submitted: True if the question was about submitted jobs, False if about waiting jobs.
         answers: one per job, in the order of the questions.
         notes: assumptions and omissions, in sentences.
@@ -171,14 +196,15 @@ class Simulation:
     plugin: str
     options: Mapping[str, Any]
     on_preemption: str
+    named: bool
     submitted: bool
     answers: Sequence[Answer]
     notes: Sequence[str] = ()
 
     @property
     def exit_code(self) -> int:
-        """The largest exit code of the submitted jobs; 0 without one."""
-        return max((each.exit_code for each in self.answers), default=0) if self.submitted else 0
+        """The largest exit code of the jobs that the question named; 0 without one."""
+        return max((each.exit_code for each in self.answers), default=0) if self.named else 0
 
     def to_json(self) -> dict[str, Any]:
         """The simulation as plain values; `harness/studies/simulation/schema.json` describes them."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.base.errors import OptionError
-from harness.base.options import resolve
+from harness.base.errors import InputError, OptionError
+from harness.base.options import did_you_mean, resolve
 from harness.base.units import date_text, exact_duration
 from harness.cluster.load import load_cluster
 from harness.engine.losses import Losses, parse_losses
@@ -22,7 +22,7 @@ from harness.runs.request import Request
 from harness.studies.forecasting.from_files import require_queues, scheduler_of
 from harness.studies.forecasting.new_job import read_jobs, with_runtimes
 from harness.studies.simulation.answer import STARTS, Answer, Simulation
-from harness.studies.simulation.changes import changes_for
+from harness.studies.simulation.changes import with_changes
 from harness.studies.simulation.instant import Instant, Scheduler
 from harness.studies.simulation.judging import Judge
 from harness.studies.simulation.largest import Fitting, fitting, shape_of
@@ -59,27 +59,40 @@ class Question:
     at: str | None = None
 
     def answered(
-        self, jobs: Sequence[Submitted] = (), *, each: bool = False, changes: bool | None = None
+        self,
+        jobs: Sequence[Submitted] = (),
+        *,
+        workloads: Sequence[str] = (),
+        each: bool = False,
+        changes: bool | None = None,
     ) -> Simulation:
-        """Answers for submitted jobs; without any, for all jobs that wait.
+        """Answers for submitted jobs; without any, for the named workloads that wait, by default for all.
 
         Raises:
-            InputError: an input cannot be read, or the scheduler does not schedule a job.
+            InputError: an input cannot be read, no workload of a name waits, or the scheduler does not
+                schedule a job.
+            OptionError: jobs are submitted, and workloads are named.
             PolicyError: the scheduler's plugin failed.
         """
         moment = self.moment
         asked = asked_of(jobs)
-        looks = bool(asked) and self.trace is None if changes is None else changes
+        named = _named(workloads, moment)
+        if asked and named:
+            raise OptionError(
+                "a question is either about jobs to submit or about workloads that wait",
+                hint="leave out the files, or --for (workloads in Python)",
+            )
+        looks = bool(asked or named) and self.trace is None if changes is None else changes
         answers: list[Answer] = []
         notes: list[str] = []
         moments = moment.with_each(asked) if each and asked else [moment.with_jobs(asked)]
         again = looks or len(moments) > 1
         for ready in moments:
             # Values that all answers share are computed here, and not in each copy of the process.
-            told = partial(self._told, ready, ready.waiting, noted=bool(notes))
+            told = partial(self._told, ready, ready.waiting, named, noted=bool(notes))
             found, said = ready.asked(told) if again else told(ready.played())
             plays = Plays(ready, [one.ids for one in found])
-            answers += [_with_changes(plays, one) for one in found] if looks else found
+            answers += [with_changes(plays, one) if looks and one.verdict != STARTS else one for one in found]
             notes = notes or said
         scheduler = moment.scheduler
         return Simulation(
@@ -87,17 +100,18 @@ class Question:
             scheduler.policy.name,
             scheduler.options,
             str(scheduler.losses),
+            bool(asked or named),
             bool(asked),
             answers,
             notes,
         )
 
     def _told(
-        self, moment: Moment, waiting: Sequence[str], instant: Instant, *, noted: bool
+        self, moment: Moment, waiting: Sequence[str], named: Sequence[str], instant: Instant, *, noted: bool
     ) -> tuple[list[Answer], list[str]]:
         """The answers for a moment, and the notes if there are none yet."""
         notes = [] if noted else list(self._notes(moment, instant))
-        return Judge(moment, instant, waiting).answers(), notes
+        return Judge(moment, instant, waiting, named).answers(), notes
 
     def largest(self, largest: str, shape: str, queue: str | None = None) -> Fitting:
         """The largest gangs that would start now.
@@ -212,6 +226,21 @@ def asked_of(given: Sequence[Submitted]) -> list[Asked]:
     return [Asked(job, source) for job, source in with_runtimes(objects)]
 
 
-def _with_changes(plays: Plays, answer: Answer) -> Answer:
-    """The answer; if the job does not start, with the changes that would let it start."""
-    return answer if answer.verdict == STARTS else replace(answer, changes=changes_for(plays, answer))
+def _named(workloads: Sequence[str], moment: Moment) -> list[str]:
+    """The ids of the named workloads, in the order of the waiting ones.
+
+    Raises:
+        InputError: no workload of a name waits.
+    """
+    found = set()
+    waiting = moment.waiting if workloads else ()
+    for name in workloads:
+        whole = name if "/" in name or name in waiting else f"default/{name}"
+        if whole not in waiting:
+            there = {each.key for each in (*moment.cluster.workloads, *moment.cluster.pods)}
+            hint = (
+                "it holds quota or a node, or has ended" if whole in there else did_you_mean(whole, waiting)
+            )
+            raise InputError(f"no Workload or Pod {whole} waits for a start", hint=hint)
+        found.add(whole)
+    return [each for each in waiting if each in found]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from math import gcd
@@ -43,11 +44,16 @@ if TYPE_CHECKING:
 NOW = "now"
 
 
-def changes_for(plays: Plays, answer: Answer) -> list[Change]:
-    """The smallest single changes with which a waiting job starts, by their kinds."""
+def with_changes(plays: Plays, answer: Answer) -> Answer:
+    """The answer for a waiting job, with the smallest single changes with which it starts, by their kinds."""
     trials = Trials(plays, answer)
-    found = [*_fewer_pods(trials), *_other_flavor(trials), *_more_quota(trials), *_more_elastic(trials)]
-    return [*found, *_policy_fields(trials), *_priorities(trials)]
+    found: list[Change] = []
+    tried: dict[str, int] = {}
+    for kind, changes in _KINDS:
+        before = trials.count
+        found += changes(trials)
+        tried[kind] = tried.get(kind, 0) + trials.count - before
+    return replace(answer, changes=found, tried={kind: count for kind, count in tried.items() if count})
 
 
 # --- of the job -------------------------------------------------------------------------------------------
@@ -294,6 +300,16 @@ def _below(trials: Trials) -> Below:
 
 def _after(found: Outcome) -> str:
     return NOW if found.rank == RANK_STARTS else VICTIMS
+
+
+_KINDS: Sequence[tuple[str, Callable[[Trials], Iterator[Change]]]] = (
+    ("pods", _fewer_pods),
+    ("flavor", _other_flavor),
+    ("quota", _more_quota),
+    ("quota", _more_elastic),
+    ("policy", _policy_fields),
+    ("priority", _priorities),
+)
 
 
 def _queue_of(trials: Trials) -> ClusterQueue | None:

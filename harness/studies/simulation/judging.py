@@ -40,18 +40,22 @@ class Judge:
         moment: the moment.
         instant: the decisions of the moment.
         waiting: the jobs that wait at the moment, see `Moment`.
+        named: the waiting jobs of the question; by default all.
     """
 
-    def __init__(self, moment: Moment, instant: Instant, waiting: Sequence[str]) -> None:
+    def __init__(
+        self, moment: Moment, instant: Instant, waiting: Sequence[str], named: Sequence[str] = ()
+    ) -> None:
         self._moment = moment
         self._instant = instant
         self._waiting = waiting
+        self._named = named or waiting
         self._words = Words(instant, moment.cluster)
         self._possible: Possible | None = None
 
     def answers(self) -> list[Answer]:
-        """The answers for submitted jobs, in order; without any, for all jobs that wait."""
-        asked = self._moment.submitted or [(name,) for name in self._waiting]
+        """The answers for submitted jobs, in order; without any, for the waiting jobs of the question."""
+        asked = self._moment.submitted or [(name,) for name in self._named]
         moves = self._moves({name for names in asked for name in names})
         return [self._answer(names, moves) for names in asked]
 

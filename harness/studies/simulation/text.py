@@ -23,7 +23,7 @@ def text(simulation: Simulation, width: int | None = None, *, rows: int | None =
     lines = [*folded([_head(simulation)], width), ""]
     if simulation.answers:
         lines += [_table(_HEAD, [_row(each) for each in simulation.answers], rows, width), ""]
-    if simulation.submitted:
+    if simulation.named:
         for answer in simulation.answers:
             lines += [*_about(answer, width, rows), ""]
     else:
@@ -96,7 +96,7 @@ def _about(answer: Answer, width: int | None, rows: int | None) -> Iterator[str]
 def _changes(answer: Answer, width: int | None) -> Iterator[str]:
     name = _name(answer.name)
     if not answer.changes:
-        yield from folded([f"no single change was found that lets {name} start"], width)
+        yield from folded([f"{name}: {answer.no_change}"], width)
         return
     head = f"{name} would start with any one of these, and with nothing smaller of the kind:"
     yield from folded([head], width)

@@ -65,7 +65,7 @@ def _outcomes(asked: Sequence[tuple[str, ...]], instant: Instant) -> dict[tuple[
 
 
 class Trials:
-    """The changes that are tried for one job.
+    """The changes that are tried for one job; `count` counts them.
 
     Args:
         plays: the outcomes.
@@ -76,16 +76,19 @@ class Trials:
         self._plays = plays
         self.moment = plays.moment
         self.answer = answer
+        self.count = 0
         self.rank = _PREEMPTS if answer.waits_for == VICTIMS and answer.victims else _WAITS
 
     def outcome(self, difference: Difference) -> Outcome:
         """The outcome of a change; the old one if only a start would be better and the job does not fit."""
+        self.count += 1
         if self.rank == _PREEMPTS and self._lacks_room(difference):
             return Outcome(self.rank, ())
         return self._plays.outcome(self.answer.ids, difference)
 
     def starts(self, difference: Difference) -> bool:
         """Returns True if the job starts now with a change."""
+        self.count += 1
         if self._lacks_room(difference):
             return False
         return self._plays.outcome(self.answer.ids, difference).rank == RANK_STARTS
