@@ -237,7 +237,8 @@ def _named(workloads: Sequence[str], moment: Moment) -> list[str]:
     for name in workloads:
         whole = name if "/" in name or name in waiting else f"default/{name}"
         if whole not in waiting:
-            there = {each.key for each in (*moment.cluster.workloads, *moment.cluster.pods)}
+            cluster = moment.cluster
+            there = {*(each.key for each in cluster.workloads), *(each.key for each in cluster.pods)}
             hint = (
                 "it holds quota or a node, or has ended" if whole in there else did_you_mean(whole, waiting)
             )
