@@ -21,6 +21,15 @@ def plain(text: str) -> str:
 
     HTML passes through Markdown, so it is escaped too.
     """
+    return _LINKED.sub(APART, _MARKUP.sub(r"\\\1", _escaped(text)))
+
+
+def plain_html(text: str) -> str:
+    """Returns text that HTML within Markdown shows unchanged, on one line; Markdown reads no markup there."""
+    return _LINKED.sub(APART, _escaped(text))
+
+
+def _escaped(text: str) -> str:
     from html import escape  # slow to import, because it has two thousand names
 
-    return _LINKED.sub(APART, _MARKUP.sub(r"\\\1", escape(printable(text), quote=False)))
+    return escape(printable(text), quote=False)

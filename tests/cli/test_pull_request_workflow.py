@@ -133,6 +133,18 @@ def test_a_pull_request_that_breaks_a_bound_fails_after_it_was_said(pull_request
     assert ended.told
 
 
+def test_the_comment_has_the_warnings_of_the_replays(pull_request: Callable) -> None:
+    """Those of the head alone name it."""
+    odd = "---\n{kind: Odd, apiVersion: x/v1, metadata: {name: a}}\n"
+    ended = pull_request(manifests(1), manifests(3) + odd)
+    (line,) = [each for each in ended.comment.splitlines() if each.startswith("<details>")]
+    assert line == (
+        "<details><summary>1 warning of the replays</summary><ul>"
+        "<li>fairsharing@<!-- -->head: Odd (x/v1): 1 object is not read</li></ul></details>"
+    )
+    assert len(ended.comment.splitlines()) <= 25
+
+
 def test_faulty_manifests_end_the_workflow_where_they_are_read(pull_request: Callable) -> None:
     """Nothing is posted that was not measured."""
     ended = pull_request(manifests(1), manifests(1).replace("nominalQuota", "nominalQouta"))

@@ -264,6 +264,27 @@ def test_markdown_shows_names_as_they_are(tmp_path: Path, write_trace: Callable[
     assert "\\{queue=&lt;b&gt;\\|\\*x\\*\\}" in text
 
 
+def test_markdown_folds_the_warnings_of_the_replays(tmp_path: Path, write_trace: Callable[..., Path]) -> None:
+    """One line with their number, which nobody can cut in its middle; brief with the first five."""
+    trace = write_trace({"queue": "q"})
+    plain = queues({"q": {"cpu": "4"}})
+    unread = "".join(f"---\n{{kind: K{n}<i>, apiVersion: x/v1, metadata: {{name: a}}}}\n" for n in range(7))
+    runs = []
+    for name, text in (("plain", plain), ("odd", plain + unread)):
+        (tmp_path / f"{name}.yaml").write_text(text)
+        cluster = tmp_path / f"{name}.yaml"
+        runs.append(harness.replay(trace, cluster=cluster, label=name, output=tmp_path))
+    both = harness.compare(runs)
+    (brief,) = [line for line in both.markdown(brief=True).split("\n") if line.startswith("<details>")]
+    assert brief.startswith("<details><summary>7 warnings of the replays</summary><ul><li>odd: K0&lt;i&gt; ")
+    assert brief.endswith("<li>and 2 more</li></ul></details>")
+    assert brief.count("<li>") == 6
+    (whole,) = [line for line in both.markdown().split("\n") if line.startswith("<details>")]
+    assert whole.count("<li>") == 7
+    assert "<li>K0&lt;i&gt; " in harness.compare(runs[1:]).markdown()
+    assert "<details>" not in harness.compare(runs[:1]).markdown()
+
+
 def test_what_was_checked_is_in_markdown_and_json_too(
     compared: harness.Comparison, capsys: pytest.CaptureFixture[str]
 ) -> None:

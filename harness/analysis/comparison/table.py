@@ -13,6 +13,7 @@ from harness.analysis.comparison.head_text import head_html, head_lines, head_ma
 from harness.analysis.comparison.headlines import SHOWN, comes_first
 from harness.analysis.comparison.notes import remarks, stopped
 from harness.analysis.comparison.recommendation import Recommendation, recommendation
+from harness.analysis.comparison.warned import warnings_line
 from harness.analysis.metrics.unseen import unseen
 from harness.analysis.metrics.utilization import HOURS
 from harness.base.markdown import plain
@@ -169,8 +170,8 @@ def markdown(
 ) -> str:
     """The comparison as Markdown, for a pull request.
 
-    A brief one has the recommendation, the most important lines, the runs that were stopped, the differences,
-    the legend, and last the prices.
+    A brief one has the recommendation, the first warnings, the most important lines, the runs that were
+    stopped, the differences, the legend, and last the prices.
     """
     shown = lines(comparison, metrics, scope, brief=brief)
     if not shown:
@@ -186,9 +187,10 @@ def markdown(
             f"- {plain(clause)}"
             for clause in (() if metrics else unseen(line.measured.metric for line in shown))
         ]
-        return "\n".join([*head_markdown(comparison.head, comparison.head.title), *table, "", *notes])
+        title = head_markdown(comparison.head, comparison.head.title)
+        return "\n".join([*title, *warnings_line(comparison, brief=False), *table, "", *notes])
     answer = recommendation(comparison)
-    first = [plain(answer.sentence), ""] if answer else []
+    first = [*([plain(answer.sentence), ""] if answer else []), *warnings_line(comparison, brief=True)]
     cut = [f"- {plain(each)}" for each in stopped(comparison)]
     last = _prices(answer) if answer else ()
     return "\n".join([*first, *table, "", *cut, *head_markdown(comparison.head), *notes[:1], *last])
