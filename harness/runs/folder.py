@@ -195,14 +195,18 @@ def reading(folder: Path) -> Iterator[None]:
 
 def _no_run(folder: Path) -> RunError:
     if not folder.exists():
-        return RunError(f"{folder}: there is no such folder", hint=_where(folder.parent))
+        name = folder.name.partition("*")[0]
+        return RunError(f"{folder}: there is no such folder", hint=_where(folder.parent, name))
     return RunError(f"{folder} is not a run: it has no run.json", hint=_where(folder))
 
 
-def _where(folder: Path) -> str:
-    """Returns a hint: a run in or below the folder, if any."""
-    found = next((each for each in _folders_below(folder) if (each / "run.json").is_file()), None)
-    return f"give the folder of a run, such as {found}" if found else "replay prints the folders of its runs"
+def _where(folder: Path, name: str = "") -> str:
+    """Returns a hint: a run in or below the folder, if any; first one whose name begins with a name."""
+    found = [each for each in _folders_below(folder) if (each / "run.json").is_file()]
+    found.sort(key=lambda each: not each.name.startswith(name))
+    if not found:
+        return "replay prints the folders of its runs"
+    return f"give the folder of a run, such as {found[0]}"
 
 
 def _folders_below(folder: Path) -> Iterator[Path]:

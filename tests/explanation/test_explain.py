@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 import pytest
 import yaml
+from cli_environment import called
 from policies import scripted
 from small_clusters import local_queue, queues, quota_tree
 
@@ -417,6 +418,45 @@ def test_what_a_run_does_not_know_is_an_error_with_what_was_probably_meant(
     with pytest.raises(RunError, match=message) as error:
         harness.explain(kueue, **asked)
     assert hint in (error.value.hint or "")
+
+
+def test_a_job_is_found_by_its_id_in_another_system(write_trace: WriteTrace, tmp_path: Path) -> None:
+    """Its own id comes first, and the text has both; an id of several jobs is refused with their own ids."""
+    ids = {"7": "4_0", "8": "4_1", "9": "7", "10": "4_1", "11": None}
+    rows = [{"job_id": job, "slurm_job_id": other, "queue": "a"} for job, other in ids.items()]
+    run = replayed(write_trace(*rows), queues(TWO), tmp_path)
+    assert lines(run, "4_0")[0].startswith("job 7 (slurm_job_id 4_0) of queue a: ")
+    assert lines(run, "7") == lines(run, "4_0")
+    assert lines(run, "11")[0].startswith("job 11 of queue a: ")
+    with pytest.raises(RunError, match="'4_1' is the slurm_job_id of 2 jobs") as error:
+        harness.explain(run, "4_1")
+    assert error.value.hint == "there is: 8, 10"
+    with pytest.raises(RunError, match="the run has no job '4_9'") as error:
+        harness.explain(run, "4_9")
+    assert "'4_0'" in (error.value.hint or "")
+
+
+def test_a_pattern_that_stands_for_several_runs_names_them(
+    kueue: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the command to type; a shell hands them all over, with the job behind them."""
+    other = harness.replay(
+        tmp_path / "trace.parquet",
+        cluster=tmp_path / "cluster.yaml",
+        output=tmp_path / "results",
+        plugin="kueue-classic",
+        until="70s",
+    )
+    assert called(["explain", str(kueue.path), "mine"]) == 0
+    assert capsys.readouterr().out.startswith("job mine of queue a")
+    for rest in ([], ["mine"]):
+        assert called(["explain", str(kueue.path), str(other.path), *rest]) == 2
+        err = " ".join(capsys.readouterr().err.split())
+        assert "explain takes one run, and these are 2, the latest first:" in err
+        assert f"{kueue.path}: made in Python" in err
+        assert f"name one of them: {' '.join(['harness explain', str(other.path), *rest])}" in err
+    assert called(["explain", str(kueue.path), "mine", "theirs"]) == 2
+    assert "unexpected extra argument (theirs)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["yesterday", "1:2", "1d 02:03", "::"])

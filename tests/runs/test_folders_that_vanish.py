@@ -34,7 +34,7 @@ def test_a_missing_run_is_told_while_folders_beside_it_come_and_go(tmp_path: Pat
 
 
 def test_a_run_that_is_there_is_named_instead(tmp_path: Path) -> None:
-    """The first one beside it, or in a folder beside it; what is hidden is none."""
+    """The first one beside it, or in a folder beside it; nothing hidden. Longer names come first."""
     for name in (".harness-0", "trace/none-1", "trace/none-2"):
         (tmp_path / name).mkdir(parents=True)
         (tmp_path / name / "run.json").write_text("{}")
@@ -42,3 +42,7 @@ def test_a_run_that_is_there_is_named_instead(tmp_path: Path) -> None:
         with pytest.raises(RunError) as refused:
             Run.open(tmp_path / asked)
         assert refused.value.hint == f"give the folder of a run, such as {tmp_path / 'trace' / 'none-1'}"
+    for asked in ("trace/none-2*", "none-2*"):
+        with pytest.raises(RunError) as refused:
+            Run.open(tmp_path / asked)
+        assert refused.value.hint == f"give the folder of a run, such as {tmp_path / 'trace' / 'none-2'}"

@@ -7,7 +7,7 @@ from pathlib import Path
 from harness.analysis.explanation.clock import Clock
 from harness.analysis.explanation.histories import Histories
 from harness.analysis.explanation.moment import Moment
-from harness.analysis.explanation.names import close_to
+from harness.analysis.explanation.names import job_named
 from harness.analysis.explanation.story import Story
 from harness.analysis.explanation.vocabulary import Units
 from harness.base.errors import RunError
@@ -26,7 +26,7 @@ def explain(
 
     Args:
         run: the run, or its folder.
-        job: a job's name.
+        job: a job's name, or its id in another system, such as `slurm_job_id`.
         queue: a queue's name; instead of a job.
         at: an instant: a time as the run writes it, a duration, or microseconds since the run's origin. A
             duration counts from the run's origin if the run has timestamps, else as in the trace. Without any
@@ -56,9 +56,7 @@ def explain(
             raise RunError("there is nothing to explain", hint="name a job, --queue, or --at")
         return Moment(run, clock, units, queue, time)
     histories = Histories(run, units)
-    if job not in histories:
-        raise RunError(f"the run has no job {job!r}", hint=close_to(job, histories.names))
-    (history,) = histories.of([job])
+    (history,) = histories.of([job_named(histories.jobs, job)])
     return Story(history, clock, units, time, stopped=run.stopped)
 
 

@@ -1,11 +1,49 @@
-"""Suggestions for a name that a run does not know."""
+"""The names of jobs: those of other systems, and suggestions for a name that a run does not know."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
 
-from harness.base.options import did_you_mean
+from harness.base.errors import RunError
+from harness.base.options import did_you_mean, there_is
+
+if TYPE_CHECKING:
+    import polars as pl
+
+OTHER_IDS = "_job_id"
+"""How a column ends that keeps the id of a job in another system: `slurm_job_id`."""
+
+
+def job_named(jobs: pl.DataFrame, name: str) -> str:
+    """Returns the job of a name, which is its `job_id` or its id in another system.
+
+    Args:
+        jobs: `jobs.parquet` of a run.
+        name: the name.
+
+    Raises:
+        RunError: no job has this name, or several jobs have it as their id in another system.
+    """
+    if name in jobs["job_id"]:
+        return name
+    known = jobs["job_id"].to_list()
+    for column in (each for each in jobs.columns if each.endswith(OTHER_IDS)):
+        ids = jobs[column].to_list()
+        found = [job for job, each in zip(jobs["job_id"], ids, strict=True) if each == name]
+        if len(found) > 1:
+            raise RunError(f"{name!r} is the {column} of {len(found):,} jobs", hint=there_is(found))
+        if found:
+            return str(found[0])
+        known += [each for each in ids if isinstance(each, str)]
+    raise RunError(f"the run has no job {name!r}", hint=close_to(name, dict.fromkeys(known)))
+
+
+def other_ids(job: Mapping[str, Any]) -> list[str]:
+    """Returns the ids of a job in other systems, each with its column, unless it is the `job_id`."""
+    ids = {column: value for column, value in job.items() if column.endswith(OTHER_IDS)}
+    return [f"{column} {value}" for column, value in ids.items() if value not in (None, job["job_id"])]
 
 
 def close_to(name: str, known: Iterable[str]) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from harness.analysis.explanation.clock import Clock
 from harness.analysis.explanation.history import PREEMPTS, Event, History, Stretch
+from harness.analysis.explanation.names import other_ids
 from harness.analysis.explanation.sentences import Sentences, pods, summed
 from harness.analysis.explanation.vocabulary import Units
 from harness.base.tables.schemas import RAN_BEFORE
@@ -97,7 +98,8 @@ class Story:
 
     def _summary(self) -> Iterator[str]:
         job, history = self.history.job, self.history
-        yield f"job {job['job_id']} of queue {job['queue']}: {pods(job['pods'])}, priority {job['priority']}"
+        name = f"{job['job_id']}{''.join(f' ({each})' for each in other_ids(job))}"
+        yield f"job {name} of queue {job['queue']}: {pods(job['pods'])}, priority {job['priority']}"
         state = f"{job['state']}"
         if job["finish_time"] is not None:
             took = format_duration(job["finish_time"] - job["submit_time"])
