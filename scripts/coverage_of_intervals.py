@@ -4,6 +4,7 @@
     python scripts/coverage_of_intervals.py replay [--repetitions 2000] [--jobs 20000]
     python scripts/coverage_of_intervals.py headlines FOLDER [--repetitions 10000] [--pool 200] [--load 0.9]
     python scripts/coverage_of_intervals.py aa FOLDER... [--pairs 200]
+    python scripts/coverage_of_intervals.py levels [--repetitions 20000]
 
 `twins` and `replay` use single-server queues, first come first served, by Lindley's recursion. They compare
 two runs of the same jobs; in the second run each job takes 2 % less time. `twins` measures how often an
@@ -13,8 +14,9 @@ stationary queues, and how often it is refused. `headlines` replays a small trac
 preempt, at several loads, under two policies. For each headline metric it compares intervals over ten twins,
 drawn from a pool, with the mean of the pool. It also compares each policy with itself, as `aa` does. `aa`
 uses twins that replays left in folders `<results>/<trace>/.twins/<run>`. It draws two sets of ten from the
-twins of one policy, and compares them like two policies. Everything is seeded; tables are printed as
-Markdown.
+twins of one policy, and compares them like two policies. `levels` draws values from known distributions,
+and measures how often the interval of their mean covers the true mean. Everything is seeded; tables are
+printed as Markdown.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ from harness.analysis.comparison.missing import Lack
 from harness.analysis.comparison.paired import Paired
 from harness.analysis.comparison.shaken import Shaken
 from harness.analysis.comparison.statistics import bootstrap
+from harness.analysis.comparison.statistics.levels import of_level
 from harness.analysis.comparison.statistics.significance import LEVEL, of_pairs
 from harness.runs.run import Run
 
@@ -449,6 +452,33 @@ def headlines(
     _table("headline", loads, covered)
     click.echo("\nOne policy against itself:\n")
     _table("policy", loads, called)
+
+
+@main.command()
+@click.option("--repetitions", default=20_000, show_default=True)
+def levels(repetitions: int) -> None:
+    """Intervals of means, by Student's method and on the scale of logarithms."""
+    draw = np.random.default_rng(1)
+    cases: Mapping[str, tuple[float, Callable[[tuple[int, int]], NDArray[np.float64]]]] = {
+        "normal, standard deviation 0.3": (1.0, lambda size: np.abs(draw.normal(1, 0.3, size))),
+        "exponential": (1.0, lambda size: draw.exponential(1, size)),
+        "exponential, three fifths 0": (
+            0.4,
+            lambda size: draw.exponential(1, size) * (draw.random(size) < 0.4),
+        ),
+    }
+    sizes = (3, 5, 10)
+    head = " | ".join(f"{size} values: Student's | logarithm" for size in sizes)
+    click.echo(f"| distribution with mean 1 or 0.4 | {head} |\n| --- |{' ---: |' * 2 * len(sizes)}")
+    for name, (truth, drawn) in cases.items():
+        cells = []
+        for size in sizes:
+            rows = drawn((repetitions, size)).tolist()
+            found = [(of_pairs([0.0] * size, row, ratio=False), of_level(row)) for row in rows]
+            for several in zip(*found, strict=True):
+                hits = sum(each is not None and each.low <= truth <= each.high for each in several)
+                cells.append(f"{100 * hits / repetitions:.1f} %")
+        click.echo(f"| {name} | {' | '.join(cells)} |")
 
 
 def _table(head: str, loads: Sequence[float], cells: Mapping[str, Sequence[str]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
@@ -10,7 +11,7 @@ from harness.base.errors import OptionError
 from harness.cli.context import command_line
 from harness.cli.group import Group
 from harness.cli.output import STDOUT, deliver, is_page
-from harness.cli.screen import fold, show_table, terminal_width
+from harness.cli.screen import fold, put, show_table, terminal_width
 
 _EXPERIMENT = click.argument("experiment", metavar="DIR", type=click.Path(path_type=Path))
 _OBJECTIVES = click.option(
@@ -48,8 +49,8 @@ Examples:
 def show(experiment: Path, objectives: tuple[str, ...], where: tuple[str, ...]) -> None:
     """Print best and worst settings, the effect of each factor, and the frontier.
 
-    The frontier holds the settings that no other setting beats. A setting beats another setting if it is as
-    good in all objectives and better in one. Means are over seeds, with 95 % intervals.
+    The frontier holds the settings that no other setting beats. A setting beats another setting at the same
+    load if it is as good in all objectives and better in one. Means are over seeds, with 95 % intervals.
     """
     from harness.studies.experiments.experiment import Experiment
     from harness.studies.experiments.objectives import Judged
@@ -124,13 +125,26 @@ Examples:
 @click.option(
     "--metric", "metrics", multiple=True, metavar="NAME", help="Show only this metric; may be repeated."
 )
-def compare(experiment: Path, items: tuple[int, ...], metrics: tuple[str, ...]) -> None:
+@click.option(
+    "--format", "layout", type=click.Choice(["table", "markdown", "json", "csv"]), default="table",
+    show_default=True, help="Output format; csv has one line per value, with its interval.",
+)  # fmt: skip
+@click.option("--json", "layout", flag_value="json", help="The same as --format json.")
+def compare(experiment: Path, items: tuple[int, ...], metrics: tuple[str, ...], layout: str) -> None:
     """Compare settings with the first setting, paired by seed.
 
     Each ITEM selects a setting, with all of its seeds.
     """
+    from harness.studies.experiments.compared import Compared
     from harness.studies.experiments.experiment import Experiment
     from harness.studies.experiments.objectives import Judged
-    from harness.studies.experiments.table import compare as told
 
-    show_table(told(Judged(Experiment.open(experiment)), items, metrics, terminal_width()))
+    compared = Compared(Judged(Experiment.open(experiment)), items, metrics)
+    if layout == "json":
+        click.echo(json.dumps(compared.to_json()))
+    elif layout == "csv":
+        put(compared.to_polars().write_csv())
+    elif layout == "markdown":
+        click.echo(compared.markdown())
+    else:
+        show_table(compared.text(terminal_width()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,15 +16,16 @@ from hypothesis import strategies as st
 from harness.analysis.comparison.statistics.frontier import undominated
 from harness.analysis.report import Figure, Table, Text
 from harness.base.errors import OptionError, RunError
+from harness.studies.experiments.compared import Compared
 from harness.studies.experiments.effects import effects, unpaired
 from harness.studies.experiments.evaluation import Item, written
 from harness.studies.experiments.experiment import Experiment
-from harness.studies.experiments.frontier import outcomes, shifts
+from harness.studies.experiments.frontier import circumstances, frontier, outcomes, shifts
 from harness.studies.experiments.objectives import Judged, estimate
 from harness.studies.experiments.report import report
 from harness.studies.experiments.specification import Arm, Factor, Seeds, Spec
 from harness.studies.experiments.store import Folder
-from harness.studies.experiments.table import compare, show
+from harness.studies.experiments.table import show
 
 WAIT, LOST = "wait.first_start.p95", "disruption.lost"
 
@@ -36,9 +38,10 @@ def judged(tmp_path: Path) -> Callable[..., Judged]:
         wait: Callable[[int, str, int], float],
         seeds: int = 1,
         loads: Sequence[int | float | str] = (1, 2, 3),
+        names: tuple[str, str] = ("load", "model"),
         **how: object,
     ) -> Judged:
-        factors = (Factor("load", tuple(loads)), Factor("model", ("restart", "resume")))
+        factors = (Factor(names[0], tuple(loads)), Factor(names[1], ("restart", "resume")))
         spec = Spec(
             *("made", "made", {"t": Path("t")}, (Arm("none", "none"),)),
             groups=tuple((factor,) for factor in factors),
@@ -50,7 +53,7 @@ def judged(tmp_path: Path) -> Callable[..., Judged]:
             [(a, b, s) for a in loads for b in ("restart", "resume") for s in range(1, seeds + 1)],
         )
         for number, (value, model, seed) in enumerate(points):
-            point = {"plugin": "none", "load": value, "model": model, "seed": seed}
+            point = {"plugin": "none", names[0]: value, names[1]: model, "seed": seed}
             load = 1 + loads.index(value)
             items.append(Item(number, f"{number:032}", point))
             row = {"scope": "all", "resource": "", "unit": "s", "better": "lower"}
@@ -155,18 +158,36 @@ def test_the_frontier_weighs_all_objectives(judged: Callable[..., Judged]) -> No
     assert [(each.queue, each.after.value) for each in shifts(found)[4]] == [("b", -3), ("a", 3)]
 
 
+def test_a_setting_beats_no_other_at_another_load(judged: Callable[..., Judged]) -> None:
+    """Nobody chooses the load: each has a frontier, and its settings follow each other."""
+    found = judged(
+        lambda load, model, seed: 10 * load + (model == "resume"),
+        names=("scale-arrivals", "x.order"),
+        objectives=[WAIT, "disruption.lost{resource=cpu}"],
+    )
+    assert circumstances(found) == ["scale-arrivals"]
+    best = [each.setting.point for each in frontier(found, outcomes(found))]
+    assert [(each["scale-arrivals"], each["x.order"]) for each in best] == [
+        *((1, "restart"), (2, "restart"), (3, "restart")),
+    ]
+    assert "frontier at each scale-arrivals" in show(found)
+    lead, *_ = report(found).chapters[0].blocks
+    told = f"Of 6 settings there are 3 that no other beats in {WAIT}, disruption.lost cpu"
+    assert lead == Text(f"{told} at the same scale-arrivals.", lead=True)
+
+
 def test_settings_are_compared_seed_by_seed(judged: Callable[..., Judged]) -> None:
     """A difference that all seeds have is told from chance, however much seeds differ among themselves."""
     found = judged(lambda load, model, seed: 100 * load + 1000 * seed + seed % 2, seeds=6)
-    told = compare(found, [0, 12])
+    told = Compared(found, [0, 12]).text()
     assert "item 0: plugin=none, load=1, model=restart" in told
     (line,) = (line for line in told.split("\n") if line.startswith(WAIT))
     assert "▼" in line
     assert "of differences paired by seed" in told
     with pytest.raises(OptionError, match="two of the items belong to the same setting"):
-        compare(found, [0, 1])
+        Compared(found, [0, 1])
     with pytest.raises(OptionError, match="item 99 does not exist"):
-        compare(found, [0, 99])
+        Compared(found, [0, 99])
 
 
 def test_metrics_are_compared_of_all_resources(
@@ -181,10 +202,42 @@ def test_metrics_are_compared_of_all_resources(
         f"{LOST} x/gpu",
     ]
     with pytest.raises(RunError, match=r"disruption\.los was not measured") as caught:
-        compare(found, [0, 2], ["disruption.los"])
+        Compared(found, [0, 2], ["disruption.los"])
     assert caught.value.hint == "did you mean 'disruption.lost'?"
     with pytest.raises(RunError, match=r"wait\.first_start\.mean was not measured"):
-        compare(found, [0, 2], ["wait.first_start.mean"])
+        Compared(found, [0, 2], ["wait.first_start.mean"])
+
+
+def test_a_comparison_of_settings_has_the_formats_of_other_comparisons(
+    judged: Callable[..., Judged], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A table, Markdown, JSON and CSV of the same figures."""
+    found = judged(lambda load, model, seed: 100 * load + seed, seeds=3)
+    told = {}
+    for form in ("table", "markdown", "csv", "json"):
+        assert called(["experiment", "compare", str(found.experiment.root), "0", "6", "--format", form]) == 0
+        told[form] = capsys.readouterr().out
+    assert called(["experiment", "compare", str(found.experiment.root), "0", "6", "--json"]) == 0
+    assert capsys.readouterr().out == told["json"]
+    document = json.loads(told["json"])
+    assert document["baseline"] == "item 0"
+    assert document["settings"][1] == {
+        "name": "item 6",
+        "item": 6,
+        "values": {"plugin": "none", "load": 2, "model": "restart"},
+    }
+    wait, *_ = document["metrics"]
+    assert wait["metric"] == WAIT
+    rows = pl.read_csv(told["csv"].encode())
+    (change,) = rows.filter(metric=WAIT, run="item 6").iter_rows(named=True)
+    assert change["value"] == wait["values"]["item 6"]
+    assert [change["low"], change["high"]] == wait["changes"]["item 6"]["interval"]
+    assert "| metric | item 0 | item 6 | item 6 against item 0 |" in told["markdown"]
+    figures = {form: re.findall(r"\+[0-9.]+ % ", told[form]) for form in ("table", "markdown")}
+    assert figures["table"] == figures["markdown"]
+    assert figures["table"][0] == f"{100 * wait['changes']['item 6']['relative']:+.1f} % "
+    for form in ("table", "markdown"):
+        assert "of differences paired by seed" in told[form]
 
 
 def test_what_is_shown_can_be_narrowed(judged: Callable[..., Judged]) -> None:
@@ -209,7 +262,7 @@ def test_one_effect_is_told_in_one_unit(judged: Callable[..., Judged]) -> None:
     found = judged(lambda load, model, seed: 100 * load, seeds=3, where={"model": "restart"})
     first, second = (each.item for each in found.settings[:2])
     line = next(line for line in show(found).split("\n") if line.startswith("load=2 "))
-    compared = compare(found, [first, second], ["wait.first_start.p95"])
+    compared = Compared(found, [first, second], ["wait.first_start.p95"]).text()
     (row,) = [line for line in compared.split("\n") if line.startswith("wait.first_start.p95")]
     told = re.findall(r"[+-][0-9.]+ %", line)
     assert told

@@ -13,9 +13,10 @@ from small_clusters import queues
 
 import harness
 from harness.analysis.comparison.statistics.significance import of_pairs
+from harness.studies.experiments.compared import Compared
 from harness.studies.experiments.experiment import Experiment
 from harness.studies.experiments.objectives import Judged
-from harness.studies.experiments.table import compare, show
+from harness.studies.experiments.table import show
 
 SEEDS = 6
 NEVER = "wait.never_started"
@@ -80,7 +81,7 @@ def test_where_some_seeds_have_no_such_event_the_others_count(
     both = [(mine, theirs) for mine, theirs in zip(slow, quick, strict=True) if mine and theirs]
     count = [sum(value is not None for value in values) for values in (slow, quick)]
     assert 1 < len(both) == count[1] < count[0] < SEEDS
-    told = compare(judged, [0, SEEDS], [RESTART])
+    told = Compared(judged, [0, SEEDS], [RESTART]).text()
     interval = of_pairs(*zip(*both, strict=True), ratio=True)
     assert interval is not None
     ends = f"[{100 * (interval.low - 1):+,.1f}, {100 * (interval.high - 1):+,.1f}]"
@@ -110,7 +111,7 @@ def test_items_that_were_not_made_are_counted(swept: Callable[..., Experiment]) 
     mean = judged.estimates(judged.objectives[0])[2]
     assert mean is not None
     assert (mean.values, mean.partly) == (SEEDS - 2, f"over {SEEDS - 2} of {SEEDS} seeds")
-    told = " ".join(compare(judged, [2, SEEDS], [NEVER]).split())
+    told = " ".join(Compared(judged, [2, SEEDS], [NEVER]).text().split())
     assert f"{NEVER}: over {SEEDS - 2} of {SEEDS} seeds of item 2; the others had" in told
     assert "no such job or event, or they were not made;" in told
 
@@ -120,7 +121,7 @@ def test_where_one_seed_has_both_nothing_can_be_said(swept: Callable[..., Experi
     experiment = swept(2, 3)
     for key in experiment.items["key"][1:SEEDS]:
         next((experiment.root / "items").glob(f"*/{key}.parquet")).unlink()
-    told = compare(Judged(Experiment.open(experiment.root), [NEVER]), [0, SEEDS], ["delay.mean"])
+    told = Compared(Judged(Experiment.open(experiment.root), [NEVER]), [0, SEEDS], ["delay.mean"]).text()
     assert line_of(told, "delay.mean ").endswith("?")
     assert "?: no verdict: fewer than 2 seeds have a value in both settings" in told
     assert "95 % interval" not in told
@@ -131,7 +132,7 @@ def test_means_of_jobs_that_go_on_are_the_least_that_they_can_become(
 ) -> None:
     """Two of ten jobs go on where the replay ends on one core, on five cores none does."""
     judged = Judged(swept(1, 5), ["delay.mean"])
-    told = line_of(compare(judged, [0, SEEDS], ["delay.mean"]), "delay.mean ")
+    told = line_of(Compared(judged, [0, SEEDS], ["delay.mean"]).text(), "delay.mean ")
     assert told.split()[1] == "≥"
     assert told.count("≥") == 1
     assert "≥ " in line_of(show(judged), "worst delay.mean")

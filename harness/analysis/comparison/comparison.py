@@ -19,10 +19,9 @@ from harness.analysis.comparison.missing import depends_on_run_times
 from harness.analysis.comparison.names import names_of, place_of
 from harness.analysis.comparison.one_replay import OneReplay, measurements_of
 from harness.analysis.comparison.pairs import Pairs, shares_of
-from harness.analysis.comparison.plain_values import cluster_size, json_change, json_number, scale_of
+from harness.analysis.comparison.plain_values import COLUMNS, changes_frame, cluster_size, json_row
 from harness.analysis.comparison.shaken import Shaken
 from harness.analysis.comparison.table import html, markdown, text
-from harness.analysis.metrics.unseen import UNSEEN
 from harness.base.errors import OptionError, RunError
 from harness.plugins.measurement import Measurement
 from harness.plugins.scopes import ALL, parse_scope
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
     from harness.analysis.comparison.missing import Lack
     from harness.analysis.comparison.statistics.significance import Interval
     from harness.trace.shake import Shake
-
-_COLUMNS = ("metric", "scope", "resource", "unit", "better")
 
 
 class Comparison:
@@ -80,7 +77,7 @@ class Comparison:
     ) -> None:
         if not runs:
             raise RunError("there is nothing to compare", hint="give at least one run folder")
-        names = names_of(runs, taken=_COLUMNS)
+        names = names_of(runs, taken=COLUMNS)
         order = list(range(len(runs)))
         if baseline is not None:
             order.sort(key=lambda place: place != place_of(baseline, runs, names))
@@ -221,25 +218,7 @@ class Comparison:
         these are differences or factors) and `p, ground, verdict`: see `Change`. The baseline is the first of
         the runs. Arguments and errors are those of `to_polars`.
         """
-        rows = []
-        for row in self.rows(*metrics, scope=scope):
-            about = [getattr(row.measured, column) for column in _COLUMNS]
-            base = row.values[0]
-            least, *leasts = row.at_least
-            rows.append((*about, self.names[0], base, least, base, *[None] * 4, "", None, "", ""))
-            others = zip(self.names[1:], row.values[1:], leasts, row.changes, strict=True)
-            for name, value, least, change in others:
-                interval = change.interval
-                low, high = (interval.low, interval.high) if interval else (None, None)
-                how = (scale_of(change), change.p, str(change.ground), str(change.verdict))
-                of_change = (change.difference, change.relative, low, high, *how)
-                rows.append((*about, name, value, least, base, *of_change))
-        schema: dict[str, type[pl.DataType]] = dict.fromkeys((*_COLUMNS, "run"), pl.String)
-        figures = ("baseline", "difference", "relative", "low", "high")
-        schema |= {"value": pl.Float64, "at_least": pl.Boolean}
-        schema |= dict.fromkeys(figures, pl.Float64) | {"scale": pl.String, "p": pl.Float64}
-        schema |= dict.fromkeys(("ground", "verdict"), pl.String)
-        return pl.DataFrame(rows, schema=schema, orient="row")
+        return changes_frame(self.rows(*metrics, scope=scope), self.names)
 
     def to_polars(self, *metrics: str, scope: str | None = "all") -> pl.DataFrame:
         """A table with one row per metric, scope and resource, and one column per run.
@@ -257,7 +236,7 @@ class Comparison:
             (row.metric, row.scope, row.resource, row.unit, row.better, *values)
             for row, values in self.select(*metrics, scope=scope)
         ]
-        schema = dict.fromkeys(_COLUMNS, pl.String) | dict.fromkeys(self.names, pl.Float64)
+        schema = dict.fromkeys(COLUMNS, pl.String) | dict.fromkeys(self.names, pl.Float64)
         return pl.DataFrame(rows, schema=schema, orient="row")
 
     def check(self, *conditions: str | Condition, values: bool = False) -> list[Check]:
@@ -350,16 +329,7 @@ class Comparison:
             ],
             "common_window": None if self.window is None else list(self.window),
             "absent": self.absent(*metrics, scope=scope),
-            "metrics": [
-                {
-                    **{column: getattr(row.measured, column) for column in _COLUMNS},
-                    "does_not_see": UNSEEN.get(row.measured.metric),
-                    "values": dict(zip(self.names, map(json_number, row.values), strict=True)),
-                    "at_least": dict(zip(self.names, row.at_least, strict=True)),
-                    "changes": dict(zip(self.names[1:], map(json_change, row.changes), strict=False)),
-                }
-                for row in rows
-            ],
+            "metrics": [json_row(row, self.names) for row in rows],
         }
 
     def _repr_html_(self) -> str:

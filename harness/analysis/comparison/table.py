@@ -59,7 +59,12 @@ def lines(
         found = [
             (row, values) for row, values in found if comes_first(row, values, fullest=comparison.fullest)
         ]
-    return [Line(row, list(_cells(row))) for row in comparison.judge(found)]
+    return list(map(line_of, comparison.judge(found)))
+
+
+def line_of(row: Row) -> Line:
+    """The line of a metric."""
+    return Line(row, list(_cells(row)))
 
 
 def _selected(
@@ -176,10 +181,7 @@ def markdown(
     shown = lines(comparison, metrics, scope, brief=brief)
     if not shown:
         return _NOTHING
-    head, body = _columns(comparison, shown)
-    rule = ["---", *["---:"] * (len(head) - 1)]
-    table = ["| " + " | ".join(map(plain, row)) + " |" for row in (head, *body)]
-    table.insert(1, "| " + " | ".join(rule) + " |")
+    table = markdown_table(comparison.names, shown)
     absent = comparison.absent(*metrics, scope=scope)
     notes = [f"- {plain(remark)}" for remark in (*absent, *remarks(comparison, shown))]
     if not brief:
@@ -196,6 +198,14 @@ def markdown(
     return "\n".join([*first, *table, "", *cut, *head_markdown(comparison.head), *notes[:1], *last])
 
 
+def markdown_table(names: Sequence[str], shown: Sequence[Line]) -> list[str]:
+    """The lines as a table in Markdown, with a column for each run and one for its changes."""
+    head, body = _columns(names, shown)
+    rule = ["---", *["---:"] * (len(head) - 1)]
+    table = ["| " + " | ".join(map(plain, row)) + " |" for row in (head, *body)]
+    return [table[0], "| " + " | ".join(rule) + " |", *table[1:]]
+
+
 def _prices(answer: Recommendation) -> Iterator[str]:
     """The prices of the runs that are better in something, as lists in Markdown."""
     for name in answer.weighed:
@@ -208,7 +218,7 @@ def html(comparison: Comparison) -> str:
     from html import escape
 
     shown = lines(comparison, (), "all")
-    head, body = _columns(comparison, shown)
+    head, body = _columns(comparison.names, shown)
     rows = [_html_row("th", map(escape, head)), *(_html_row("td", map(escape, row)) for row in body)]
     told = (*remarks(comparison, shown), *unseen(line.measured.metric for line in shown))
     notes = "".join(f"<p>{escape(remark)}</p>" for remark in told)
@@ -216,9 +226,9 @@ def html(comparison: Comparison) -> str:
     return f"{head_html(comparison.head)}{table}{notes}"
 
 
-def _columns(comparison: Comparison, shown: Sequence[Line]) -> tuple[list[str], list[list[str]]]:
+def _columns(names: Sequence[str], shown: Sequence[Line]) -> tuple[list[str], list[list[str]]]:
     """The head and the lines, with columns for each run's values and the changes of all but the first."""
-    base, *others = comparison.names
+    base, *others = names
     head = ["metric", base, *(cell for other in others for cell in (other, f"{other} against {base}"))]
     body = []
     for line in shown:

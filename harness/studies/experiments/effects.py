@@ -110,7 +110,7 @@ def _difference(
     of_seed: dict[int, list[float]] = {}
     of_pair, bases = [], []
     absent = items = 0
-    least = False
+    least, positive = False, True
     for base, other in pairs:
         there = []
         for seed in (seed for seed in base.values if seed in other.values):
@@ -121,6 +121,7 @@ def _difference(
             else:
                 of_seed.setdefault(seed, []).append(after - before)
                 there.append((before, after))
+                positive = positive and before >= 0 and after >= 0
         if there:
             of_pair.append(fsum(after - before for before, after in there) / len(there))
             bases.append(fsum(before for before, _ in there) / len(there))
@@ -129,5 +130,7 @@ def _difference(
         return None
     lack = Lack(absent, items, _PAIRS)
     means = [fsum(each) / len(each) for each in of_seed.values()]
-    difference = estimate(means)._replace(partly=lack.partly)
-    return difference, plain_mean(bases, at_least=least), min(of_pair), max(of_pair), len(of_pair), lack
+    difference, base_mean = estimate(means)._replace(partly=lack.partly), plain_mean(bases, at_least=least)
+    if positive and difference.low is not None:  # nothing falls by more than all of it
+        difference = difference._replace(low=max(difference.low, min(difference.value, -base_mean.value)))
+    return difference, base_mean, min(of_pair), max(of_pair), len(of_pair), lack

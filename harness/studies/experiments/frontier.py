@@ -1,13 +1,14 @@
-"""The Pareto set of some objectives: settings that no other beats, with the queues' gains and losses."""
+"""The Pareto set of some objectives: settings that no other beats at their load, and gains of queues."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from harness.analysis.comparison.statistics.frontier import undominated
 from harness.plugins.measurement import Measurement
 from harness.studies.experiments.objectives import Estimate, Judged, Setting
+from harness.studies.experiments.requests import GIVEN
 
 _OF_QUEUES = Measurement("wait.first_start.mean", None, "s", "lower")
 
@@ -18,7 +19,8 @@ class Outcome(NamedTuple):
     Attributes:
         setting: the setting.
         values: one for each objective.
-        best: True if no other setting is as good in all objectives and better in one.
+        best: True if no other setting under the same circumstances is as good in all objectives and better
+            in one.
     """
 
     setting: Setting
@@ -51,9 +53,34 @@ def outcomes(judged: Judged) -> list[Outcome]:
         if len(values) == len(columns):
             whole.append((setting, values))
     signs = [-1 if each.better == "higher" else 1 for each in judged.objectives]
-    costs = [[sign * each.value for sign, each in zip(signs, values, strict=True)] for _, values in whole]
-    best = undominated(costs)
+    best: set[int] = set()
+    for places in _alike(judged, [setting for setting, _ in whole]):
+        costs = [[sign * each.value for sign, each in zip(signs, whole[at][1], strict=True)] for at in places]
+        best |= {places[one] for one in undominated(costs)}
     return [Outcome(setting, values, at in best) for at, (setting, values) in enumerate(whole)]
+
+
+def frontier(judged: Judged, found: Sequence[Outcome]) -> list[Outcome]:
+    """The settings that no other beats; those under the same circumstances follow each other."""
+    best = [each for each in found if each.best]
+    return [best[at] for places in _alike(judged, [each.setting for each in best]) for at in places]
+
+
+def _alike(judged: Judged, settings: Sequence[Setting]) -> list[list[int]]:
+    """The places of settings under the same circumstances, in the order of their first settings."""
+    names, found = circumstances(judged), dict[tuple[Any, ...], list[int]]()
+    for at, setting in enumerate(settings):
+        found.setdefault(tuple(setting.point[name] for name in names), []).append(at)
+    return list(found.values())
+
+
+def circumstances(judged: Judged) -> list[str]:
+    """The factors that nobody chooses in a real cluster: the trace, its changes, and the costs of preemption.
+
+    A setting cannot beat another one at a different load.
+    """
+    varied = judged.experiment.factors.items()
+    return [name for name, values in varied if name in GIVEN and len(values) > 1]
 
 
 def shifts(judged: Judged) -> Mapping[int, Sequence[Shift]]:

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from harness.analysis.comparison.conditions import Condition, parse_condition
-from harness.analysis.comparison.figures import Key, key_of
+from harness.analysis.comparison.figures import PARTS, Key, key_of
 from harness.analysis.comparison.missing import SEEDS, Lack, number
-from harness.analysis.comparison.statistics.significance import of_pairs
+from harness.analysis.comparison.statistics.levels import of_level
+from harness.analysis.comparison.statistics.significance import Interval, of_pairs
 from harness.base.errors import OptionError, RunError
 from harness.base.options import did_you_mean
 from harness.base.units import plain_number
@@ -51,8 +52,11 @@ class Estimate(NamedTuple):
 
 def estimate(values: Sequence[float]) -> Estimate:
     """The mean of values that differ only by chance, with Student's interval."""
+    return _with_interval(values, of_pairs([0.0] * len(values), values, ratio=False))
+
+
+def _with_interval(values: Sequence[float], found: Interval | None) -> Estimate:
     mean = plain_mean(values)
-    found = of_pairs([0.0] * len(values), values, ratio=False)
     if found is None:
         return mean
     return mean._replace(low=found.low, high=found.high, p=found.p, values=found.size)
@@ -126,10 +130,12 @@ class OverSeeds(NamedTuple):
     Attributes:
         values: seed -> value, for all seeds of the experiment; None if there is none.
         at_least: whether any of them is a lower bound that can still grow.
+        unit: the metric's unit; shares are at most 1.
     """
 
     values: Mapping[int, float | None]
     at_least: bool = False
+    unit: str = ""
 
     @property
     def lack(self) -> Lack:
@@ -139,11 +145,12 @@ class OverSeeds(NamedTuple):
 
     @property
     def mean(self) -> Estimate | None:
-        """The mean over the seeds with a value; None if no seed has one."""
+        """The mean over the seeds with a value, with its interval; None if no seed has one."""
         there = [value for value in self.values.values() if value is not None]
         if not there:
             return None
-        return estimate(there)._replace(partly=self.lack.partly, at_least=self.at_least)
+        found = of_level(there, 1.0 if self.unit in PARTS else None)
+        return _with_interval(there, found)._replace(partly=self.lack.partly, at_least=self.at_least)
 
 
 class Judged:
@@ -222,8 +229,9 @@ class Judged:
         for setting, items in self._items_of.items():
             of_seeds = {seed: tables.get(item, {}) for seed, item in items.items()}
             values = {seed: number(table, key) for seed, table in of_seeds.items()}
-            least = any(table[key].at_least for table in of_seeds.values() if key in table)
-            found[setting] = OverSeeds(values, least)
+            there = [table[key] for table in of_seeds.values() if key in table]
+            least = any(each.at_least for each in there)
+            found[setting] = OverSeeds(values, least, there[0].unit if there else "")
         return found
 
     def _measured(self, keys: Sequence[Key]) -> Mapping[int, Mapping[Key, Measurement]]:

@@ -14,7 +14,7 @@ from harness.analysis.report.choices import Axis, Choice
 from harness.analysis.report.report import Chapter, Report
 from harness.plugins.measurement import Measurement
 from harness.studies.experiments.effects import effects, unpaired
-from harness.studies.experiments.frontier import Outcome, outcomes, shifts
+from harness.studies.experiments.frontier import Outcome, circumstances, frontier, outcomes, shifts
 from harness.studies.experiments.missing_values import about_objectives
 from harness.studies.experiments.objectives import Estimate, Judged, Setting, plain_mean, value_text
 from harness.studies.experiments.specification import SEED
@@ -84,7 +84,7 @@ def report(judged: Judged, *, command: str | None = None) -> Report:
 
 def _frontier(judged: Judged, found: Sequence[Outcome], scaled: Sequence[_Scaled]) -> Iterator[Block]:
     """The settings that no other beats, drawn between the first objective and each further one."""
-    best = [each for each in found if each.best]
+    best, apart = frontier(judged, found), circumstances(judged)
     missing = list(about_objectives(judged))
     if not best:
         yield Text("No setting has a value for every objective, so none is best.", lead=True)
@@ -92,9 +92,8 @@ def _frontier(judged: Judged, found: Sequence[Outcome], scaled: Sequence[_Scaled
         return
     about = ", ".join(name_of(each.measured) for each in scaled)
     count = "one that no other beats" if len(best) == 1 else f"{len(best):,} that no other beats"
-    yield Text(
-        f"Of {len(found):,} settings there {'is' if len(best) == 1 else 'are'} {count} in {about}.", lead=True
-    )
+    there = "is" if len(best) == 1 else "are"
+    yield Text(f"Of {len(found):,} settings there {there} {count} in {about}{_at(apart)}.", lead=True)
     if judged.experiment.description["seeds"] is None:
         yield Text(
             "Every setting was replayed once: without seeds, luck may explain small differences "
@@ -116,10 +115,17 @@ def _frontier(judged: Judged, found: Sequence[Outcome], scaled: Sequence[_Scaled
     head = ["setting", "item", *(name_of(each.measured) for each in scaled)]
     yield Table(f"The frontier{more}", head, rows)
     for at in range(1, len(scaled)):
-        yield _frontier_chart(found, scaled, at)
+        yield _frontier_chart(found, scaled, at, apart)
 
 
-def _frontier_chart(found: Sequence[Outcome], scaled: Sequence[_Scaled], at: int) -> Figure:
+def _at(apart: Sequence[str]) -> str:
+    """The circumstances that settings must share if one is to beat the other."""
+    return f" at the same {' and '.join(apart)}" if apart else ""
+
+
+def _frontier_chart(
+    found: Sequence[Outcome], scaled: Sequence[_Scaled], at: int, apart: Sequence[str]
+) -> Figure:
     upright, flat = scaled[0], scaled[at]
     choices = []
     for each in found:
@@ -134,10 +140,10 @@ def _frontier_chart(found: Sequence[Outcome], scaled: Sequence[_Scaled], at: int
     keys = [Key("no other beats it", palette.KINDS[0].light), Key("beaten", palette.OTHER.light)]
 
     def draw(width: int) -> ChartType:
-        from harness.analysis.report.charts.frontier import frontier
+        from harness.analysis.report.charts.frontier import frontier as drawn
 
-        joined = None if len(scaled) == 2 else best
-        return frontier(choices, keys, flat.axis, upright.axis, width, best=joined)
+        joined = None if len(scaled) == 2 and not apart else best
+        return drawn(choices, keys, flat.axis, upright.axis, width, best=joined)
 
     return Figure(
         title=f"{name_of(upright.measured)}, against {name_of(flat.measured)}",
@@ -147,6 +153,7 @@ def _frontier_chart(found: Sequence[Outcome], scaled: Sequence[_Scaled], at: int
         note=f"Better is {_direction(flat.axis, 'to the left', 'to the right')} and "
         f"{_direction(upright.axis, 'down', 'up')}. Filled points are those that no other beats"
         + (" in all objectives" if len(scaled) > 2 else "")
+        + _at(apart)
         + "; the pointer shows the values of a point.",
     )
 
@@ -159,7 +166,8 @@ def _queues(judged: Judged, found: Sequence[Outcome]) -> Iterator[Block]:
     """The waits of each queue's jobs at each point of the frontier, against the first setting."""
     moved = shifts(judged)
     first = judged.settings[0]
-    best = [each.setting for each in found if each.best and each.setting.item != first.item][:_LISTED]
+    others = (each.setting for each in frontier(judged, found))
+    best = [each for each in others if each.item != first.item][:_LISTED]
     befores = {shift.queue: shift.before for each in best for shift in moved[each.item]}
     if len(befores) < 2:
         return

@@ -58,6 +58,9 @@ STEPS: Mapping[str, str] = {name.replace("_", "-"): name for name in Calibration
 
 SETTINGS = (*REQUESTED, *STEPS)
 
+GIVEN = frozenset({TRACE, *SETTINGS} - {"scale-cluster"})
+"""The factors that describe the jobs and what happens to them, not the scheduler or the cluster."""
+
 TENANTS = "tenants"
 """The setting whose value can name files."""
 

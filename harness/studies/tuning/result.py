@@ -9,10 +9,10 @@ from typing import Any
 from harness.analysis.comparison.figures import digits_of, name_of, shown
 from harness.base.text import aligned, counted
 from harness.plugins.measurement import Measurement
+from harness.studies.experiments.compared import Compared
 from harness.studies.experiments.experiment import Experiment
 from harness.studies.experiments.objectives import Judged, value_text
 from harness.studies.experiments.specification import Point
-from harness.studies.experiments.table import compare
 from harness.studies.tuning.search import Found, Trial, gain
 
 
@@ -102,5 +102,5 @@ def text(found: Tuned, width: int | None = None) -> str:
         if broken:
             parts.append(f"on the held-out weeks it violates a constraint: {'; '.join(broken)}")
     if not found.unmade and found.items is not None:
-        parts += ["on the held-out weeks:", compare(Judged(found.experiment), found.items, width=width)]
+        parts += ["on the held-out weeks:", Compared(Judged(found.experiment), found.items).text(width)]
     return "\n\n".join(part for part in parts if part)
