@@ -7,6 +7,7 @@ a run's code.
 from __future__ import annotations
 
 import json
+import platform
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -35,6 +36,14 @@ def version() -> str:
     from importlib import metadata  # takes longer to import than all of help
 
     return metadata.version("harness-replay") + (", compiled" if is_compiled() else "")
+
+
+def versions() -> dict[str, str]:
+    """Returns the versions of harness, Python, and the packages that write tables."""
+    from importlib import metadata
+
+    packages = {name: metadata.version(name) for name in ("polars", "pyarrow")}
+    return {"harness": version(), "python": platform.python_version(), **packages}
 
 
 def mixed() -> str | None:

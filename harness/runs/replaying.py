@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
 
-from harness.base.build import version
+from harness.base.build import versions
 from harness.base.collector import leave_modules_alone, seldom_collected
 from harness.base.options import durations
 from harness.base.tables import schemas
@@ -407,12 +406,7 @@ def _provenance(plan: Plan, command: str | None, wall: float, cpu: float) -> dic
         "trace": str(plan.trace.path),
         "cluster": plan.cluster.source,
         "cluster_files": list(plan.cluster.files),
-        "versions": {
-            "harness": version(),
-            "python": platform.python_version(),
-            "polars": pl.__version__,
-            "pyarrow": pa.__version__,
-        },
+        "versions": versions(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "wall_seconds": round(wall, 3),
         "cpu_seconds": round(cpu, 3),

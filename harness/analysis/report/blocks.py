@@ -44,9 +44,15 @@ class Points:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Text to copy exactly, such as a command."""
+    """Text to copy exactly, such as a command.
+
+    Attributes:
+        text: its lines.
+        folded: what readers see until they open it; "" if the text is always shown.
+    """
 
     text: str
+    folded: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,9 +34,11 @@ def _block(block: Block) -> Iterator[str]:
             if title:
                 yield from (f"**{plain(title)}**", "")
             yield from (f"- {plain(item)}" for item in items)
-        case Code(text):
+        case Code(text, folded):
             # Indented, because the text itself could close a fence.
-            yield from (f"    {printable(line)}" for line in text.split("\n"))
+            lines = [f"    {printable(line)}" for line in text.split("\n")]
+            head, end = ([f"<details><summary>{plain(folded)}</summary>", ""], ["", "</details>"])
+            yield from [*head, *lines, *end] if folded else lines
         case Table(caption, head, rows, folded=True):
             yield from (f"<details><summary>{plain(caption)}</summary>", "")
             yield from _rows(head, rows)

@@ -87,10 +87,11 @@ class _Writer:
             case Points(items, title):
                 head = f"<h3>{_text(title)}</h3>" if title else ""
                 return head + "<ul>" + "".join(f"<li>{_prose(item)}</li>" for item in items) + "</ul>"
-            case Code(text):
+            case Code(text, folded):
                 # A line at a time: `printable` would take the line breaks for control characters.
                 lines = "\n".join(_text(line) for line in text.split("\n"))
-                return f'<pre tabindex="0"><code>{lines}</code></pre>'
+                made = f'<pre tabindex="0"><code>{lines}</code></pre>'
+                return f"<details><summary>{_text(folded)}</summary>{made}</details>" if folded else made
             case Table():
                 return _table(block)
             case Scores(scores):

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from harness.analysis.comparison.figures import name_of
 from harness.analysis.report import palette
 from harness.analysis.report.amounts import Scale, scale_of
-from harness.analysis.report.blocks import Block, Cell, Code, Figure, Key, Points, Table, Text
+from harness.analysis.report.blocks import Block, Cell, Figure, Key, Points, Table, Text
 from harness.analysis.report.choices import Axis, Choice
 from harness.analysis.report.report import Chapter, Report
 from harness.plugins.measurement import Measurement
+from harness.studies.experiments.basis import basis
 from harness.studies.experiments.effects import effects, unpaired
 from harness.studies.experiments.frontier import Outcome, circumstances, frontier, outcomes, shifts
 from harness.studies.experiments.missing_values import about_objectives
@@ -74,7 +75,7 @@ def report(judged: Judged, *, command: str | None = None) -> Report:
         Chapter("effects", _OWNER, "What each factor does", list(_effects(judged, scaled))),
         Chapter("pairs", _OWNER, "Two factors at a time", list(_pairs(judged, scaled))),
         Chapter("multiples", _OWNER, "Every setting", list(_multiples(judged, scaled))),
-        Chapter("assumed", _OWNER, "What this rests on", list(_rests_on(judged, command))),
+        Chapter("assumed", _OWNER, "What this rests on", list(basis(judged.experiment, command))),
     ]
     experiment = judged.experiment
     varied = ", ".join(name for name in experiment.factors if name != SEED)
@@ -372,27 +373,3 @@ def _valued(judged: Judged, one: _Scaled) -> Iterator[tuple[Setting, Estimate]]:
         value = values[setting.item]
         if value is not None:
             yield setting, value
-
-
-def _rests_on(judged: Judged, command: str | None) -> Iterator[Block]:
-    """The factors, the items that were not made, and the command."""
-    experiment = judged.experiment
-    yield Table(
-        "What varies",
-        ["factor", "values"],
-        [[name, ", ".join(map(value_text, values))] for name, values in experiment.factors.items()],
-    )
-    items = experiment.items
-    states = items["state"].value_counts().sort("state")
-    points = [f"{count:,} items are {state}" for state, count in states.iter_rows()]
-    seeds = experiment.description["seeds"]
-    if seeds:
-        points.append(f"{seeds['count']:,} seeds: {seeds['of']} {seeds['by']}; values are means over them")
-    points += [
-        f"item {number}: {error.splitlines()[0]}"
-        for number, error in items.filter(state="failed").select("item", "error").head(_LISTED).iter_rows()
-    ]
-    yield Points(points)
-    if command:
-        yield Text("To repeat it:")
-        yield Code(command)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +43,13 @@ class Folder:
 
     # --- the specification ------------------------------------------------------------------------------
 
-    def describe(self, spec: Spec, items: Sequence[Item]) -> None:
+    def describe(self, spec: Spec, items: Sequence[Item], made_from: Mapping[str, Any] | None = None) -> None:
         """Writes the specification and the items of the experiment, before the first item is made.
+
+        Args:
+            spec: the specification.
+            items: all items.
+            made_from: the origin of the experiment, as `provenance` says it.
 
         Raises:
             RunError: a file cannot be written.
@@ -56,8 +62,9 @@ class Folder:
             "traces": {label: path.name for label, path in spec.traces.items()},
             "factors": [{"name": each.name, "values": list(each.values)} for each in spec.factors],
             "together": [[each.name for each in group] for group in spec.groups if len(group) > 1],
-            "seeds": None if seeds is None else {"count": seeds.count, "of": seeds.of, "by": seeds.by},
+            "seeds": None if seeds is None else asdict(seeds),
             "keep": spec.keep,
+            "made_from": made_from or {},
         }
         with _writing(self.root / "items.parquet") as file:
             _items_frame(spec.factors, items).write_parquet(file)

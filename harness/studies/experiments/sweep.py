@@ -13,6 +13,7 @@ from harness.runs.executors import Here, executor_for
 from harness.studies.experiments.evaluation import Item, Made, Replays
 from harness.studies.experiments.experiment import Experiment
 from harness.studies.experiments.preparation import items_of
+from harness.studies.experiments.provenance import provenance
 from harness.studies.experiments.requests import Bench
 from harness.studies.experiments.store import Folder
 
@@ -93,7 +94,7 @@ class Sweep:
             ReplayError: the executor has stopped.
         """
         folder = self.folder
-        folder.describe(self.bench.spec, self.items)
+        folder.describe(self.bench.spec, self.items, provenance(self.bench, self.items))
         missing = folder.missing(self.items)
         replays = self._replays
         with executor_for(

@@ -29,6 +29,7 @@ from harness.studies.experiments.evaluation import Item, Made, Replays
 from harness.studies.experiments.experiment import Experiment
 from harness.studies.experiments.objectives import found_as, measured_as
 from harness.studies.experiments.preparation import Faults, prepared
+from harness.studies.experiments.provenance import provenance
 from harness.studies.experiments.requests import SETTINGS, Bench
 from harness.studies.experiments.specification import PLUGIN, SEED, Factor, Point, Value
 from harness.studies.experiments.store import Folder
@@ -307,7 +308,9 @@ class Tuner:
         names = [name for name in items[0].point if name not in (PLUGIN, SEED)]
         values = {name: tuple(dict.fromkeys(item.point[name] for item in items)) for name in names}
         groups = tuple((Factor(name, each),) for name, each in values.items())
-        self._folder.describe(replace(self.tuning.spec, groups=groups), items)
+        origin = provenance(self.bench, items)
+        del origin["specification"]  # `harness sweep` cannot repeat a search
+        self._folder.describe(replace(self.tuning.spec, groups=groups), items, origin)
         self._folder.write_table()
         return Experiment.open(self.root)
 

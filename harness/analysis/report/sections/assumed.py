@@ -28,7 +28,7 @@ _CONVENTIONS = (
 
 def blocks(material: Material) -> Iterator[Block]:
     """The facts by which a reader can trust or doubt a figure."""
-    for what, tell in (("Trace", _trace), ("Cluster", _cluster)):
+    for what, tell in (("Trace", _of_trace), ("Cluster", _of_cluster)):
         alike: dict[tuple[str, ...], list[str]] = {}
         for name, run in zip(material.names, material.runs, strict=True):
             alike.setdefault(tuple(tell(run.info)), []).append(name)
@@ -54,8 +54,16 @@ def blocks(material: Material) -> Iterator[Block]:
     yield Code("\n".join(repeat(material)))
 
 
-def _trace(info: Mapping[str, Any]) -> Iterator[str]:
-    trace = info["trace"]
+def _of_trace(info: Mapping[str, Any]) -> Iterator[str]:
+    return trace_lines(info["trace"])
+
+
+def _of_cluster(info: Mapping[str, Any]) -> Iterator[str]:
+    return cluster_lines(info["cluster"])
+
+
+def trace_lines(trace: Mapping[str, Any]) -> Iterator[str]:
+    """Lines about a trace, from its entry in `run.json`."""
     yield f"{trace['name']}, {trace['jobs']:,} jobs, sha256 {trace['sha256']}"
     for reason, count in trace.get("left_out", {}).items():
         yield f"left out: {count:,} rows: {reason}"
@@ -64,8 +72,8 @@ def _trace(info: Mapping[str, Any]) -> Iterator[str]:
         yield f"{key.removeprefix('harness.')}: {value}"
 
 
-def _cluster(info: Mapping[str, Any]) -> Iterator[str]:
-    cluster = info["cluster"]
+def cluster_lines(cluster: Mapping[str, Any]) -> Iterator[str]:
+    """Lines about a cluster, from its entry in `run.json`."""
     amounts = ", ".join(
         f"{format_amount(resource, amount)} {resource}" for resource, amount in cluster["capacity"].items()
     )

@@ -1,0 +1,100 @@
+"""The origin of an experiment: inputs with their checksums, versions, and what was assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from harness.base.build import versions
+from harness.base.errors import HarnessError
+from harness.cluster.model import Cluster
+from harness.runs.identity import looked_at_once
+from harness.runs.plan import Plan
+from harness.runs.tenants import quotas
+from harness.studies.experiments.evaluation import Item
+from harness.studies.experiments.requests import Bench
+from harness.studies.experiments.specification import CLUSTER, OWN, PATCH, PLUGIN, SEED, TRACE, Point
+from harness.studies.experiments.written import fields_of
+from harness.trace.job_rows import count_jobs
+from harness.trace.trace import Trace
+
+
+def provenance(bench: Bench, items: Iterable[Item]) -> dict[str, Any]:
+    """Everything that a reader needs to repeat the experiment, as plain values.
+
+    `traces`, `clusters` and `plugins` have the form of `run.json`. Each combination of a trace, a cluster, a
+    patch and a plugin is planned once, with the values of its first item. If an item cannot be planned, the
+    item fails, and nothing is told about it here.
+    """
+    found: dict[str, dict[Any, Any]] = {"clusters": {}, "plugins": {}, "assumed": {}, "warnings": {}}
+    code = None
+    with looked_at_once({}):
+        for point in _first_of(items):
+            try:
+                plan, cluster = bench.plan(point, bench.request(point)), bench.cluster(_plain(point))
+            except HarnessError:
+                continue
+            code = plan.code[0].sha256
+            found["clusters"][cluster.digest, cluster.source] = _cluster(plan, cluster)
+            found["plugins"][plan.policy.name] = _policy(plan)
+            found["assumed"] |= dict.fromkeys(plan.assumed)
+            found["warnings"] |= dict.fromkeys(plan.warnings)
+    return {
+        "specification": fields_of(bench.spec),
+        "source": bench.spec.source,
+        "harness": {"versions": versions(), "code": code},
+        "traces": list(map(_trace, bench.inputs.traces.values())),
+        "clusters": list(found["clusters"].values()),
+        "plugins": list(found["plugins"].values()),
+        "assumed": list(found["assumed"]),
+        "warnings": list(found["warnings"]),
+    }
+
+
+def _first_of(items: Iterable[Item]) -> Iterable[Point]:
+    """The first point of each combination of inputs and plugins."""
+    found: dict[tuple[Any, ...], Point] = {}
+    for item in items:
+        found.setdefault(_inputs(item.point), item.point)
+    return found.values()
+
+
+def _inputs(point: Point) -> tuple[Any, ...]:
+    return tuple(point.get(name) for name in (TRACE, CLUSTER, PATCH, PLUGIN))
+
+
+def _plain(point: Point) -> Point:
+    """A point without the knobs and settings that vary, and without its draw."""
+    return {name: value for name, value in point.items() if name in OWN and name != SEED}
+
+
+def _trace(trace: Trace) -> Mapping[str, Any]:
+    return {
+        "name": trace.path.name,
+        "sha256": trace.sha256,
+        "jobs": count_jobs(trace.frame),
+        "left_out": dict(trace.left_out),
+        "notes": list(trace.notes),
+        "metadata": dict(trace.metadata),
+    }
+
+
+def _cluster(plan: Plan, cluster: Cluster) -> dict[str, Any]:
+    return {
+        "source": cluster.source,
+        "sha256": cluster.digest,
+        "nodes": len(cluster.nodes),
+        "capacity": dict(cluster.capacity),
+        "queues": list(quotas(cluster, by_elastic_quotas=plan.by_elastic_quotas)),
+        "assumed": list(cluster.assumed),
+    }
+
+
+def _policy(plan: Plan) -> dict[str, Any]:
+    policy = plan.policy
+    return {
+        "name": policy.name,
+        "plugin": policy.owner,
+        "version": policy.version,
+        "code": plan.code[1].sha256,
+    }
