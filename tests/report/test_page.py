@@ -14,6 +14,8 @@ from cli_environment import clean_environment
 from report_runs import HOSTILE
 
 import harness
+from harness.analysis.report import Code
+from harness.analysis.report.report import Chapter, Report
 from harness.base.text import printable
 
 VOID = {"meta", "link", "br", "img", "hr"}
@@ -106,6 +108,15 @@ def test_names_are_text_wherever_they_stand(hostile_page: str) -> None:
         assert printable(name) in words
     assert "\x1b" not in hostile_page
     assert not {"\u202e", "\u2028", "\u2029"} & set(hostile_page)
+
+
+def test_long_text_can_be_folded() -> None:
+    """Readers open it by its title; without a title it is always open."""
+    chapter = Chapter("c", "o", "Title", [Code("a: <b>\nc: 1", folded="The file, a&b"), Code("x")])
+    made = Report("report", "summary", [chapter]).html()
+    folded = '<pre tabindex="0"><code>a: &lt;b&gt;\nc: 1</code></pre></details>'
+    assert f"<details><summary>The file, a&amp;b</summary>{folded}" in made
+    assert '\n<pre tabindex="0"><code>x</code></pre>' in made
 
 
 def test_names_are_text_in_drawings_too(hostile_page: str) -> None:

@@ -23,8 +23,8 @@ def provenance(bench: Bench, items: Iterable[Item]) -> dict[str, Any]:
     """Everything that a reader needs to repeat the experiment, as plain values.
 
     `traces`, `clusters` and `plugins` have the form of `run.json`. Each combination of a trace, a cluster, a
-    patch and a plugin is planned once, with the values of its first item. If an item cannot be planned, the
-    item fails, and nothing is told about it here.
+    patch and a plugin is planned once, with the values of its first item. If that item cannot be planned, the
+    result leaves the combination out, because the item fails anyway.
     """
     found: dict[str, dict[Any, Any]] = {"clusters": {}, "plugins": {}, "assumed": {}, "warnings": {}}
     code = None
@@ -32,13 +32,14 @@ def provenance(bench: Bench, items: Iterable[Item]) -> dict[str, Any]:
         for point in _first_of(items):
             try:
                 plan, cluster = bench.plan(point, bench.request(point)), bench.cluster(_plain(point))
+                assumed, warnings = plan.assumed, plan.warnings
             except HarnessError:
                 continue
             code = plan.code[0].sha256
             found["clusters"][cluster.digest, cluster.source] = _cluster(plan, cluster)
             found["plugins"][plan.policy.name] = _policy(plan)
-            found["assumed"] |= dict.fromkeys(plan.assumed)
-            found["warnings"] |= dict.fromkeys(plan.warnings)
+            found["assumed"] |= dict.fromkeys(assumed)
+            found["warnings"] |= dict.fromkeys(warnings)
     return {
         "specification": fields_of(bench.spec),
         "source": bench.spec.source,
