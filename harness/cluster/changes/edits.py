@@ -16,7 +16,7 @@ from harness.base.values import Value, fixed
 from harness.cluster.model import Cluster, Cohort
 
 _BEFORE_ALL = -(2**63)
-_FIELDS = tuple(item.name for item in fields(Cluster))
+_FIELDS = frozenset(item.name for item in fields(Cluster))
 
 PLACES: Mapping[str, str] = MappingProxyType(
     {
@@ -97,8 +97,12 @@ def with_objects(cluster: Cluster, place: str, objects: Mapping[Any, Any]) -> Cl
         place: the field for objects of the kind, see `PLACES`.
         objects: the objects.
     """
-    made, known = object.__new__(Cluster), cluster.__dict__
-    made.__dict__.update({name: known[name] for name in _FIELDS}, **{place: Frozen(objects)})
+    made = object.__new__(Cluster)
+    content = made.__dict__
+    content.update(cluster.__dict__)
+    for name in content.keys() - _FIELDS:  # answers that follow from the fields
+        del content[name]
+    content[place] = Frozen(objects)
     return made
 
 

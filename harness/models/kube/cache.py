@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
-from operator import is_
 from typing import final
 
 from harness.cluster.model import Cluster, Node
 from harness.models.kube.devices import IDLE, LARGEST, have_devices
+from harness.models.kube.moves import Moves
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.node_order import NodeOrder
 from harness.models.kube.pod import PodInfo, Template
@@ -35,7 +35,8 @@ class Cache:
         by_name: the nodes that exist.
         unsettled: whether the order of nodes must be computed before the next attempt, see `settle`.
         version: grows with every change of a node.
-        arranged: grows whenever nodes are added, removed or replaced, or their order changes.
+        moves: how the positions of nodes have changed.
+        by_rank: the nodes in the order of their ranks.
         last_changed: position of the node that changed last; -1 before the first change.
         freed_at: the version at which a pod last left a node.
         bound: priority -> the number of bound pods with this priority.
@@ -65,7 +66,7 @@ class Cache:
         self.unsettled = True
         self._awaited: dict[str, list[PodInfo]] = {}  # absent node -> pods that are nominated to it
         self.labels_of = cluster.namespace_labels
-        self.version = self.arranged = 0
+        self.version = 0
         self.last_changed = -1
         self.freed_at = 0
         self.bound: dict[int, int] = {}
@@ -73,12 +74,13 @@ class Cache:
         self.repelling: dict[Template, None] = {}
         self.attracting: dict[Template, None] = {}
         self.expecting: dict[NodeInfo, None] = {}
+        self.moves = Moves()
+        self.by_rank = self._ranked()
         self._log: list[int] = []  # entries for the versions after `_cut`
         self._begin_log()
 
     def _begin_log(self) -> None:
-        """Starts a new log after positions have changed, and drops all results kept by position."""
-        self.arranged += 1
+        """Starts a new log after nodes have changed, and drops all results kept by position."""
         self._log.clear()
         self._cut = self.version
         self._most = _KEPT * len(self.nodes) + _KEPT
@@ -108,10 +110,12 @@ class Cache:
             info.nominated = self._awaited.pop(node.name, [])
             if info.nominated:
                 self.expecting[info] = None
+            self.moves.add(info.position, info.position, (-1,))
             self.nodes.append(info)
             self.by_name[node.name] = info
         else:
             info.become(node, self.resources)
+            self.moves.add(info.position, info.position + 1, (-1,))
         self._unsettle()
         return bool(new)
 
@@ -142,32 +146,42 @@ class Cache:
         """
         self.unsettled = False
         nodes = [self.by_name[name] for name in self._order.renew()]
-        ranked = self._ranked()
-        as_before = len(nodes) == len(self.nodes) and all(map(is_, nodes, self.nodes))
-        if as_before and all(node.rank == rank for rank, node in enumerate(ranked)):
+        ranked = self.by_rank = self._ranked()
+        first, last = _others(nodes, self.nodes)
+        as_before = first == last == len(self.nodes)
+        if as_before and all([node.rank == rank for rank, node in enumerate(ranked)]):
             return False
-        moved = {node.position: position for position, node in enumerate(nodes)}
-        for template in self.placed:
-            for counts in (template.placed, template.leaving):
-                kept = [(moved[position], count) for position, count in counts.items()]
-                counts.clear()
-                counts.update(kept)
         for rank, node in enumerate(ranked):
             node.rank = rank
-        for position, node in enumerate(nodes):
-            if node.position != position:
-                node.position = position
-                for pod in node.pods:
-                    pod.node = position
+        self.moves.add(
+            first, last + len(self.nodes) - len(nodes), [node.position for node in nodes[first:last]]
+        )
+        self._place(nodes[first:], first)
         self.nodes[:] = nodes
         self.version += 1
         self._begin_log()
         return True
 
+    def _place(self, nodes: Iterable[NodeInfo], first: int) -> None:
+        """Gives nodes the positions from `first` on."""
+        moved = {}
+        for position, node in enumerate(nodes, first):
+            if node.position != position:
+                moved[node.position] = node.position = position
+                for pod in node.pods:
+                    pod.node = position
+        for template in self.placed:
+            for counts in (template.placed, template.leaving):
+                if not moved.keys().isdisjoint(counts):
+                    kept = [(moved.get(position, position), count) for position, count in counts.items()]
+                    counts.clear()
+                    counts.update(kept)
+
     def draw_order(self, seed: int) -> None:
         """Orders equal nodes by a seed instead of their names."""
         self._seed = seed
-        for rank, node in enumerate(self._ranked()):
+        self.by_rank = self._ranked()
+        for rank, node in enumerate(self.by_rank):
             node.rank = rank
 
     def _ranked(self) -> list[NodeInfo]:
@@ -320,6 +334,17 @@ class Cache:
     def has_lower(self, priority: int) -> bool:
         """Returns True if any pod of lower priority is bound."""
         return bool(self.bound) and min(self.bound) < priority
+
+
+def _others(nodes: Sequence[NodeInfo], before: Sequence[NodeInfo]) -> tuple[int, int]:
+    """Returns the first position whose node is another than before, and the end of the changed part."""
+    first, last, shift = 0, len(nodes), len(before) - len(nodes)
+    most = min(len(nodes), len(before))
+    while first < most and nodes[first] is before[first]:
+        first += 1
+    while last > max(first, first - shift) and nodes[last - 1] is before[last - 1 + shift]:
+        last -= 1
+    return first, last
 
 
 def _less(counts: dict[int, int], key: int) -> None:

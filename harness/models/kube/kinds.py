@@ -92,11 +92,15 @@ class Kinds:
         self._kinds: dict[tuple[PodSet, str], Kind] = {}
         self._of_jobs: dict[tuple[tuple[PodSet, ...], str], JobKinds] = {}
         self._impossible: dict[Shape, str] = {}
+        self._by_present = False  # whether a result depends on the present nodes
         edits = (edit for instant in cluster.changes for edit in instant.edits)
         self._to_come = [edit.after for edit in edits if isinstance(edit.after, Node)]
 
     def forget(self) -> None:
         """Drops the results on whether pods fit any node, because nodes have changed."""
+        if not self._by_present:
+            return
+        self._by_present = False
         self._kinds.clear()
         self._of_jobs.clear()
         self._impossible.clear()
@@ -162,6 +166,7 @@ class Kinds:
     def _reasons(self, shape: Shape) -> str:
         if any(could_run(shape.spec, node) for node in self._to_come):
             return ""
+        self._by_present = True
         cache = self._scheduler.cache
         reasons: Counter[str] = Counter()
         for node in cache.by_name.values():

@@ -56,6 +56,8 @@ class NodeOrder:
     def in_turn(self) -> list[str]:
         """Returns the nodes, taking one node of each zone in turn."""
         zones = [list(zone) for zone in self._zones.values()]
+        if len(zones) == 1:
+            return zones[0]
         longest = max(map(len, zones), default=0)
         return [zone[turn] for turn in range(longest) for zone in zones if turn < len(zone)]
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import final
 
-from harness.cluster.model import Node
 from harness.models.kube.cache import Cache
+from harness.models.kube.moves import moved
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.filters import unchanging
 from harness.models.kube.placement.scores import intolerable_taints, preferred_nodes
@@ -35,29 +35,27 @@ class NodeRules:
     def __init__(self, shape: Shape, cache: Cache) -> None:
         self._shape = shape
         self._cache = cache
-        self._found: dict[NodeInfo, tuple[Node, Status | None, int, int]] = {}  # of the former node
-        self._arranged = -1
+        self._found: list[tuple[Status | None, int, int] | None] = [None] * len(cache.nodes)
+        self._moves = -1
         self.follow()
 
     def follow(self) -> None:
         """Evaluates the nodes that were added or changed, after a change of nodes or of their order."""
-        if self._arranged == self._cache.arranged:
+        moves, nodes = self._cache.moves, self._cache.nodes
+        if self._moves == moves.count:
             return
-        self._arranged = self._cache.arranged
-        shape, known, nodes = self._shape, self._found, self._cache.nodes
-        names = shape.spec.node_names
-        self._found = {}
-        for node in nodes:
-            found = known.get(node)
-            if found is None or found[0] is not node.manifest:
-                fixed = ruled_out_by(shape, node)
-                taints, preferred = intolerable_taints(shape, node), preferred_nodes(shape, node)
-                found = node.manifest, fixed, taints, preferred
-            self._found[node] = found
-        every = self._found.values()
-        self.fixed = [found[1] for found in every]
-        self.taints = [found[2] for found in every]
-        self.preferred = [found[3] for found in every]
+        missed = moves.since(self._moves) if self._moves >= 0 else None
+        self._moves = moves.count
+        if missed is None:
+            self._found = [None] * len(nodes)
+        for move in missed or ():
+            moved(self._found, move, None)
+        shape, names = self._shape, self._shape.spec.node_names
+        every = [found or _found(shape, node) for found, node in zip(self._found, nodes, strict=True)]
+        self._found = list(every)
+        self.fixed = [found[0] for found in every]
+        self.taints = [found[1] for found in every]
+        self.preferred = [found[2] for found in every]
         self.closed = bytes([status is not None for status in self.fixed])
         self.open = [position for position, closed in enumerate(self.closed) if not closed]
         self.ruled_out_by = frozenset([status.plugin for status in self.fixed if status is not None])
@@ -65,6 +63,11 @@ class NodeRules:
             len({raw[position] for position in self.open}) > 1 for raw in (self.taints, self.preferred)
         )
         self.named = None if names is None else sum(node.name in names for node in nodes)
+
+
+def _found(shape: Shape, node: NodeInfo) -> tuple[Status | None, int, int]:
+    """Returns why a node is ruled out, and its two raw scores; see `NodeRules`."""
+    return ruled_out_by(shape, node), intolerable_taints(shape, node), preferred_nodes(shape, node)
 
 
 def rules_key(shape: Shape) -> object:

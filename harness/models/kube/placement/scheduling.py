@@ -158,7 +158,6 @@ class Scheduling:
         self.start = 0
         self._shapes: dict[Shape, ShapeNodes] = {}
         self._rules: Memo[object, NodeRules] = Memo(_MOST_RULES)
-        self._behind: set[Shape] = set()  # shapes without an update since nodes changed
         self._resources = len(cache.names)
         self._spreads: dict[tuple[Template, bool], SpreadRules] = {}
         self._affinities: dict[Template, AffinityRules] = {}
@@ -176,11 +175,9 @@ class Scheduling:
             if devices.scores:
                 self._fit_score = devices.score
         self.wanted = nodes_to_find(len(cache.nodes), self._percentage)
-        self._by_rank = sorted(cache.nodes, key=lambda node: node.rank)
         if self._resources != len(cache.names):  # shapes have vectors over all resources
             self._resources = len(cache.names)
             self._shapes.clear()
-        self._behind = set(self._shapes)
         self._spreads.clear()
 
     def schedule(self, pod: PodInfo) -> NodeInfo | Diagnosis:
@@ -208,7 +205,7 @@ class Scheduling:
             return found.feasible[0]
         if self._devices is not None and self._devices.draws:
             key = self._devices.draw([node.rank for node in found.feasible], cache.version)
-            return self._by_rank[key]
+            return cache.by_rank[key]
         totals = [sum(scores.values()) for scores in self.scores(pod, found.feasible)]
         _, _, node = min(
             (-total, node.rank, node) for total, node in zip(totals, found.feasible, strict=True)
@@ -237,7 +234,7 @@ class Scheduling:
             nodes.restore(hidden)
         if key == NO_KEY:
             return Diagnosis(pod, NOTHING, nodes, rejected, cache.nodes)
-        return self._by_rank[rank_of(key)]
+        return cache.by_rank[rank_of(key)]
 
     def _rejected_for_nominated(self, pod: PodInfo, nodes: ShapeNodes) -> dict[int, Status]:
         """Returns the nodes that reject the pod if the pods nominated to them count as bound.
@@ -373,9 +370,8 @@ class Scheduling:
                 rules = self._rules[key] = NodeRules(shape, self.cache)
             balances = self._devices is None or not self._devices.scores
             nodes = ShapeNodes(shape, self.cache, self._fit_score, rules, balances=balances)
-        elif shape in self._behind:
+        elif nodes.moves != self.cache.moves.count:
             nodes.follow()
-        self._behind.discard(shape)
         self._shapes[shape] = nodes  # the most recently used shape is last
         nodes.refresh()
         return nodes

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, final
 
-from harness.cluster.model import Node
 from harness.models.kube.cache import Cache
+from harness.models.kube.moves import moved
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.filters import oversized, ports_taken, resources_short
 from harness.models.kube.placement.fit_scores import FitScore
@@ -36,6 +36,7 @@ class ShapeNodes:
         rules: the results of its rules about nodes, regardless of its requests.
         kinds: the state of each node.
         keys: the key of each node.
+        moves: the number of moves of nodes that it has followed.
         balances: whether NodeResourcesBalancedAllocation scores nodes.
         said: the last recorded figures, see `refusal.py`.
     """
@@ -54,9 +55,8 @@ class ShapeNodes:
         self.shape = shape
         self.rules = rules or NodeRules(shape, cache)
         self._cache = cache
-        # By position: the evaluated nodes, with their manifests at that time.
-        self._nodes: list[NodeInfo] = []
-        self._manifests: list[Node] = []
+        self.moves = -1
+        # By position: the generations of evaluated nodes, and which nodes are too small even when empty.
         self._generations: list[int] = []
         self._too_small: list[bool] = []
         self.kinds = bytearray()
@@ -66,56 +66,32 @@ class ShapeNodes:
     def follow(self) -> None:
         """Evaluates the nodes that were added or changed, after a change of nodes or of their order."""
         self.rules.follow()
-        nodes, shape = self._cache.nodes, self.shape
-        manifests = [node.manifest for node in nodes]
-        if min(len(self._nodes), len(nodes)) < 2:  # a single node needs no score
-            self._nodes, self.kinds = [], bytearray()
-            self.keys, self._generations, self._too_small = [], [], []
-        first, last, shift = self._between(nodes, manifests)
-        before = {self._nodes[place]: place for place in range(first, last - shift)}
-        kinds, too_small = self.kinds[:first], self._too_small[:first]
-        keys, generations = self.keys[:first], self._generations[:first]
-        for node, manifest in zip(nodes[first:last], manifests[first:last], strict=True):
-            place = before.get(node, -1)
-            same = place >= 0 and self._manifests[place] is manifest
-            kinds.append(self.kinds[place] if same else FIXED)
-            keys.append(self.keys[place] if same else NO_KEY)
-            generations.append(self._generations[place] if same else -1)
-            too_small.append(self._too_small[place] if same else oversized(shape, node))
-        self.kinds = kinds + self.kinds[last - shift :]
-        keys += self.keys[last - shift :]
+        moves, nodes = self._cache.moves, self._cache.nodes
+        missed = moves.since(self.moves) if min(len(self.keys), len(nodes)) > 1 else None
+        self.moves = moves.count
+        if missed is None:  # a single node has no score
+            self.kinds, self.keys = bytearray([FIXED] * len(nodes)), [NO_KEY] * len(nodes)
+            self._generations, self._too_small = [-1] * len(nodes), [False] * len(nodes)
+        for move in missed or ():
+            moved(self.kinds, move, FIXED)
+            moved(self.keys, move, NO_KEY)
+            moved(self._generations, move, -1)
+            moved(self._too_small, move, False)
         self.keys = [
-            key if key == NO_KEY else key & ~_RANK | node.rank for key, node in zip(keys, nodes, strict=True)
+            key if key == NO_KEY else key & ~_RANK | node.rank
+            for key, node in zip(self.keys, nodes, strict=True)
         ]
-        self._generations = generations + self._generations[last - shift :]
-        self._too_small = too_small + self._too_small[last - shift :]
-        self._nodes, self._manifests = list(nodes), manifests
         self._fixed = self.rules.fixed
         self._rejecting: dict[tuple[bool, bool], frozenset[str]] = {}
-        self._helpful = [position for position in self.rules.open if not self._too_small[position]]
+        self._helpful: list[int] | None = None
         self.said: tuple[object, object, dict[str, Any]] = (None, None, {})
-        for node, generation in zip(nodes, self._generations, strict=True):
+        for position, generation in enumerate(self._generations):
+            node = nodes[position]
+            if generation < 0:
+                self._too_small[position] = oversized(self.shape, node)
             if node.generation != generation:
                 self._evaluate(node)
         self._seen = self._cache.version
-
-    def _between(self, nodes: Sequence[NodeInfo], manifests: Sequence[Node]) -> tuple[int, int, int]:
-        """Returns the positions of the first node that changed and of the end of the changed part.
-
-        The third number is the increase of the number of nodes.
-        """
-        shift, most = len(nodes) - len(self._nodes), min(len(nodes), len(self._nodes))
-        first, last = 0, len(nodes)
-        while (
-            first < most and nodes[first] is self._nodes[first] and manifests[first] is self._manifests[first]
-        ):
-            first += 1
-        while last > first + max(0, shift):
-            place = last - 1 - shift
-            if nodes[last - 1] is not self._nodes[place] or manifests[last - 1] is not self._manifests[place]:
-                break
-            last -= 1
-        return first, last, shift
 
     # --- keeping up ---------------------------------------------------------------------------------------
 
@@ -276,6 +252,8 @@ class ShapeNodes:
         """Returns the positions of nodes on which a preemption may help if no node fits, in order."""
         if self.shape.ports:
             return [position for position, kind in enumerate(bytes(self.kinds)) if kind in (TAKEN, SHORT)]
+        if self._helpful is None:
+            self._helpful = [position for position in self.rules.open if not self._too_small[position]]
         return self._helpful
 
     def rejecting(self) -> frozenset[str]:
