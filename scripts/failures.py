@@ -98,13 +98,13 @@ def differences(found: Costs) -> Iterator[str]:
         if all(any(found[plugin, *each] != found[other, *each] for each in _COLUMNS) for other in apart):
             apart.append(plugin)
     pairs = list(combinations(apart, 2))
-    yield from _head("more than under another")
+    yield from _head("difference")
     for base, plugin in pairs:
         cells = (
             _difference(found[base, *column], found[plugin, *column], len(pairs) * len(_COLUMNS))
             for column in _COLUMNS
         )
-        yield _row(f"`{plugin}` beside `{base}`", cells)
+        yield _row(f"`{plugin}` minus `{base}`", cells)
 
 
 _COLUMNS = tuple((loss, figure) for figure in FIGURES for loss in LOSSES)

@@ -51,7 +51,7 @@ def test_the_page_has_the_rows_that_the_script_makes(failures: ModuleType) -> No
     head, line, *compared = made(failures, "differences")
     assert [head, line] == list(failures.differences(invented))[:2]
     pairs = combinations(sorted(apart.values(), key=[cells(row)[0] for row in rows].index), 2)
-    assert [cells(row)[0] for row in compared] == [f"{plugin} beside {base}" for base, plugin in pairs]
+    assert [cells(row)[0] for row in compared] == [f"{plugin} minus {base}" for base, plugin in pairs]
 
 
 def test_the_page_says_which_part_of_the_work_is_lost(failures: ModuleType) -> None:
@@ -92,9 +92,9 @@ def test_differences_are_told_from_luck(failures: ModuleType) -> None:
     found = {(plugin, *column): values for plugin, values in losses.items() for column in failures._COLUMNS}
     first, second, third = (cells(row) for row in list(failures.differences(found))[2:])
     assert [row[0] for row in (first, second, third)] == [
-        "`kueue-classic` beside `none`",
-        "`fairsharing` beside `none`",
-        "`fairsharing` beside `kueue-classic`",
+        "`kueue-classic` minus `none`",
+        "`fairsharing` minus `none`",
+        "`fairsharing` minus `kueue-classic`",
     ]
     assert [row[1].rpartition(": ")[2] for row in (first, second, third)] == ["more", "may be luck", "less"]
 
