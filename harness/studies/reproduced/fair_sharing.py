@@ -39,16 +39,20 @@ def rows(_files: Mapping[str, Path] | None = None) -> list[Row]:
             "story 2: a department's free quota goes to its own teams", "1B 6, 1C 6", _says(story_2(own=True))
         ),
         Row(
-            "story 2: else it goes equally to the other department's teams",
+            "story 2: otherwise the other department's teams share it equally",
             "2A 8, 2B 8, 2C 8",
             _says(story_2(own=False)),
         ),
         Row("story 3: 300 GPUs by weight", "1A 30, 1B 30, 1C 90, 2A 150", _says(story_3(), 10)),
-        Row("cohorts of weight 0.75 and 0.25, of 12", "important 9, regular 3", _says(weighted())),
+        Row(
+            "two cohorts with weights 0.75 and 0.25 share 12 cores",
+            "important 9, regular 3",
+            _says(weighted()),
+        ),
         Row(f"{_BOTH[0]} preempts", "the smaller workload", final),
         Row(f"{_BOTH[1]} preempts", "the workload with the lowest priority", initial),
         Row(
-            "admission scenario 1, StrictFIFO: least usage first, other LocalQueues wait",
+            "admission scenario 1, StrictFIFO: the least usage goes first, and other LocalQueues wait",
             "10, 20, 30",
             by_usage("StrictFIFO"),
         ),
@@ -57,7 +61,7 @@ def rows(_files: Mapping[str, Path] | None = None) -> list[Row]:
             "20, 30, 10",
             by_usage("BestEffortFIFO"),
         ),
-        Row("a LocalQueue of weight 2 counts half of its usage", "30, 20", weighted_usage()),
+        Row("a LocalQueue with weight 2 counts with half of its usage", "30, 20", weighted_usage()),
     ]
 
 

@@ -39,11 +39,11 @@ BLUE = Source(
 )
 _PROCESSORS = {CTC: 338, BLUE: 1_152}
 _PYSS = "submissions-first"
-_TIES = "their simulator plays submissions before ends of the same instant"
+_TIES = "their simulator processes submissions before completions at the same time"
 _SIX = "their log has 232,542 jobs, six more than ours"
 _NO_MEAN = "their table has no mean if flow times add up to 2^31 seconds or more"
-_NO_TABLE = "the tables of Tsafrir et al. 2007 are not available, only their rule"
-_NO_SHAKING = "the figures of Tsafrir et al. 2007 are not available, only their method"
+_NO_TABLE = "the rule of Tsafrir et al. 2007 is known, but their tables are not available"
+_NO_SHAKING = "the method of Tsafrir et al. 2007 is known, but their figures are not available"
 _TWINS = 10
 
 

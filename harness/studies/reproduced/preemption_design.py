@@ -19,15 +19,15 @@ from harness.testing.scripts import Decisions, Script, nodes, replayed
 LONG = 10_000.0
 
 _PUBLISHED = {
-    1: ("C is bound when A and B are gone, D waits", "10 s nominate C, 70 s bind C", ""),
+    1: ("C is bound once A and B are gone, and D waits", "10 s nominate C, 70 s bind C", ""),
     2: (
-        "C is bound on E's node after E ends, D gets B's resources",
+        "C is bound to E's node after E ends, and D gets B's resources",
         "10 s nominate C, 15 s bind C, 40 s bind D",
-        "the design has bare pods; here a controller recreates B, and B is more important than D",
+        "in the design nothing recreates B; in harness, B returns and is more important than D",
     ),
-    3: ("D is bound on the other node immediately", "10 s bind D, 10 s nominate C, 70 s bind C", ""),
+    3: ("D is immediately bound to the other node", "10 s bind D, 10 s nominate C, 70 s bind C", ""),
     4: (
-        "F takes C's nomination and is bound, C waits",
+        "F takes over C's nomination and is bound, and C waits",
         "10 s nominate C, 20 s nominate F, 20 s unnominate C, 70 s bind F",
         "Kubernetes' code removes C's nomination only when C is tried again",
     ),
