@@ -336,7 +336,7 @@ def test_a_trace_that_was_made_for_a_finding_has_it(
 
 def test_the_page_names_every_finding_and_no_other() -> None:
     """With the names that lint prints."""
-    table = PAGE.split("## What will mislead: lint")[1].split("\n## ")[0]
+    table = PAGE.split("## Misleading features: lint")[1].split("\n## ")[0]
     rows = re.findall(r"^\| (`.*?`) \|", table, re.MULTILINE)
     named = [name for row in rows for name in re.findall(r"`([a-z-]+)`", row)]
     modules = sorted(Path(package.__file__).parent.glob("*.py"))
