@@ -73,7 +73,7 @@ _NODES = Source(
 )
 _LISTS = {name: Source(f"openb_pod_list_{name}.csv", content, _ORIGIN) for name, content in _SUMS.items()}
 SOURCES = (_NODES, *_LISTS.values())
-_SEEDS = "each side draws the order of pods with its own generator, so the same seed gives another order"
+_SEEDS = "each side draws the order of pods with its own generator, so equal seeds give different orders"
 
 
 def fgd(files: Mapping[str, Path]) -> list[Row]:
