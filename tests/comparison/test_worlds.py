@@ -283,7 +283,7 @@ def test_factors_are_told_as_one_would_write_them(replayed: Callable[..., harnes
         if isinstance(block, Table) and block.caption == "Settings of the runs"
     )
     assert ["arrivals", "× 1/3", "× 0.57"] in table.rows
-    assert ["changed of the trace", "–", "scale cluster 2.5"] in table.rows
+    assert ["changes to the trace", "–", "scale cluster 2.5"] in table.rows
 
 
 def test_two_loads_compare(replayed: Callable[..., harness.Run]) -> None:

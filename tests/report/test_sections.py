@@ -97,7 +97,7 @@ def test_a_part_of_any_run_is_shown_job_by_job(runs: list[harness.Run]) -> None:
             span = min(end, 250 * SECOND) - max(start, 200 * SECOND)
             held[jobs["job_id"][job]] = held.get(jobs["job_id"][job], 0) + max(0, span) * amount
     assert len(there) > 60
-    which = f"Shown are the 60 of {len(there)} jobs that held most core·h in it."
+    which = f"Shown are the 60 of {len(there)} jobs that held the most core·h."
     assert figure.note.startswith(f"{which} A tick marks ")
     most = sorted((held[job] for job in there), reverse=True)[59]
     chart = drawing.specification(figure, 900)
@@ -316,9 +316,9 @@ def test_figures_say_which_jobs_they_are_of_where_runs_have_different_ones(tmp_p
     assert [row[0] for row in (*of_common.rows, *of_each.rows)] == [
         "hours that jobs waited for their start (so far)",
         "95 of 100 jobs started within",
-        "times longer than its work, a job on average",
+        "mean time of a job, as a multiple of its run time",
         "core·h lost to evictions",
-        "core·h lost, as a part of what was allocated",
+        "core·h lost, as a share of what was allocated",
         "preemptions",
         "core·h of work of finished jobs",
     ]
@@ -368,7 +368,7 @@ def test_the_frontier_marks_what_no_other_run_beats(runs: list[harness.Run]) -> 
     assert isinstance(figure, Figure)
     waits = [run.metrics.filter(metric="wait.first_start.p95", scope="all")["value"][0] for run in runs]
     best = "calm, rough" if waits[1] < waits[0] else "calm"
-    assert figure.words.endswith(f"No other one beats: {best}.")
+    assert figure.words.endswith(f"No other run beats: {best}.")
 
 
 def test_chains_add_up_to_the_metric(runs: list[harness.Run]) -> None:
@@ -387,7 +387,9 @@ def test_chains_add_up_to_the_metric(runs: list[harness.Run]) -> None:
     assert isinstance(longest, Points)
     (chain,) = longest.items
     links = [
-        part.split(" went for ") for part in chain.removeprefix("rough: ").split(", ") if " went for " in part
+        part.split(" made way for ")
+        for part in chain.removeprefix("rough: ").split(", ")
+        if " made way for " in part
     ]
     assert len(links) == min(6, value["cascade_depth.max"] + 1)
     assert all(victim == then for (victim, _), (_, then) in itertools.pairwise(links))

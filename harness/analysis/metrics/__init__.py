@@ -1,4 +1,4 @@
-"""The built-in metrics over a finished run, registered like any other plugin's."""
+"""The built-in metrics of a finished run, which are registered in the same way as a plugin's metrics."""
 
 from __future__ import annotations
 

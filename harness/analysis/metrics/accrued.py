@@ -1,9 +1,10 @@
-"""Statistics of times; those that still run count with what has accrued so far.
+"""Statistics of times, where a time that is still running counts with the part that has accrued so far.
 
-The values are exact; nothing is estimated. Long jobs are the ones that still run when a window ends, so jobs
-that have ended say nothing about them. Each statistic has a mark that says whether it is a lower bound. A
-mean is a lower bound if any time still runs. A percentile lies between two order statistics. It is a lower
-bound if any running time does not exceed the larger of the two.
+The values are exact; nothing is estimated. The jobs that are still running when a window ends are typically
+long ones, so the jobs that have ended say nothing about them. Each statistic therefore comes with a mark
+that says whether the statistic is a lower bound. A mean is a lower bound if any time is still running. A
+percentile lies between two order statistics, and it is a lower bound if any running time is not above the
+larger one.
 """
 
 from __future__ import annotations
@@ -17,26 +18,26 @@ from harness.analysis.metrics.exact import exact_sum, whole_sum
 from harness.base.arrays import NEVER, Bools, Floats, Ints, between, quantile
 
 Figure: TypeAlias = tuple[float | None, bool]
-"""A statistic, and whether it is a lower bound that can still grow."""
+"""A statistic, and whether it is a lower bound because it can still grow."""
 
 NOTHING: Figure = (None, False)
-"""The statistic of no values."""
+"""The result if there are no values."""
 
 
 def statistics(values: Floats | Ints, going: Bools, names: Sequence[str]) -> list[Figure]:
-    """Computes statistics of values.
+    """Computes statistics of times that may still be growing.
 
     Args:
-        values: each value, final or so far; `NEVER` if there is none.
-        going: which of the values can still grow.
-        names: `mean`, `max` or percentiles such as `p95`.
+        values: the final value of each time or its value so far; `NEVER` if there is none.
+        going: whether each value can still grow.
+        names: the statistics to compute: `mean`, `max` or percentiles such as `p95`.
     """
     there = values != NEVER
     known = values if there.all() else values[there]
     if not len(known):
         return [NOTHING for _ in names]
     parts = {name: 100 if name == "max" else int(name[1:]) for name in names if name != "mean"}
-    # Partitioning at the percentiles' order statistics takes a fifth of the time of sorting.
+    # Partitioning at the percentiles' order statistics takes a fifth of the time that sorting takes.
     some = {place for percent in parts.values() for place in between(len(known), percent / 100)}
     ranked = np.partition(known, sorted(some)) if some else known
     unended = values[going & there] if going.any() else values[:0]
@@ -52,7 +53,7 @@ def statistics(values: Floats | Ints, going: Bools, names: Sequence[str]) -> lis
 
 
 def _sum(values: Floats | Ints) -> float:
-    """A sum that is rounded only once."""
+    """Adds up values and rounds only once."""
     if values.dtype == np.int64:
         return float(whole_sum(values.astype(np.int64, copy=False)))
     return exact_sum(values.astype(np.float64, copy=False))

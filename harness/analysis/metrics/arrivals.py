@@ -1,7 +1,7 @@
-"""The jobs that arrived within a window, and those that were refused for good.
+"""The jobs that arrived within a window, and the jobs that were refused for good.
 
-Jobs that were refused at arrival count only as refused. A job that is refused later has waited until then,
-and keeps waiting.
+A job that is refused at arrival counts only as refused. A job that is refused later counts as waiting,
+because it has waited until then.
 """
 
 from __future__ import annotations
@@ -17,31 +17,35 @@ from harness.runs.run import Run
 
 @once
 def rejected(run: Run, window: Window) -> pl.Series:
-    """The rows in `jobs.parquet` of jobs that were refused within a window."""
+    """Returns the rows in `jobs.parquet` of the jobs that were refused by the end of a window."""
     refusals = (pl.col("action") == "reject") & (pl.col("time") <= window.end)
     return run.micros("decisions").filter(refusals).select("job").collect()["job"]
 
 
 @once
 def request_columns(run: Run) -> list[str]:
-    """The columns of `jobs.parquet` with the jobs' requests, one per resource; runs of schema 2 have none."""
+    """Returns the columns of `jobs.parquet` that contain the jobs' requests, one column per resource.
+
+    Runs of schema 2 have no such columns.
+    """
     there = run.scan("jobs").collect_schema()
     return [column for column in (f"request.{resource}" for resource in run.resources) if column in there]
 
 
 def counted(run: Run, only: pl.Series | None = None) -> pl.Series:
-    """For each job of a run, whether it counts: it is one of `only` and was not refused at arrival."""
+    """Returns for each job of a run whether it counts: it is in `only` and was not refused at arrival."""
     mask = pl.repeat(True, run.columns("jobs", "submit_time").height, eager=True) if only is None else only
     refused = rejected_at_arrival(run)
     return mask if refused.is_empty() else mask.clone().scatter(refused, False)
 
 
 def needs(run: Run, window: Window) -> pl.DataFrame:
-    """For each job its `submit_time`, and its total need of each resource in resource-microseconds.
+    """Returns the `submit_time` of each job and its need of each resource in resource-microseconds.
 
-    The need is the requests of its pods times its duration, even if the job has not run that long. Progress
-    from before the replay, as in a dump, is not needed again unless an eviction threw it away by the end of
-    the window. Work of unknown run time has no need. Runs of schema 2 do not record requests.
+    A job's need is the requests of its pods times its duration, even if the job has not run that long.
+    Progress that a job made before the replay, for example in a dump, reduces its need. If an eviction
+    threw that progress away by the end of the window, it counts as needed again. A job of unknown run time
+    needs nothing. Runs of schema 2 do not record requests.
     """
     amounts = request_columns(run)
     before = [RAN_BEFORE] if RAN_BEFORE in run.micros("jobs").collect_schema() else []

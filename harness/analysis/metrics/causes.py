@@ -1,8 +1,8 @@
 """The causes of evictions, and the cost of each cause.
 
-One eviction is one (job, preemptor or cause, instant), however many pods it took. So the evictions caused by
-preemption equal the preemptions. A loss belongs to the first eviction that hit the progressing pods at that
-instant.
+All pods that a job loses at one time to one preemptor, or through one cause, count as a single eviction.
+The number of evictions caused by preemption therefore equals the number of preemptions. If several
+evictions hit the progressing pods at the same time, the loss belongs to the first of them.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ PREEMPTION, FAILURE, DRAIN, QUOTA_STOP, TIME_OUT, OTHER = CAUSES = (
 )
 """The causes of evictions.
 
-In order: a preemptor, a failed node, a taint that drains the node, a stopped queue, a passed time limit, and
-any other reason.
+In this order, they are: a preemptor, a failed node, a taint that drains the node, a stopped queue, an
+exceeded time limit, and any other reason.
 """
 
 _OF_REASONS = {
@@ -43,14 +43,14 @@ _OF_REASONS = {
     "DeactivatedDueToRequeuingLimitExceeded": TIME_OUT,
     "DeactivatedDueToMaximumExecutionTimeExceeded": TIME_OUT,
 }
-"""The components' words for evictions without a preemptor -> the cause."""
+"""Maps the reasons that components give for evictions without a preemptor to causes."""
 
 _FAILED = r"node\.kubernetes\.io/(not-ready|unreachable)="
-"""The taints that the node controller sets on a node that does not answer."""
+"""The taints that the node controller sets on a node that stops responding."""
 
 
 def evictions(run: Run, window: Window) -> pl.DataFrame:
-    """The decisions that took resources from jobs, in order: `seq, time, job, by, pod, cause`."""
+    """Returns the decisions that took resources from jobs, in order: `seq, time, job, by, pod, cause`."""
     reason = pl.col("reason").replace_strict(_OF_REASONS, default=OTHER, return_dtype=pl.String)
     failed = (reason == DRAIN) & pl.col("detail").str.contains(_FAILED)
     cause = pl.when(failed).then(pl.lit(FAILURE)).otherwise(reason)
@@ -71,10 +71,11 @@ def evictions(run: Run, window: Window) -> pl.DataFrame:
 
 
 def with_causes(lost: pl.DataFrame, pods: pl.DataFrame) -> pl.DataFrame:
-    """Stints that lost progress, with the `cause` of the first eviction of their pods at their end.
+    """Adds to stints that lost progress the `cause` of the first eviction that ended each stint.
 
     Args:
-        lost: with `job, pod_number, end`; without a number the pods progressed together.
+        lost: the stints, with `job, pod_number, end`; if a stint has no pod number, its pods progressed
+            together.
         pods: the rows of `evictions`.
     """
     stints = lost.with_row_index("stint")
@@ -93,7 +94,7 @@ def with_causes(lost: pl.DataFrame, pods: pl.DataFrame) -> pl.DataFrame:
 def measure_causes(
     run: Run, window: Window, pods: pl.DataFrame, lost: pl.DataFrame, arrived: int
 ) -> Iterator[Measurement]:
-    """By cause: the evictions, the evicted jobs, and the work that was lost.
+    """Measures the evictions, the evicted jobs and the lost work, in total and for each cause.
 
     Args:
         run: the run.

@@ -1,4 +1,4 @@
-"""Relations between preemptions: cascades, holders that preempt back, loops without progress."""
+"""Relations between preemptions: cascades, mutual preemption between holders, and loops without progress."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class HitsBack(NamedTuple):
     """The number of preemptions whose victim's side had preempted the preemptor's side shortly before.
 
     Attributes:
-        thrash: the victim's holder differs from the preemptor's holder, and had preempted it.
-        rework: both jobs have the same holder, and the victim had itself preempted a job of this holder.
+        thrash: the number of such preemptions between two different holders.
+        rework: the number within one holder, where the victim itself had preempted a job of that holder.
     """
 
     thrash: int
@@ -22,11 +22,12 @@ class HitsBack(NamedTuple):
 
 
 class Cascades(NamedTuple):
-    """The preemptions that led to other preemptions, one value per preemption in order.
+    """How preemptions led to other preemptions, with one value for each preemption, in order.
 
     Attributes:
-        depth: 0 if the preemptor was not preempted shortly before, else the depth of that preemption plus 1.
-        before: the number of the latest preemption that hit the preemptor, if that was shortly before.
+        depth: 0 if the preemptor was not preempted shortly before; otherwise the depth of that preemption
+            plus 1.
+        before: the number of the latest preemption that hit the preemptor, if it happened shortly before.
     """
 
     depth: list[int]
@@ -34,11 +35,11 @@ class Cascades(NamedTuple):
 
 
 def cascades(preemptions: pl.DataFrame, within: int) -> Cascades:
-    """For each preemption, the earlier preemption of its preemptor.
+    """Finds for each preemption the earlier preemption that hit its preemptor.
 
     Args:
         preemptions: the preemptions, in order.
-        within: the most time between the two, in microseconds.
+        within: the longest time between the two preemptions, in microseconds.
     """
     latest: dict[int, tuple[int, int]] = {}  # job -> the time and number of its last preemption
     depths: list[int] = []
@@ -57,11 +58,11 @@ def cascades(preemptions: pl.DataFrame, within: int) -> Cascades:
 
 
 def hits_back(preemptions: pl.DataFrame, within: int) -> HitsBack:
-    """Counts preemptions whose victim's side had preempted the preemptor's side.
+    """Counts the preemptions whose victim's side had preempted the preemptor's side shortly before.
 
     Args:
         preemptions: the preemptions, in order.
-        within: the most time between the two, in microseconds.
+        within: the longest time between the two preemptions, in microseconds.
     """
     latest: dict[tuple[str, str] | int, int] = {}  # (victim, beneficiary), or who preempted within its holder
     thrash = rework = 0
@@ -83,13 +84,13 @@ def hits_back(preemptions: pl.DataFrame, within: int) -> HitsBack:
 
 
 def loops(run: Run, preemptions: pl.DataFrame) -> pl.DataFrame:
-    """The preemptions of jobs that the same holder had preempted before, without progress on either side.
+    """Returns repeated preemptions of a job by the same holder, with no progress on either side in between.
 
-    The victim's previous preemption was for a job of the same holder. Since then neither the victim nor that
-    job has progressed. The victim was admitted again, or a pod of it that had been evicted was bound again.
-    Evictions of a gang pod by pod are not a loop.
+    The victim's previous preemption was for a job of the same holder, and since then neither the victim nor
+    that job has progressed. In between, the victim was admitted again, or one of its evicted pods was bound
+    again. If the pods of a gang are evicted one after another, that is not a loop.
 
-    Columns: those of `preemptions`, and `since`, the time of the previous preemption.
+    The columns are the ones of `preemptions`, and `since`, the time of the previous preemption.
     """
     if preemptions.is_empty():
         return preemptions.with_columns(since="time")
@@ -117,7 +118,7 @@ def loops(run: Run, preemptions: pl.DataFrame) -> pl.DataFrame:
         .with_columns(pl.col("end").cum_max().over("job"))
     )
     for side in ("job", "for_whom"):
-        # The last end among the spans that began before the pair was over.
+        # Find the last end among the spans that began before the second preemption of the pair.
         pairs = (
             pairs.sort("time")
             .join_asof(
@@ -135,7 +136,7 @@ def loops(run: Run, preemptions: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_readmission(pairs: pl.DataFrame, run: Run) -> pl.DataFrame:
-    """The pairs of preemptions between which the victim was admitted or bound again."""
+    """Keeps the pairs of preemptions between which the victim was admitted or bound again."""
     if pairs.is_empty():
         return pairs
     bound_again = (pl.col("action") == "bind") & (pl.col("successor") > 0)
@@ -155,7 +156,7 @@ def _with_readmission(pairs: pl.DataFrame, run: Run) -> pl.DataFrame:
 
 
 def held_in_loops(run: Run, pairs: pl.DataFrame) -> list[int]:
-    """The resource-time that victims of `loops` held from one preemption to the next, by resource."""
+    """Returns the resource-time that victims of `loops` held between both preemptions, by resource."""
     amounts = [f"request.{resource}" for resource in run.resources]
     if pairs.is_empty():
         return [0] * len(amounts)

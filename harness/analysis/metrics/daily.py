@@ -1,6 +1,6 @@
-"""Shares averaged over days: a holder that is behind for hours and catches up by night is treated fairly.
+"""Shares averaged over days, so that a holder who is behind by day and catches up by night is treated fairly.
 
-Days are spans of 24 h from the beginning of the window; the last one may be shorter.
+Each day is a span of 24 h, and the first day begins with the window. The last day may be shorter.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from harness.plugins.measurement import SHARE, Measurement, Window
 
 
 class Daily:
-    """Adds up actual and ideal shares day by day.
+    """Adds up actual and ideal shares for each day.
 
     Args:
         window: the measured time.
@@ -31,13 +31,14 @@ class Daily:
         self._sums: dict[int, dict[int, list[float]]] = defaultdict(lambda: defaultdict(lambda: [0.0, 0.0]))
 
     def add(self, found: Shares, piece: Piece) -> None:
-        """Takes a piece into account."""
+        """Adds the shares of a piece to the sums."""
         start, times, end = self._window.start, piece.times, piece.end
         first, last = (int(times[0]) - start) // DAY, max(0, end - start - 1) // DAY
         begins = times[piece.parts]
         midnights = np.arange(first + 1, last + 1) * DAY + start
         borders = midnights[begins.searchsorted(midnights) == begins.searchsorted(midnights, side="right")]
-        # A level counts with the day in which it begins; its part after midnight is moved to the next day.
+        # A level counts toward the day in which it begins; its part after midnight is moved to the next
+        # day.
         stretches = np.sort(np.concatenate((begins, borders)))
         at = times.searchsorted(stretches)
         until = np.append(times, end)[at]
@@ -54,17 +55,17 @@ class Daily:
 
     @staticmethod
     def _areas(cells: Floats, spans: Floats, begins: Ints, beyond: Sequence[tuple[int, int]]) -> Floats:
-        """For each stretch of time, the time-weighted sum of each holder's shares.
+        """Returns each holder's time-weighted sum of shares for each stretch of time.
 
         Args:
-            cells: a row for each holder, a column for each instant.
+            cells: a row for each holder and a column for each instant.
             spans: the time from each instant to the next.
-            begins: the first instant of each stretch; a stretch without instants has the same as the next
-                one.
-            beyond: the numbers of stretches that begin within a span, and how much of that span each
+            begins: the first instant of each stretch. A stretch without instants has the same value as the
+                next one.
+            beyond: the numbers of the stretches that begin within a span, and how much of that span each
                 contains.
         """
-        # Each sum begins with 0, so that a stretch without instants has a sum.
+        # Each sum begins with 0, so that a stretch without instants also has a sum.
         areas = np.insert(cells * spans, begins, 0.0, axis=1)
         found: Floats = np.add.reduceat(areas, begins + np.arange(len(begins)), axis=1)
         for place, left in beyond:
@@ -74,7 +75,7 @@ class Daily:
         return found
 
     def measurements(self) -> Iterator[Measurement]:
-        """The measurements of the sums."""
+        """Yields the measurements that result from the sums."""
         off, ideal, even, uneven, compared = [], [], [], [], 0
         for day in sorted(self._sums):
             shares = [self._sums[day][holder] for holder in sorted(self._sums[day])]

@@ -1,8 +1,9 @@
-"""FGD's fragmentation over time, for runs with devices: free capacity that usual pods cannot use.
+"""Fragmentation as FGD measures it, for runs with devices: free capacity that typical pods cannot use.
 
-The measure is that of `harness.models.kube.placement.fragmentation`. Usual pods are all pods of the run. A
-run does not record which GPU models pods need, so every pod may run everywhere. Slices of GPUs (MIG) are
-devices of fixed sizes: the fragments for a pod are slices of profiles that it does not request.
+The measure is the one in `harness.models.kube.placement.fragmentation`, and all pods of the run count as
+typical pods. A run does not record which GPU models pods need, so every pod is assumed to run on any model.
+Slices of GPUs (MIG) are treated as devices of fixed sizes: for a pod, every free slice of a profile that it
+does not request is a fragment.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ _ANYWHERE = Node("any", frozen({}))
 _COLUMNS = ("time", "job", "pod_number", "action", "node", "detail")
 _OVER = ("finish", "gone")
 _MOST_KNOWN = 200_000
-"""The most states of nodes that are remembered."""
+"""The maximum number of node states to remember."""
 
 _Pods: TypeAlias = Counter[tuple[int, tuple[tuple[str, int], ...]]]
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """The part of the GPUs' capacity that was fragments, of shared GPUs and of slices.
+    """Yields the share of GPU capacity that was fragmented, for shared GPUs and for slices.
 
-    Yields nothing of shared GPUs if no pod has devices, and nothing of slices if no pod requests slices.
+    Shared GPUs are left out if no pod has devices, and slices are left out if no pod requests slices.
     """
     resource = next((each for each in run.resources if each in SHARES), None)
     if resource is not None and _names_devices(run):
@@ -65,10 +66,10 @@ def _names_devices(run: Run) -> bool:
 
 
 class _Shares:
-    """The fragments of shared GPUs, from what each device of a node has left, in thousandths.
+    """Measures the fragments of shared GPUs from the free capacity of each device, in thousandths.
 
     Args:
-        pods: the processors and the whole request of pods -> the number of such pods.
+        pods: the number of pods for each combination of a CPU request and the whole request.
     """
 
     def __init__(self, pods: _Pods) -> None:
@@ -82,26 +83,25 @@ class _Shares:
         self.total = self._usual.total
 
     def has(self, amounts: Mapping[str, int]) -> list[int]:
-        """Returns the amounts of a node without pods."""
         return [WHOLE] * (thousandths(amounts) // WHOLE)
 
     def takes(self, asked: Mapping[str, int], devices: Sequence[int]) -> dict[int, int]:
-        """Device -> the amount of it that a pod takes."""
+        """Returns how much of each device a pod takes."""
         amount = thousandths(asked)
         return dict.fromkeys(devices, amount if amount % WHOLE else WHOLE)
 
     def of(self, cpu: int, left: Sequence[int]) -> int:
-        """The fragments of a node, summed up over pods."""
+        """Returns the fragments of a node, summed over pods."""
         return self._usual.of(_ANYWHERE, cpu, [max(0, each) for each in left])
 
 
 class _Slices:
-    """The fragments of GPUs that are cut into slices: how many of each profile a node has left.
+    """Measures the fragments of GPUs that are cut into slices, from each node's free slices by profile.
 
-    For a pod that fits, slices of other profiles are fragments, since the pod cannot use them.
+    If a pod fits on a node, the slices of other profiles are fragments, because the pod cannot use them.
 
     Args:
-        pods: the processors and the whole request of pods -> the number of such pods.
+        pods: the number of pods for each combination of a CPU request and the whole request.
     """
 
     def __init__(self, pods: _Pods) -> None:
@@ -117,15 +117,14 @@ class _Slices:
         self._known: dict[tuple[int, tuple[int, ...]], int] = {}
 
     def has(self, amounts: Mapping[str, int]) -> list[int]:
-        """Returns the amounts of a node without pods."""
         return [amounts.get(name, 0) for name in self._compute]
 
     def takes(self, asked: Mapping[str, int], devices: Sequence[int]) -> dict[int, int]:
-        """Number of a profile -> the slices of it that a pod takes."""
+        """Returns how many slices of each profile a pod takes, by the number of the profile."""
         return {at: asked[name] for at, name in enumerate(self._compute) if asked.get(name)}
 
     def of(self, cpu: int, left: Sequence[int]) -> int:
-        """The fragments of a node in compute slices, summed up over pods."""
+        """Returns the fragments of a node in compute slices, summed over pods."""
         key = bisect_right(self._cpus, cpu), tuple(left)
         if (known := self._known.get(key)) is not None:
             return known
@@ -141,7 +140,7 @@ class _Slices:
 
 
 def _lost(run: Run, window: Window, kind: type[_Shares | _Slices]) -> tuple[int, int]:
-    """The fragments, summed up over time and usual pods, and the number of these pods."""
+    """Returns the fragments, summed over time and typical pods, and the number of these pods."""
     sizes = pod_sizes(run)
     asked = [
         {name: int(amount[size]) for name, amount in zip(run.resources, sizes.each, strict=True)}
@@ -176,7 +175,7 @@ def _lost(run: Run, window: Window, kind: type[_Shares | _Slices]) -> tuple[int,
 
 
 def _pods(sizes: PodSizes, asked: list[dict[str, int]]) -> _Pods:
-    """All pods of a run, grouped by equal requests."""
+    """Counts all pods of a run, grouped by equal requests."""
     counts: _Pods = Counter()
     for job, pods in enumerate(sizes.pods.tolist()):
         parts = (
@@ -190,14 +189,14 @@ def _pods(sizes: PodSizes, asked: list[dict[str, int]]) -> _Pods:
 
 
 class _Nodes:
-    """The free amounts of nodes, and the fragments of all nodes together.
+    """The free resources of nodes, and the fragments of all nodes together.
 
     Args:
         run: the run.
         usual: the measure of fragments.
 
     Attributes:
-        fragments: the fragments, summed up over usual pods.
+        fragments: the fragments of all nodes, summed over typical pods.
     """
 
     def __init__(self, run: Run, usual: _Shares | _Slices) -> None:
@@ -220,7 +219,10 @@ class _Nodes:
             self._amounts[name] = before
 
     def changes_by(self, time: int) -> Iterator[int]:
-        """The times at which nodes change until then; each takes effect when the next is requested."""
+        """Yields the times up to `time` at which nodes change.
+
+        Each change is made when the next time is requested.
+        """
         while self._events and self._events[-1][0] <= time:
             yield self._events[-1][0]
             _, name, before, after = self._events.pop()
@@ -232,13 +234,12 @@ class _Nodes:
     def bind(
         self, pod: tuple[int, int], name: str, asked: Mapping[str, int], devices: tuple[int, ...]
     ) -> None:
-        """Puts a pod on a node."""
         takes = self._usual.takes(asked, devices)
         self._held.setdefault(pod[0], {})[pod[1]] = name, asked.get("cpu", 0), takes
         self._move(name, -1, asked.get("cpu", 0), takes)
 
     def free(self, job: int, pod: int | None) -> None:
-        """Removes a pod of a job, or all its pods if none is named."""
+        """Removes one pod of a job from its node, or all pods of the job if `pod` is None."""
         held = self._held.get(job, {})
         for each in list(held) if pod is None else [pod]:
             if each in held:
@@ -266,5 +267,5 @@ class _Nodes:
         self._parts[name], self._left[name] = part, (cpu, devices)
 
     def _empty(self, amounts: Mapping[str, int]) -> tuple[int, list[int]]:
-        """The free processors and devices of a node without pods."""
+        """Returns the free CPU and devices of a node without pods."""
         return amounts.get("cpu", 0), self._usual.has(amounts)

@@ -1,4 +1,4 @@
-"""Disruption: the number of preemptions, their victims and consequences, and the work that was lost."""
+"""Disruption: how many preemptions there were, which jobs they hit, and how much work was lost."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from harness.runs.run import Run
 
 _POD = "pod_number"
 _SIDES = {QUEUE: "queue", QUOTA: "quota", BENEFICIARY: "by_queue"}
-"""Kind of scope by which preemptions are counted -> its column in `preempted_pods`."""
+"""Maps each kind of scope by which preemptions are counted to its column in `preempted_pods`."""
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """The disruption metrics; preemptions, loops and losses also by the queues and quotas concerned."""
+    """Yields the disruption metrics; preemptions, loops and losses are also split by queue and quota."""
     pods = with_held(run, preempted_pods(run, window))
     each = preemptions(pods)
     yield from _counts(run, window, pods, each)
@@ -60,7 +60,7 @@ def _counts(run: Run, window: Window, pods: pl.DataFrame, each: pl.DataFrame) ->
 
 
 def _dominant_hours(run: Run, window: Window) -> float | None:
-    """Allocated hours of the resource whose capacity is allocated most; None without a capacity."""
+    """Returns the allocated hours of the most allocated resource, or None if no capacity is known."""
     whole = {resource: run.capacity_time(resource, window) for resource in run.resources}
     parts = {
         resource: Fraction(resource_time(run, window, resource).allocated, there)
@@ -74,7 +74,7 @@ def _dominant_hours(run: Run, window: Window) -> float | None:
 
 
 def _lost(run: Run, window: Window, pods: pl.DataFrame) -> Iterator[Measurement]:
-    """Lost work: by the queue and quota of the losing jobs, and by the queue that caused the loss."""
+    """Yields the lost work: in total, by the losers' queue and quota, and by the queue that caused it."""
     parts = {resource: resource_time(run, window, resource) for resource in run.resources}
     for resource, became in parts.items():
         yield resource_hours("disruption.lost", became.lost, resource)
@@ -91,7 +91,7 @@ def _lost(run: Run, window: Window, pods: pl.DataFrame) -> Iterator[Measurement]
 
 
 def _lost_before(run: Run, stints: pl.DataFrame) -> Iterator[Measurement]:
-    """Lost work from before the replay; no integral over the replay contains it."""
+    """Yields the lost work from before the replay, which no integral over the replay contains."""
     for resource in run.resources:
         amount = int(stints[f"request.{resource}"].sum())
         yield resource_hours("disruption.lost_before", amount, resource)
@@ -100,9 +100,12 @@ def _lost_before(run: Run, stints: pl.DataFrame) -> Iterator[Measurement]:
 
 
 def _thrown_away(run: Run, window: Window, which: str = "lost") -> pl.DataFrame:
-    """Stints that lost work: `job`, its `queue` and `quota`, `start`, `end`, and the loss of each resource.
+    """Returns the stints that lost work: `job`, `queue`, `quota`, `start`, `end`, and the losses.
 
-    Also `pod_number`, if the pod runs on its own; runs from before schema 4 do not tell such pods apart.
+    There is one column of losses for each resource.
+
+    If a pod runs on its own, its stint also has a `pod_number`. Runs older than schema 4 do not tell such
+    pods apart.
     """
     amounts = [f"request.{each}" for each in run.resources]
     told = [_POD] if _POD in run.micros("stints").collect_schema() else []
@@ -121,7 +124,7 @@ def _thrown_away(run: Run, window: Window, which: str = "lost") -> pl.DataFrame:
 def _lost_by(
     kind: str, run: Run, lost: pl.DataFrame, metric: str = "disruption.lost"
 ) -> Iterator[Measurement]:
-    """The work that was lost, for each scope of a kind; the kind is a column."""
+    """Yields the lost work for each scope of a kind; `lost` has a column with the name of the kind."""
     if lost.is_empty():
         return
     amounts = [f"request.{resource}" for resource in run.resources]
@@ -132,11 +135,12 @@ def _lost_by(
 
 
 def _lost_for(run: Run, lost: pl.DataFrame, pods: pl.DataFrame) -> Iterator[Measurement]:
-    """The work that was lost for each queue, the beneficiary.
+    """Yields the lost work for each queue that benefited from the preemptions.
 
-    If several preemptors took pods of a job at one instant, its loss is divided among them. Their parts are
-    in proportion to the resource-time of the pods that each took, counted from when these pods were bound or
-    the lost progress began. A resource that none of these pods requests is divided by their time alone.
+    If several preemptors took pods of a job at the same time, the job's loss is divided among them. Each
+    preemptor gets a part in proportion to the resource-time of the pods that it took. That resource-time
+    begins when the pods were bound, or when the lost progress began if that was later. If none of the pods
+    requests a resource, its loss is divided in proportion to time alone.
     """
     if lost.is_empty() or pods.is_empty():
         return
@@ -156,7 +160,7 @@ def _lost_for(run: Run, lost: pl.DataFrame, pods: pl.DataFrame) -> Iterator[Meas
 
 
 def _divided(run: Run, rows: pl.DataFrame) -> Mapping[str, Sequence[Fraction]]:
-    """For each queue, its part of each resource that a job lost, from the rows of the job's taken pods."""
+    """Divides what a job lost of each resource among the queues that took its pods, which are the rows."""
     job, pod, since, start, time, held = numbers(rows, "job", "pod", "since", "start", "time", "held")
     times = [a * b for a, b in zip(held.tolist(), (time - np.maximum(since, start)).tolist(), strict=True)]
     sizes = pod_sizes(run)
@@ -176,7 +180,7 @@ def _divided(run: Run, rows: pl.DataFrame) -> Mapping[str, Sequence[Fraction]]:
 
 
 def lost_by_jobs(run: Run, window: Window, only: pl.Series) -> Iterator[Measurement]:
-    """The work that some of the jobs lost: in all, by queue and by quota.
+    """Yields the work that some of the jobs lost: in total, by queue and by quota.
 
     Args:
         run: the run.
@@ -205,7 +209,10 @@ def _consequences(run: Run, each: pl.DataFrame) -> Iterator[Measurement]:
 
 
 def mean_duration(run: Run) -> int:
-    """The mean duration of the trace's jobs, arrived or not; older runs only know the jobs that arrived."""
+    """Returns the mean duration of the trace's jobs, whether or not they arrived.
+
+    Older runs know only the durations of the jobs that arrived.
+    """
     known: int | None = run.info["trace"].get("mean_duration_us")
     if known is not None:
         return known
@@ -214,9 +221,10 @@ def mean_duration(run: Run) -> int:
 
 
 def measure_restarts(run: Run, window: Window, pods: pl.DataFrame | None = None) -> Iterator[Measurement]:
-    """The time until preempted jobs ran again, final or so far; and how many preemptions had no restart.
+    """Yields how long preempted jobs took to run again, and how many preemptions had no restart.
 
-    Victims that were refused later do not wait, so they have no time.
+    A time that has not ended counts with its length so far. A victim that was refused later is not waiting,
+    so it has no time.
 
     Args:
         run: the run.
@@ -239,12 +247,12 @@ def measure_restarts(run: Run, window: Window, pods: pl.DataFrame | None = None)
 
 
 def _violations(pods: pl.DataFrame) -> int | None:
-    """The number of victims that broke a disruption budget, as the policy records it with each decision.
+    """Counts the victims that broke a disruption budget, from what the policy records with each decision.
 
-    A decision is recorded with each of its victims, so equal details of one preemptor and instant count once.
-    The details include victims that were leaving already; these count with the decision that evicted them,
-    because a decision has no more victims than it evicts. If preemptions record no budgets, the number is
-    unknown.
+    A decision is recorded once for each of its victims, so equal details of the same preemptor and time
+    count only once. The details may include victims that were already terminating. They count with the
+    decision that evicted them, so no decision counts for more victims than it evicts. If preemptions record
+    no budgets, the number is unknown and the result is None.
     """
     if pods.is_empty():
         return 0
@@ -262,7 +270,7 @@ def _violations(pods: pl.DataFrame) -> int | None:
 
 
 def _by_scope(name: str, rows: pl.DataFrame, scopes: Mapping[str, str]) -> Iterator[Measurement]:
-    """The number of rows, in all and by the value of some columns."""
+    """Yields the number of rows, in total and for each value of some columns."""
     yield _count(name, rows.height)
     if rows.is_empty():
         return
@@ -278,7 +286,7 @@ def _spread(name: str, values: pl.Series, *statistics: str) -> Iterator[Measurem
 
 
 def _statistic(values: pl.Series, name: str) -> float | None:
-    """A mean, maximum or percentile of integers; None if there are none."""
+    """Returns the mean, the maximum or a percentile of integers, or None if there are none."""
     values = values.drop_nulls()
     if values.is_empty():
         return None

@@ -1,4 +1,4 @@
-"""Exact sums: of floats, rounded only once at the end, and of resource-time of any size.
+"""Exact sums of floats, which are rounded only once, and exact sums of resource-time of any size.
 
 The result does not depend on the order of the summands.
 """
@@ -13,15 +13,15 @@ import numpy as np
 from harness.base.arrays import Floats, Ints
 
 _SLICE = 1 << 16
-_FEW = 64  # up to so many values, Python adds faster than arrays
-_BITS = 62  # bits that a partial sum may have in 64-bit arithmetic
+_FEW = 64  # up to this many values, Python adds faster than NumPy
+_BITS = 62  # the bits available for a partial sum in 64-bit arithmetic
 
 
 def exact_sum(values: Floats) -> float:
-    """The sum of values below 2 to the power of 1,000. It equals that of `math.fsum`, at ten times the speed.
+    """Adds up values below 2 to the power of 1,000, like `math.fsum` but ten times as fast.
 
     The leading digits of all values are added up first, then the next digits, until none remain. Each step
-    takes as many digits as add up without rounding.
+    takes as many digits as can be added without rounding.
     """
     if len(values) < _FEW:
         return fsum(values.tolist())
@@ -29,7 +29,8 @@ def exact_sum(values: Floats) -> float:
     for start in range(0, len(values), _SLICE):
         rest = values[start : start + _SLICE]
         while top := max(float(rest.max()), -float(rest.min())):
-            # Adding and subtracting this number rounds values to digits close to those of the largest.
+            # Adding and then subtracting this number rounds the values to digits near those of the largest
+            # value.
             rounds = 2.0 ** (frexp(top)[1] + _SLICE.bit_length())
             leading = (rest + rounds) - rounds
             parts.append(float(leading.sum()))
@@ -38,39 +39,39 @@ def exact_sum(values: Floats) -> float:
 
 
 def exact_sums(values: Floats, begins: Ints) -> list[float]:
-    """The sums of neighbouring values, each rounded by itself.
+    """Adds up groups of neighbouring values and rounds each sum separately.
 
     Args:
         values: the values.
-        begins: the place at which each sum begins, ascending from 0; if two are equal, the first of these
-            sums is empty.
+        begins: the index at which each group begins, in ascending order from 0. If two indexes are equal,
+            the first of these groups is empty.
     """
     return [exact_sum(values[begin:end]) for begin, end in pairwise([*begins.tolist(), len(values)])]
 
 
 def whole_sum(values: Ints) -> int:
-    """The sum of whole numbers, which may not fit 64 bits."""
+    """Adds up integers whose sum may need more than 64 bits."""
     return (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum())
 
 
 def resource_time(amounts: Ints, spans: Ints) -> int:
-    """The sum of amounts of a resource times spans in microseconds; it may exceed 64 bits."""
+    """Adds up amounts of a resource times spans in microseconds; the sum may need more than 64 bits."""
     return resource_times(amounts, spans, np.zeros(min(1, len(amounts)), np.intp))[0] if len(amounts) else 0
 
 
 def resource_times(amounts: Ints, spans: Ints, begins: Ints) -> list[int]:
-    """The sum of amounts times spans, for each group of neighbouring rows.
+    """Adds up amounts times spans for each group of neighbouring rows.
 
     Args:
         amounts: the amount in each row.
         spans: how long each amount is held.
-        begins: the row at which each group begins, ascending from 0; no group is empty.
+        begins: the row at which each group begins, in ascending order from 0; no group is empty.
     """
     found = [0] * len(begins)
     if not found:
         return found
     room = _BITS - len(amounts).bit_length()
-    # Factors that are too long are cut into digits of so many bits, as in long multiplication.
+    # Factors that are too long are cut into digits with this many bits, as in long multiplication.
     bits, others = (max(room // 2, room - _length(factors)) for factors in (spans, amounts))
     for left, amount in _digits(amounts, bits):
         for right, span in _digits(spans, others):
@@ -80,12 +81,12 @@ def resource_times(amounts: Ints, spans: Ints, begins: Ints) -> list[int]:
 
 
 def _length(values: Ints) -> int:
-    """The number of bits of the largest absolute value."""
+    """Returns the number of bits in the largest absolute value."""
     return max(int(values.max()).bit_length(), int(values.min()).bit_length())
 
 
 def _digits(values: Ints, bits: int) -> list[tuple[int, Ints]]:
-    """Groups of digits of the values, each with its shift to the left; the last group has the sign."""
+    """Splits values into groups of digits, each with its left shift; the last group carries the sign."""
     length, digits, shift = _length(values), [], 0
     while length - shift > bits:
         digits.append((shift, values >> shift & (1 << bits) - 1))

@@ -1,6 +1,7 @@
-"""Fairness over holders: the shares' distance from ideal, the quota owed, the inequality of waits.
+"""Fairness over holders: how far shares are from ideal, how much quota is owed, and how unequal waits are.
 
-A holder's share is its dominant share: the largest part of any resource's capacity that it holds.
+A holder's share is its dominant share, which is the largest fraction of any resource's capacity that it
+holds.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ _DEFICIT = "fairness.guarantee_deficit"
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """The fairness metrics over all holders, and the resource-time that each of them was owed."""
+    """Yields the fairness metrics over all holders, and the resource-time that each holder was owed."""
     yield from measure_shares(run, window)
     yield from measure_slowdowns(run, window)
 
 
 def measure_shares(run: Run, window: Window) -> Iterator[Measurement]:
-    """The metrics that are integrated over a window: the shares' distance from ideal, and what was owed."""
+    """Yields the metrics that are integrals over a window: the shares' distance from ideal, and the debts."""
     users = holders(run)
     shares, owed = _Shares(window), _Owed(run, users)
     for piece, found in Sharing(run).of(pieces(run, window, changes=changes_at_once(users))):
@@ -54,7 +55,7 @@ def measure_shares(run: Run, window: Window) -> Iterator[Measurement]:
 
 
 class _Shares:
-    """Adds up the distance of shares from ideal."""
+    """Adds up how far shares are from ideal."""
 
     def __init__(self, window: Window) -> None:
         self._daily = Daily(window)
@@ -64,16 +65,16 @@ class _Shares:
         self._compared = 0
 
     def add(self, piece: Piece, found: Shares) -> None:
-        """Takes a piece into account."""
         self._daily.add(found, piece)
         span = piece.spans
-        # As many instants at a time as fit the processor's cache.
+        # Process as many instants at a time as fit into the processor's cache.
         step = max(1, _NEAR // len(found.holders))
         ideal = np.concatenate(
             [found.askers.total(found.ideal[:, some], some) for some in _cut(len(span), step)]
         )
         self._ideal += exact_sums(ideal * span, piece.parts)
-        # If all holders have their ideal shares, the distance is 0, and the index of several holders is 1.
+        # If all holders have their ideal shares, the distance is 0, and with several holders the index is
+        # 1.
         several = found.even & (found.holding >= 2)
         alike = np.add.reduceat(np.where(several, span, 0), piece.parts)
         self._compared += int(alike.sum())
@@ -95,7 +96,6 @@ class _Shares:
         self._compared += int(span[several].sum())
 
     def measurements(self) -> Iterator[Measurement]:
-        """The measurements of the sums."""
         ideal = fsum(self._ideal)
         deviation = fsum(self._off) / ideal if ideal else None
         yield Measurement("fairness.share_deviation", deviation, SHARE, "lower")
@@ -105,12 +105,11 @@ class _Shares:
 
 
 def _cut(length: int, step: int) -> Iterator[slice]:
-    """Slices of this length, one after the other."""
     return (slice(start, start + step) for start in range(0, length, step))
 
 
 def _compared(found: Shares, instants: Ints) -> tuple[Floats, ...]:
-    """At each instant: the sum of differences, the number of ideal shares, and sums of parts and squares."""
+    """Returns at each instant the sums of differences, of ideal shares above 0, of ratios and of squares."""
     share, ideal = found.share[:, instants], found.ideal[:, instants]
     ratio = quotients(share, ideal)
     each = (np.abs(share - ideal), (ideal > 0).astype(np.float64), ratio, ratio * ratio)
@@ -118,7 +117,7 @@ def _compared(found: Shares, instants: Ints) -> tuple[Floats, ...]:
 
 
 class _Owed:
-    """Adds up the resource-time that holders requested within their own quota, but did not get."""
+    """Adds up the resource-time that holders requested within their own quota but did not get."""
 
     def __init__(self, run: Run, users: Sequence[Holder]) -> None:
         self._resources = run.resources
@@ -129,7 +128,6 @@ class _Owed:
         self._sums = [[0] * len(users) for _ in run.resources]
 
     def add(self, piece: Piece) -> None:
-        """Takes a piece into account."""
         begins = np.flatnonzero(firsts(piece.holder))
         nominals = self._nominals[number_at(self._epochs, int(piece.times[0]))]
         for number, (nominal, sums) in enumerate(zip(nominals, self._sums, strict=True)):
@@ -139,7 +137,7 @@ class _Owed:
                 sums[holder] += owed
 
     def measurements(self, unused: Sequence[Holder]) -> Iterator[Measurement]:
-        """The measurements of the sums: of all holders, then of each; `unused` are owed nothing."""
+        """Yields what all holders together, then each of them, were owed; `unused` are owed nothing."""
         every = sorted([*self._users, *unused])
         for resource, sums in zip(self._resources, self._sums, strict=True):
             owed = {user.name: amount for user, amount in zip(self._users, sums, strict=True)}
@@ -154,14 +152,14 @@ class _Owed:
 
 
 def measure_slowdowns(run: Run, window: Window, only: pl.Series | None = None) -> Iterator[Measurement]:
-    """The inequality of the jobs' slowdowns, over the holders' means of the bounded slowdown.
+    """Yields the inequality of the jobs' slowdowns, which compares the holders' mean bounded slowdowns.
 
     Jobs that are still running may move both figures up or down.
 
     Args:
         run: the run.
         window: the measured time.
-        only: whether each job of the run counts; all of them by default.
+        only: whether each job of the run counts; by default, all jobs count.
     """
     means = sorted(mean_slowdowns(run, window, codes(holder_of_jobs(run)), only))
     yield Measurement("fairness.jain_slowdown", jain(means), "ratio", "higher", at_least=None)

@@ -1,8 +1,8 @@
-"""Finish-time fairness: how much later jobs of a quota end than if they ran alone on that quota.
+"""Finish-time fairness: how much later the jobs of a quota end than if they ran alone on that quota.
 
-Source: rho of Themis (Mahajan and others, NSDI 2020), with the jobs of a ClusterQueue or ElasticQuota instead
-of an app. A run does not show the completion times of a quota alone. So this is measured only on request,
-from further replays (`harness.studies.isolated`).
+The metric is the rho of Themis (Mahajan and others, NSDI 2020), with the jobs of a ClusterQueue or
+ElasticQuota in place of an app. A run does not show when jobs would complete if their quota were alone. The
+metric is therefore measured only on request, with further replays (`harness.studies.isolated`).
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ VIOLATIONS = "fairness.sharing_violations"
 LATER = "fairness.finish_time_above_1"
 
 FINISH_TIMES = (FINISH_TIME, VIOLATIONS, LATER)
-"""The metrics that are measured only on request."""
 
 TOLERATED = 1.05
-"""Sharing does not harm a quota if its jobs take at most this many times as long as alone."""
+"""Sharing does not harm a quota if its jobs take on average at most this many times as long as alone."""
 
 
 class Sharing(NamedTuple):
-    """The completion times of a quota's jobs in the shared run, compared with those alone.
+    """How the completion times of a quota's jobs in the shared run compare with their times in a run alone.
 
     Attributes:
-        ratios: for each of its jobs that finished in both runs, time in the shared run over time alone; both
-            times are from submission to the end.
-        left_out: how many jobs finished in the shared run but did not finish alone, or took no time alone.
-        later: for each of its jobs, whether it takes longer in the shared run. A job that does not end counts
-            with the least time that it can take.
+        ratios: the time in the shared run divided by the time alone, for each job that finished in both
+            runs. Both times are from submission to the end of the job.
+        left_out: the number of jobs that finished in the shared run but did not finish alone, or took no
+            time alone.
+        later: for each job, whether it takes longer in the shared run. A job that does not end counts with
+            the least time that it can take.
     """
 
     ratios: pl.Series
@@ -48,11 +48,11 @@ class Sharing(NamedTuple):
 
 
 def sharing(run: Run, alone: Mapping[str, Run]) -> dict[str, Sharing]:
-    """Compares each quota's jobs in the shared run and alone.
+    """Compares the jobs of each quota in the shared run and in the run of that quota alone.
 
     Args:
         run: the run of all quotas together.
-        alone: quota -> the run in which it is alone.
+        alone: for each quota, the run in which it is alone.
     """
     together = _completions(run).with_columns(names_of_jobs(run)[QUOTA])
     found = {}
@@ -72,11 +72,11 @@ def sharing(run: Run, alone: Mapping[str, Run]) -> dict[str, Sharing]:
 
 
 def measurements(found: Mapping[str, Sharing], holders: Sequence[Holder]) -> Iterator[Measurement]:
-    """The mean ratio of each quota, and the numbers of quotas and of jobs that are worse off than alone.
+    """Yields the mean ratio of each quota, and the shares of quotas and of jobs that do worse than alone.
 
     Args:
         found: the result of `sharing`.
-        holders: the holders of the run; jobs of a queue without a quota have no run alone.
+        holders: the holders of the run. The jobs of a queue without a quota have no run alone.
     """
     means = {
         quota: exact_sum(each.ratios.to_numpy()) / len(each.ratios)
@@ -102,9 +102,9 @@ def _later(share: float | None, scope: str) -> Measurement:
 
 
 def _completions(run: Run) -> pl.DataFrame:
-    """`job_id`, `completion` (microseconds, so far) and whether it has `finished`, of all jobs in order.
+    """Returns the `job_id`, the `completion` time so far in microseconds and the `finished` flag of all jobs.
 
-    Both are null for jobs that were refused at arrival, or whose run time is unknown.
+    The time and the flag are null if the job was refused at arrival or its run time is unknown.
     """
     times = job_times(run, run.window, "job", "completion", "finished", only=counted(run))
     jobs = run.scan("jobs").select("job_id").with_row_index("job").collect()

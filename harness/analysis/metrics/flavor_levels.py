@@ -1,8 +1,8 @@
-"""The quota that holders hold in each flavor, followed decision by decision: timelines sum over flavors.
+"""The quota that holders hold in each flavor, updated decision by decision; timelines add up the flavors.
 
-A job holds quota of the flavors that its admission names, until its pods have ended or are gone. A job
-without a bound pod holds quota until the quota is released, see `harness.analysis.metrics.quota_held`. This
-is needed only for runs in whose cluster a resource has several flavors.
+A job holds quota of the flavors in its admission until its pods have ended or are gone. A job without a
+bound pod holds its quota until the quota is released; see `harness.analysis.metrics.quota_held`. This
+module is needed only for runs of a cluster in which a resource has several flavors.
 """
 
 from __future__ import annotations
@@ -26,23 +26,22 @@ from harness.runs.run import Run
 _COLUMNS = ("seq", "time", "action", "job", "pods", "pod_number", "flavors", "detail")
 
 Chosen = Mapping[str, Mapping[str, str]]
-"""Pod set -> resource -> flavor."""
+"""Maps each pod set to the flavor that was chosen for each resource."""
 
 
 def level_of(cell: Cell) -> str:
-    """The name of the level of a resource in a flavor."""
+    """Returns the name of the level of a resource in a flavor."""
     return f"{cell.flavor}/{cell.resource}"
 
 
 def flavor_pieces(run: Run, window: Window, cells: Sequence[Cell], *, changes: int) -> Iterator[Piece]:
-    """The levels of all holders in some cells, see `harness.analysis.metrics.levels.pieces`."""
+    """Yields the levels of all holders in some cells; see `harness.analysis.metrics.levels.pieces`."""
     names = [level_of(cell) for cell in cells]
     found, users = _moves(run, window, cells), len(holders(run))
     yield from cut(found, users, names, window, changes=changes, turns=turns_of(run))
 
 
 def _moves(run: Run, window: Window, cells: Sequence[Cell]) -> Iterator[Moves]:
-    """Yields the changes of the levels, piece by piece."""
     holder = codes(holder_of_jobs(run))
     places = {cell: place for place, cell in enumerate(cells)}
     following = _Following(run)
@@ -72,7 +71,7 @@ def _moves(run: Run, window: Window, cells: Sequence[Cell]) -> Iterator[Moves]:
 
 
 def _moved(found: Sequence[tuple[int, int, int, int]], places: Mapping[Cell, int]) -> Moves:
-    """Joins moves; each has a time, a holder, the place of a cell, and an amount."""
+    """Joins moves; each move has a time, a holder, the index of a cell, and an amount."""
     columns = np.array(found, np.int64).reshape(-1, 4).T
     of_cells = {
         level_of(cell): np.where(columns[2] == place, columns[3], 0) for cell, place in places.items()
@@ -81,7 +80,7 @@ def _moved(found: Sequence[tuple[int, int, int, int]], places: Mapping[Cell, int
 
 
 class _Following:
-    """Follows the quota that each job holds.
+    """Keeps track of the quota that each job holds.
 
     Args:
         run: the run.
@@ -97,7 +96,7 @@ class _Following:
     def take(
         self, action: str, job: int, pods: int, pod: int | None, flavors: str | None, detail: str | None
     ) -> dict[Cell, int]:
-        """The change of each cell that a decision makes in what its job holds."""
+        """Returns how a decision changes what its job holds in each cell."""
         sets = self._sizes.unequal.get(job) or [PodSet(job, "", int(self._sizes.pods[job]))]
         if action == "admit" and pod is None and flavors:
             if flavors not in self._chosen:
@@ -116,17 +115,17 @@ class _Following:
             del self._held[job], self._of_job[job]
             return {cell: -amount for cell, amount in held.items()}
         given = self._asks([sets[place_of(sets, pod)]], [1], self._of_job[job])
-        # A pod that was gone and waits again belongs to a job that kept its quota.
+        # A pod that is gone and waits again belongs to a job that kept its quota.
         sign = 1 if action == "requeue" else -1
         for cell, amount in given.items():
             held[cell] += sign * amount
         return {cell: sign * amount for cell, amount in given.items()}
 
     def _asks(self, sets: Sequence[PodSet], counts: Sequence[int], chosen: Chosen) -> dict[Cell, int]:
-        """The requests of this many pods of some pod sets, by the flavors of these sets."""
+        """Returns the requests of some pods of each pod set, by the flavors of these pod sets."""
         found: dict[Cell, int] = {}
         for each, count in zip(sets, counts, strict=True):
-            # Pods with equal requests count as one set here, whatever pod sets they come from.
+            # Pods with equal requests count as one set here, even if they belong to different pod sets.
             of_set = chosen.get(each.name) or next(iter(chosen.values()), {})
             for place, resource in enumerate(self._run.resources):
                 amount = int(self._sizes.each[place][each.size]) * count

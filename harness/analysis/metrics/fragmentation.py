@@ -1,8 +1,9 @@
-"""Fragmentation: free resources of nodes that no waiting pod fits on, while any pod waits.
+"""Fragmentation: free resources on nodes where no waiting pod fits, measured while any pod is waiting.
 
-Only resources decide whether a pod fits, so only the smallest waiting pods matter. A pod is left out if
-another waiting pod requests no more of any resource. The remaining pods are the *needs*. Between two changes
-of the needs, the free resources of each node decide whether they are useless.
+Only resources decide whether a pod fits, so only the smallest waiting pods matter. If another waiting pod
+requests no more of any resource than a pod does, that pod is ignored. The remaining pods are the *needs*.
+Between two changes of the needs, the free resources of each node decide whether those resources are
+useless.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from harness.runs.recording.actions import action_codes
 from harness.runs.run import Run
 
 Shape: TypeAlias = tuple[int, ...]
-"""The amounts of each resource that a pod requests, or that are free on a node."""
+"""The amount of each resource that a pod requests, or that is free on a node."""
 
 _KEY = ("job", "pod_number", "successor")
 
 
 class _Decisions(NamedTuple):
-    """Some decisions, column by column."""
+    """A batch of decisions, column by column."""
 
     time: Ints
     action: Ints
@@ -44,7 +45,7 @@ class _Decisions(NamedTuple):
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """The useless part of each resource's capacity; null if no nodes are known."""
+    """Yields the useless share of each resource's capacity, or null if no nodes are known."""
     pools = run.info["cluster"].get("allocatable", [])
     wasted = _wasted(run, window, pools) if pools and len(request_columns(run)) else None
     for place, resource in enumerate(run.resources):
@@ -54,7 +55,7 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
 
 
 def _wasted(run: Run, window: Window, pools: Sequence[Mapping[str, Any]]) -> list[int]:
-    """For each resource the resource-time that was free and useless."""
+    """Returns for each resource the resource-time that was free but useless."""
     pods, sizes = PodMoves(run), pod_sizes(run)
     shape_of = joint(*sizes.each)
     some = np.zeros(int(shape_of.max(initial=-1)) + 1, np.int64)
@@ -74,7 +75,7 @@ def _wasted(run: Run, window: Window, pools: Sequence[Mapping[str, Any]]) -> lis
 
 
 def _decisions(run: Run, window: Window, pods: PodMoves, nodes: pl.Enum) -> Iterator[_Decisions]:
-    """The decisions within a window, piece by piece."""
+    """Yields the decisions within a window, batch by batch."""
     for batch in run.batches("decisions", ("time", "node", "pod_number", "successor", *COLUMNS)):
         (time,) = numbers(batch, "time")
         within = batch[: int(time.searchsorted(window.end, side="right"))]
@@ -84,7 +85,7 @@ def _decisions(run: Run, window: Window, pods: PodMoves, nodes: pl.Enum) -> Iter
 
 
 class _Changes(NamedTuple):
-    """The amounts by which nodes grow, for each resource, with the times of these changes."""
+    """The times at which nodes change, and how much of each resource they gain."""
 
     time: Ints
     node: Ints
@@ -94,9 +95,9 @@ class _Changes(NamedTuple):
 def _nodes(
     run: Run, pools: Sequence[Mapping[str, Any]]
 ) -> tuple[list[str], list[Ints], Counter[Shape], _Changes]:
-    """The nodes that pods were bound to or that change, and their free resources at first.
+    """Returns the nodes that pods were bound to or that change, and their free resources at the beginning.
 
-    Also the number of the other nodes by their resources, and the changes of nodes.
+    Also returns the number of other nodes, grouped by their resources, and the changes of nodes.
     """
     sizes = {name: pool["amounts"] for pool in pools for name in pool.get("nodes", [])}
     rest: Mapping[str, int] = next((pool["amounts"] for pool in pools if "nodes" not in pool), {})
@@ -134,7 +135,7 @@ def _shape(run: Run, amounts: Mapping[str, int]) -> Shape:
 
 
 class _Waiting:
-    """Follows the pods that wait.
+    """Keeps track of the pods that are waiting.
 
     Args:
         shapes: the requests of pods.
@@ -147,12 +148,12 @@ class _Waiting:
         self._least: tuple[Shape, ...] = ()
 
     def needs(self, rows: _Decisions, shape_of: Ints) -> list[tuple[int, tuple[Shape, ...]]]:
-        """The sets of smallest waiting pods, each with its time; the first set holds from the beginning."""
+        """Returns the sets of smallest waiting pods with their times; the first applies from the start."""
         some = np.flatnonzero(rows.moves.waiting)
         groups = Groups(shape_of[rows.moves.size[some]])
         time = rows.time[rows.moves.row[some]][groups.order]
         pods = groups.running(rows.moves.waiting[some][groups.order]) + self._counts[groups.keys]
-        # Of several changes at one instant, only the final state counts.
+        # If there are several changes at one time, only the final state counts.
         stays = groups.last
         stays[:-1] |= time[1:] != time[:-1]
         shape, time, waits = groups.keys[stays], time[stays], pods[stays] > 0
@@ -174,7 +175,7 @@ class _Waiting:
         return found
 
     def _turn(self, shape: Shape, *, waits: bool) -> None:
-        """Notes that a pod of this shape begins to wait, or that no pod of this shape waits any more."""
+        """Records that a pod of this shape begins to wait, or that no such pod is waiting any more."""
         if waits:
             self._present.add(shape)
             if not any(_fits(least, shape) for least in self._least):
@@ -195,8 +196,6 @@ def _fits(small: Shape, large: Shape) -> bool:
 
 
 class _Bound(NamedTuple):
-    """Pods that are bound to nodes."""
-
     time: Ints
     node: Ints
     job: Ints
@@ -205,10 +204,10 @@ class _Bound(NamedTuple):
 
 
 class _Free:
-    """Follows the free resources of nodes.
+    """Keeps track of the free resources of nodes.
 
     Args:
-        free: for each resource, what is free on each node.
+        free: for each resource, the amount that is free on each node.
         sizes: the requests of pods.
         changes: the changes of nodes, in order.
     """
@@ -227,7 +226,7 @@ class _Free:
         unused: Mapping[Shape, int],
         sums: Sequence[int],
     ) -> list[int]:
-        """Adds what was useless from `begin` to `end` to some sums, and moves on to the end."""
+        """Adds what was useless from `begin` to `end` to `sums`, and brings the free resources up to date."""
         time, node, size, sign = self._moves(rows)
         changes = self._changes_until(end)
         every = np.arange(len(self._free[0]))
@@ -265,14 +264,14 @@ class _Free:
         return found
 
     def _changes_until(self, end: int) -> _Changes:
-        """The next changes of nodes up to a time."""
+        """Removes and returns the changes of nodes up to a time."""
         time, node, amounts = self._changes
         some = int(time.searchsorted(end, side="right"))
         self._changes = _Changes(time[some:], node[some:], [each[some:] for each in amounts])
         return _Changes(time[:some], node[:some], [each[:some] for each in amounts])
 
     def _moves(self, rows: _Decisions) -> tuple[Ints, Ints, Ints, Ints]:
-        """Decisions that change what is free: time, node, size of the pod, and 1 if the pod leaves."""
+        """Returns the time, node, pod size and sign of decisions that change what is free; 1 frees a pod."""
         binds = np.flatnonzero(rows.action == BIND)
         new = _Bound(*(each[binds] for each in (rows.time, rows.node, rows.job, rows.pod, rows.successor)))
         bound = _Bound(*map(np.append, self._bound, new))
@@ -298,11 +297,11 @@ class _Free:
 
 
 class _Parts:
-    """Spans of time, grouped by the need during each; most spans have only one need.
+    """Spans of time, grouped by the need during each span; most spans have only one need.
 
     Args:
-        time, until: the begin and end of each.
-        starts: the times at which needs change, in order; no span begins before the first.
+        time, until: the beginning and the end of each span.
+        starts: the times at which needs change, in order; no span begins before the first of them.
         needs: the numbers of these needs.
     """
 
@@ -315,20 +314,20 @@ class _Parts:
         self._of_one = {need: one[groups.order[rows]] for need, rows in groups}
 
     def of(self, need: int) -> Ints:
-        """The numbers of the spans with this need, and of some other spans."""
+        """Returns the numbers of the spans that have only this need, and of all spans with several needs."""
         only = self._of_one.get(need)
         return self._others if only is None else np.append(only, self._others)
 
 
 def _found(keys: Ints, known: Ints, values: Ints) -> Ints:
-    """The value of each key, or `NEVER`; keys are jobs or come from `joint`, so that none is large."""
+    """Returns the value of each key, or `NEVER`; keys are jobs or results of `joint`, so no key is large."""
     table = np.full(int(max(keys.max(initial=0), known.max(initial=0))) + 1, NEVER)
     table[known] = values
     return table[keys]
 
 
 def _useless(levels: Sequence[Ints], least: Sequence[Shape]) -> Ints:
-    """The places that have something free, but too little for any of the smallest pods."""
+    """Returns the indexes where something is free, but too little for any of the smallest pods."""
     found: Bools = np.zeros(len(levels[0]), np.bool_)
     for level in levels:
         found |= level > 0
@@ -341,7 +340,7 @@ def _useless(levels: Sequence[Ints], least: Sequence[Shape]) -> Ints:
 
 
 def _passed(times: Ints, spans: Sequence[tuple[int, int]]) -> Ints:
-    """The part of some spans that has passed by each of some times."""
+    """Returns how much of some spans has passed at each of some times."""
     starts = np.array([since for since, _ in spans], np.int64)
     lengths = np.array([until - since for since, until in spans], np.int64)
     before = lengths.cumsum() - lengths

@@ -1,9 +1,10 @@
 """The ideal shares of holders: weighted max-min fairness over several resources, by progressive filling.
 
-The levels of all holders rise together in proportion to their weights. Each holder consumes resources in the
-proportions of its demand, and stops when the demand is met. When a resource is full, the holders that demand
-it stop too, and the others continue. Many instants are computed at once: a *cell* is a holder at an instant.
-Cells form a table with a row per holder and a column per instant.
+The levels of all holders rise together, in proportion to their weights. Each holder consumes resources in
+the proportions of its demand, and stops when its demand is met. When a resource is full, the holders that
+demand this resource stop too, and the other holders continue. Many instants are computed together. A *cell*
+is a holder at an instant, and the cells form a table with a row for each holder and a column for each
+instant.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ _STRIDE = 16
 class Wants(NamedTuple):
     """The demands of holders, cell by cell.
 
-    At the water level x a holder has the share `weight * x`. It consumes `rate * x` of a resource, as a part
-    of its whole capacity. It has its `demand` at the level `limit` and stops there. If a holder gets nothing,
-    all of these are 0.
+    At the water level x, a holder has the share `weight * x`. It consumes the fraction `rate * x` of a
+    resource's capacity. At the level `limit`, the holder has its `demand` and stops. If a holder gets
+    nothing, all of these values are 0.
 
     Attributes:
-        weight: how fast its share rises.
-        demand: the share that it wants.
+        weight: how fast the holder's share rises.
+        demand: the share that the holder wants.
         limit: `demand / weight`.
-        rates: for each resource, how fast it consumes it.
+        rates: for each resource, how fast the holder consumes it.
     """
 
     weight: Floats
@@ -39,16 +40,16 @@ class Wants(NamedTuple):
     rates: Sequence[Floats]
 
     def where(self, mask: Bools) -> Wants:
-        """The same demands, with nothing in cells where the mask is false."""
+        """Returns the same demands, except that cells have no demand where the mask is false."""
         return self._with([np.where(mask, column, 0.0) for column in self._columns])
 
     def at(self, instants: Ints) -> Wants:
-        """The demands at some of the instants, by number."""
+        """Returns the demands at some of the instants, which are given by number."""
         return self._with([column[:, instants] for column in self._columns])
 
     @staticmethod
     def side_by_side(some: Sequence[Wants]) -> Wants:
-        """Joins tables of as many holders: all their instants side by side."""
+        """Joins tables with the same number of holders by placing their instants side by side."""
         weight, demand, limit, rates = zip(*some, strict=True)
         columns = map(np.hstack, (weight, demand, limit, *zip(*rates, strict=True)))
         return Wants._with(list(columns))
@@ -75,7 +76,7 @@ def total(cells: Floats) -> Floats:
 
 
 def ideal_shares(some: Sequence[Wants], lengths: Sequence[Sequence[int]]) -> list[Floats]:
-    """The ideal share of each cell, for several tables with equal numbers of holders and resources.
+    """Computes the ideal share of each cell, for several tables with equal numbers of holders and resources.
 
     Args:
         some: the tables.
@@ -87,7 +88,7 @@ def ideal_shares(some: Sequence[Wants], lengths: Sequence[Sequence[int]]) -> lis
 
 
 def _shares(wants: Wants, lengths: Sequence[int]) -> Floats:
-    """The ideal shares of a table whose parts have these numbers of instants."""
+    """Computes the ideal shares of a table whose parts have the given numbers of instants."""
     share = np.zeros_like(wants.weight)
     base: Floats = np.zeros(share.shape[1])
     used = [base] * len(wants.rates)
@@ -113,9 +114,9 @@ def _shares(wants: Wants, lengths: Sequence[int]) -> Floats:
 
 
 def _guess(wants: Wants, lengths: Sequence[int]) -> Floats:
-    """First guesses of the levels at which the first resource is full: the levels at a nearby instant.
+    """Guesses the levels at which the first resource is full from the levels at a nearby instant.
 
-    That instant is in the same part, so that other parts do not change the result.
+    That instant is in the same part of the table, so that other parts do not influence the result.
     """
     starts = list(accumulate([0, *lengths]))
     some = [np.arange(start, end, _STRIDE) for start, end in pairwise(starts)]
@@ -129,27 +130,27 @@ def _guess(wants: Wants, lengths: Sequence[int]) -> Floats:
 
 
 def _rise(wants: Wants, used: Sequence[Floats], base: Floats, guess: Floats) -> tuple[Floats, list[Bools]]:
-    """The level at which the next resources are full, and these resources; infinite if none becomes full.
+    """Returns the level at which the next resources are full, and these resources.
 
-    Consumption is a concave function of the level. An extrapolation from any level, as if no holder stopped
-    on the way, gives a level that is not too high. Repeated steps raise it to the right level. The
-    level is exact once no holder stops on the way.
+    The level is infinite if no resource becomes full. Consumption is a concave function of the level.
+    Extrapolating from any level, as if no holder stopped on the way, therefore gives a level that is not
+    too high. Repeated steps raise this level, and the level is exact once no holder stops on the way.
 
     Args:
-        wants: the demands of the holders that still rise.
+        wants: the demands of the holders that are still rising.
         used: what the holders that have stopped consume of each resource.
         base: a level at which no resource is more than full.
-        guess: where to begin, too high or too low.
+        guess: the level to begin with, which may be too high or too low.
     """
     most = [rate * wants.limit for rate in wants.rates]
     ends, overfull = _ends(wants, used, most, guess)
-    # A guess so high that no holder rises any more is useless.
+    # If the guess is so high that no holder is rising any more, it is useless.
     nearest: Floats = np.minimum.reduce(ends)
     level: Floats = np.where(overfull | (nearest < base), base, nearest)
     ends, _ = _ends(wants, used, most, level)
     while True:
         nearest = np.minimum.reduce(ends)
-        # Most instants have their level after the first step.
+        # Most instants reach their level in the first step.
         rises = np.flatnonzero(nearest > level)
         if not len(rises):
             return level, [(end <= level) & np.isfinite(level) for end in ends]
@@ -167,9 +168,9 @@ def _rise(wants: Wants, used: Sequence[Floats], base: Floats, guess: Floats) -> 
 def _ends(
     wants: Wants, used: Sequence[Floats], most: Sequence[Floats], level: Floats
 ) -> tuple[list[Floats], Bools]:
-    """For each resource, the level at which it is full if no holder that rises at `level` stops.
+    """Returns for each resource the level at which it is full, if no holder that rises at `level` stops.
 
-    Also whether some resource is more than full although no rising holder demands it.
+    Also returns whether some resource is more than full although no rising holder demands it.
     """
     rising = wants.limit > level
     ends, overfull = [], np.zeros(len(level), np.bool_)

@@ -1,9 +1,9 @@
-"""Idle by cause: the reasons why capacity is idle while jobs wait.
+"""Idle capacity by cause: the reasons why capacity is idle while jobs wait.
 
-The idle and the waiting amounts at each instant are exact. The smaller of the two is split among the waiting
-jobs, in proportion to their requests. Each part gets the cause of its job's last judgement. Idle capacity
-beyond the waiting amount is idle without demand. A run does not record the causes. They are judged only on
-request, in a further replay (`harness.studies.waiting_causes`).
+The idle amount and the waiting amount at each instant are exact. The smaller of the two is split among the
+waiting jobs in proportion to their requests, and each part gets the cause that its job was last judged to
+have. Idle capacity beyond the waiting amount is idle without demand. A run does not record the causes, so
+they are judged only on request, in a further replay (`harness.studies.waiting_causes`).
 """
 
 from __future__ import annotations
@@ -24,25 +24,24 @@ from harness.plugins.measurement import SHARE, Measurement, Window
 from harness.runs.run import IDLE, Run
 
 RESERVED, QUOTA, FRAGMENTED, POLICY = range(4)
-"""The causes of a job's waiting; the first one that applies counts."""
+"""The causes of a job's waiting; if several causes apply, the first one counts."""
 
 MINUTE = _MINUTE
-"""The time between judgements, in microseconds."""
+"""The time between two judgements, in microseconds."""
 
 CAUSES = ("reserved", "quota", "fragmented", "policy")
-"""The names of the causes, by number."""
+"""The names of the causes, in the order of their numbers."""
 
 METRICS = ("idle.no_demand", *(f"idle.{name}" for name in CAUSES))
-"""The metrics that are measured only on request."""
 
 
 class Judged(NamedTuple):
-    """The causes of jobs' waiting, with one row for each change from one judgement to the next.
+    """The causes of jobs' waiting, with a row for each job whose cause differs from the previous judgement.
 
     Attributes:
-        minute: the time, in whole minutes from the run's first arrival, ascending.
+        minute: the time, in minutes from the run's first arrival, in ascending order.
         job: the number of the job.
-        cause: the job's cause from then on.
+        cause: the job's cause from this time on.
     """
 
     minute: Ints
@@ -51,7 +50,7 @@ class Judged(NamedTuple):
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """The part of each resource's capacity that is idle for each cause; null if causes were not judged.
+    """Yields the share of each resource's capacity that is idle for each cause, or null without judgements.
 
     Args:
         run: a run with judgements.
@@ -75,9 +74,9 @@ class _Moved(NamedTuple):
 
     Attributes:
         time: the time of the change.
-        job: the job of the pods.
-        waiting: how many more of these pods wait.
-        asked, held: for each resource, how much more waiting pods request, and how much more is held.
+        job: the job that the pods belong to.
+        waiting: the change in the number of waiting pods.
+        asked, held: for each resource, the change in what waiting pods request and in what is held.
     """
 
     time: Ints
@@ -101,7 +100,7 @@ def _moved(run: Run) -> _Moved:
 
 
 def _idle(run: Run, window: Window) -> list[list[int]]:
-    """For each resource, what is idle without demand and for each cause, in resource-microseconds."""
+    """Returns for each resource what is idle without demand and for each cause, in resource-microseconds."""
     moved = _moved(run)
     minute, job, cause = numbers(run.columns("causes", "minute", "job", "cause"), "minute", "job", "cause")
     at = run.window.start + minute * MINUTE
@@ -136,7 +135,7 @@ def _idle(run: Run, window: Window) -> list[list[int]]:
 
 
 def _waits(moved: _Moved, at: Ints, job: Ints) -> Bools:
-    """For each of some jobs and times, whether pods of the job wait at the end of that instant."""
+    """Returns for each pair of a job and a time whether pods of the job wait at the end of that instant."""
     if not len(at):
         return np.zeros(0, np.bool_)
     order = np.lexsort((np.arange(len(moved.time)), moved.time, moved.job))
@@ -155,15 +154,15 @@ def _waits(moved: _Moved, at: Ints, job: Ints) -> Bools:
 
 
 class _Split:
-    """Adds up the idle amount of a resource, by cause.
+    """Adds up the idle amount of a resource by cause.
 
     Args:
-        capacity: the capacities of the resource, each with the time from which it holds.
+        capacity: the capacities of the resource, each with the time from which it applies.
         causes: the first cause of each job.
-        begin: the time to begin at.
+        begin: the time at which to begin.
 
     Attributes:
-        sums: the idle amount without demand, then for each cause.
+        sums: the amount that is idle without demand, and then the amount for each cause.
     """
 
     def __init__(self, capacity: list[tuple[int, int]], causes: list[int], begin: int) -> None:
@@ -175,12 +174,11 @@ class _Split:
         self._held = 0
         self._asks: dict[int, int] = {}
         self._asked = [0] * len(CAUSES)
-        # Amount -> the jobs that request it, in order, and how many of them have each cause.
+        # For each amount, the jobs that request it, in order, and the number of these jobs with each cause.
         self._jobs: dict[int, list[int]] = {}
         self._counts: dict[int, list[int]] = {}
 
     def reach(self, time: int) -> None:
-        """Adds up the current levels until a time."""
         while self._capacities and self._capacities[-1][0] < time:
             begin, capacity = self._capacities.pop()
             self._reach(begin)
@@ -188,7 +186,7 @@ class _Split:
         self._reach(time)
 
     def _reach(self, time: int) -> None:
-        """Adds up the current levels until a time, while the capacity stays the same."""
+        """Adds up the current levels until a time; the capacity must not change before that time."""
         span = time - self._since
         if span <= 0:
             return
@@ -202,7 +200,6 @@ class _Split:
             self.sums[cause] += part * span
 
     def move(self, job: int, asks: int, holds: int) -> None:
-        """Changes the requests and holdings of a job by these amounts."""
         self._held += holds
         if not asks:
             return
@@ -216,7 +213,6 @@ class _Split:
             self._count(job, after, 1)
 
     def judge(self, job: int, cause: int) -> None:
-        """Sets the cause of a job from now on."""
         asks = self._asks.get(job, 0)
         if asks:
             self._count(job, asks, -1)
@@ -237,10 +233,10 @@ class _Split:
         self._counts.setdefault(asks, [0] * len(CAUSES))[cause] += sign
 
     def _parts(self, idle: int, asked: int) -> list[int]:
-        """Divides the idle amount among the causes: jobs have parts in proportion, by the largest remainder.
+        """Divides the idle amount among the causes in proportion to requests, by the largest remainder.
 
-        Jobs that request the same amount have the same part. The units that remain go one each to the jobs
-        with the largest remainders; among equal remainders, to the first jobs.
+        Jobs that request the same amount get the same part. The units that remain go to the jobs with the
+        largest remainders, one unit each. Among equal remainders, the first jobs come first.
         """
         reserved = quota = fragmented = policy = 0
         left = idle

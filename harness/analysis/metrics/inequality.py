@@ -1,4 +1,4 @@
-"""The inequality of some values: Jain's index and Gini's coefficient."""
+"""Measures of inequality: Jain's index and the Gini coefficient."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from math import fsum
 
 
 def jain(values: Sequence[float]) -> float | None:
-    """(Σx)² / (n Σx²): 1 if all are equal, 1/n if one has everything; None if there is nothing.
+    """Returns (Σx)² / (n Σx²): 1 if all values are equal, 1/n if one member has everything; None if Σx² is 0.
 
-    Source: Jain, Chiu and Hawe, DEC-TR-301, 1984. The index does not see who has more, nor how little all
-    have.
+    Source: Jain, Chiu and Hawe, DEC-TR-301, 1984. The index shows neither which members have more nor how
+    little all members have.
     """
     square = fsum(value * value for value in values)
     return fsum(values) ** 2 / (len(values) * square) if square else None
 
 
 def gini(values: Sequence[float]) -> float | None:
-    """Returns ΣΣ|x − y| / (2 n Σx): 0 if all are equal, (n − 1)/n if one member has all; None if Σx is 0.
+    """Returns ΣΣ|x − y| / (2 n Σx): 0 if all are equal, (n − 1)/n if one has everything; None if Σx is 0.
 
-    Source: Gini, 1912. A few members with nothing, or many with a little less than the average, can give the
-    same value.
+    Source: Gini, 1912. If a few members have nothing, the coefficient can be the same as if many members
+    have a little less than the average.
     """
     whole, count = fsum(values), len(values)
     if not whole:

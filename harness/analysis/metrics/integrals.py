@@ -1,4 +1,4 @@
-"""Levels of several owners added up over time, exactly, however the time is cut into pieces."""
+"""Exact time integrals of several owners' levels, which do not depend on how the time is cut into pieces."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from harness.base.units import INT64_MAX
 from harness.plugins.measurement import Window
 
 _HELD, _WAITING, _BEYOND = range(3)
-"""The sums of each owner: what its pods hold, what they wait for, and demand beyond the limit."""
+"""The sums of each owner: what its pods hold, what its pods wait for, and the demand beyond the limit."""
 
 
 class Held(NamedTuple):
-    """The resource-microseconds that an owner held and requested, for a resource and a window.
+    """What an owner held and requested of a resource within a window, in resource-microseconds.
 
     Attributes:
-        allocated: held by pods.
-        demanded: held or requested, at most the limit at any time.
-        pending: requested by pods that waited.
+        allocated: what pods held.
+        demanded: what pods held or requested, which is at most the limit at any time.
+        pending: what waiting pods requested.
     """
 
     allocated: int
@@ -33,14 +33,14 @@ class Held(NamedTuple):
 class Integrals:
     """Adds up what owners hold and request, for some resources.
 
-    A change of a level counts from its time until the end. That is enough for held and waiting amounts. From
-    demand, the part beyond a limit is subtracted again.
+    A change of a level counts from its time until the end of the window. That is enough for held and
+    waiting amounts. The part of the demand that is beyond a limit is subtracted afterwards.
 
     Args:
         owners: the number of owners.
-        limits: for each resource the most that counts of the demand, with the time from which this limit
-            holds; None for no limit. The first limits hold from the beginning.
-        window: the begin and end; nothing is held or requested at its beginning.
+        limits: for each resource, the limit on the demand that counts, with the time from which the limit
+            applies; None means no limit. The first limits apply from the beginning.
+        window: the beginning and the end; nothing is held or requested at the beginning.
     """
 
     def __init__(
@@ -52,16 +52,17 @@ class Integrals:
         self._since = np.full(owners, window.start)
         self._levels = [np.zeros(owners, np.int64) for _ in self._limits]  # what is held or requested
         self._sums = [[[0, 0, 0] for _ in range(owners)] for _ in self._limits]
-        # With a limit, the demand of all owners together is not the sum of their own.
+        # With a limit, the demand of all owners together differs from the sum of the owners' demands.
         self._asked, self._beyond = [0 for _ in self._limits], [0 for _ in self._limits]
 
     def add(self, time: Ints, owner: Ints, moves: Sequence[tuple[Ints, Ints]]) -> None:
-        """Takes changes of levels into account.
+        """Adds changes of levels.
 
         Args:
-            time: the time of each change, in order, and not before changes that were added earlier.
+            time: the time of each change, in order and not before the changes that were added earlier.
             owner: the number of the owner whose levels change.
-            moves: for each resource the changes in what is held, and in what is held or requested.
+            moves: for each resource, the changes in what is held, and the changes in what is held or
+                requested.
         """
         groups = Groups(owner)
         number, ranked, last = groups.keys, time[groups.order], groups.last
@@ -86,9 +87,9 @@ class Integrals:
             self._cut(place, number, after - by, begins, ranked)
 
     def sums(self) -> tuple[list[Held], list[list[Held]]]:
-        """The sums for every resource, of all owners together and of each owner.
+        """Returns the sums for every resource, first of all owners together and then of each owner.
 
-        The present levels last until the end.
+        The current levels are assumed to last until the end of the window.
         """
         every = np.arange(len(self._since))
         ends = np.full(len(every), self._end)
@@ -105,7 +106,7 @@ class Integrals:
         return of_all, [[_held(*of_resource) for of_resource in of_owner] for of_owner in owned]
 
     def _cut(self, place: int, owner: Ints, level: Ints, since: Ints, until: Ints) -> None:
-        """Subtracts the amounts beyond the limit for some spans, from owners in ascending order."""
+        """Subtracts the amounts beyond the limit for some spans; the owners must be in ascending order."""
         over, amounts, spans = self._limits[place].beyond(level, since, until)
         if len(over):
             some = owner[over]
@@ -114,7 +115,7 @@ class Integrals:
     def _integrate(
         self, place: int, kind: int, owner: Ints, begins: Ints, amounts: Ints, spans: Ints
     ) -> None:
-        """Adds up the amounts of owners for some spans; the rows of an owner begin at one of `begins`."""
+        """Adds up owners' amounts over some spans; the rows of each owner begin at one of `begins`."""
         of_resource = self._sums[place]
         sums = exact.resource_times(amounts, spans, begins)
         for number, amount in zip(owner[begins].tolist(), sums, strict=True):
@@ -129,7 +130,8 @@ class _Limit(NamedTuple):
     """The limit on the demand for a resource over time.
 
     Attributes:
-        begins: the times from which the amounts hold, ascending; the first precedes everything.
+        begins: the times from which the amounts apply, in ascending order; the first time precedes
+            everything.
         most: the amounts.
         least: the smallest of the amounts.
     """
@@ -140,7 +142,7 @@ class _Limit(NamedTuple):
 
     @classmethod
     def of(cls, limits: Sequence[tuple[int, Sequence[int | None]]], place: int) -> _Limit:
-        """The limit of the resource at a place among the limits of all."""
+        """Selects the limit of one resource from the limits of all resources."""
         amounts = [amounts[place] for _, amounts in limits]
         most = np.array([INT64_MAX if each is None else min(each, INT64_MAX) for each in amounts], np.int64)
         begins = np.array([-INT64_MAX, *(begin for begin, _ in limits[1:])], np.int64)
@@ -148,12 +150,12 @@ class _Limit(NamedTuple):
         return cls(begins[new], most[new], int(most.min()))
 
     def beyond(self, level: Ints, since: Ints, until: Ints) -> tuple[Ints, Ints, Ints]:
-        """The rows whose level is beyond the limit, in their order, with the amounts and for how long.
+        """Returns the rows whose level is beyond the limit, in their order, with the excess and its duration.
 
         Args:
             level: the levels.
-            since: when each begins.
-            until: when each ends.
+            since: when each level begins.
+            until: when each level ends.
         """
         row = np.flatnonzero(level > self.least)
         if len(self.begins) == 1 or not len(row):

@@ -1,8 +1,8 @@
-"""The progress that unfinished jobs have kept: the part that no eviction has thrown away so far.
+"""The progress that unfinished jobs have kept, which is the part that no eviction has thrown away so far.
 
-A job that is being evicted has already lost what the eviction throws away. If a job's pods run on their own,
-the least advanced pod decides; the progress is 0 if one never started. Run time before the replay, as a dump
-records it, counts.
+When a job's eviction begins, the job has already lost what the eviction throws away. If a job's pods run on
+their own, the progress of the least advanced pod counts, and the progress is 0 if any pod has never
+started. Run time from before the replay, which a dump may record, counts as well.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _POD = "pod_number"
 
 @once
 def kept_progress(run: Run, window: Window) -> Ints:
-    """For each job, in order of arrival, its kept progress at the end of a window, in microseconds.
+    """Returns the progress that each job has kept at the end of a window, in microseconds.
 
-    It is at most the job's duration. It is 0 for jobs that have finished by then, and for jobs whose run time
-    is unknown.
+    Jobs are in order of arrival. The progress is at most the job's duration. It is 0 if the job has
+    finished by then, or if its run time is unknown.
     """
     there = run.micros("jobs").collect_schema()
     before = [RAN_BEFORE] if RAN_BEFORE in there else []
@@ -47,9 +47,11 @@ def kept_progress(run: Run, window: Window) -> Ints:
 
 
 def _progress(run: Run, window: Window, going: Bools, pods: Ints) -> tuple[Ints, Ints, Ints]:
-    """Kept progress in stints of some jobs: the job, the pod if it runs on its own, and the amount.
+    """Returns the progress that some jobs have kept in stints: the jobs, the pods, and the amounts.
 
-    Runs from before schema 4 do not tell apart pods that run on their own, so the progress of such pods is
+    A pod is given only if it runs on its own.
+
+    Runs older than schema 4 do not tell pods apart that run on their own, so the progress of such pods is
     unknown.
     """
     there = run.micros("stints").collect_schema()
@@ -67,7 +69,7 @@ def _progress(run: Run, window: Window, going: Bools, pods: Ints) -> tuple[Ints,
             next(numbers(batch, name))[rows] if name in there else np.full(len(job), otherwise)
             for name, otherwise in ((_POD, NEVER), (LOST_BEFORE, 0))
         )
-        # Within the window, a later eviction has thrown nothing away yet.
+        # An eviction that ends after the window has thrown nothing away yet.
         gone = np.where(end <= window.end, lost + earlier, 0)
         found.append((job, pod, np.minimum(end, window.end) - start - gone))
     if not found:
@@ -90,12 +92,15 @@ def _add_least(kept: Ints, run: Run, window: Window, pods: Ints, alone: tuple[In
         ranked = np.sort(amounts[of_jobs.order[rows]])[::-1]
         number = int(wanted[owner])
         least = int(ranked[min(number, len(ranked)) - 1])
-        # With fewer pods ranked, some have not started.
+        # If fewer pods are ranked than should run, some pods have not started.
         kept[owner] += min(least, 0) if number > len(ranked) else least
 
 
 def _wanted(run: Run, window: Window, jobs: Ints, pods: Ints) -> Ints:
-    """The number of each job's pods that should run: all, or the last admitted pods and the ended pods."""
+    """Returns how many pods of each job should run.
+
+    That is the number of pods that were last admitted plus the number that have ended, or else all pods.
+    """
     wanted = pods.copy()
     action, whole = pl.col("action"), pl.col("pod_number").is_null()
     admissions = (

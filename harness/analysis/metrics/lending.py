@@ -1,8 +1,8 @@
-"""The amounts that quotas borrow, and the quotas in their tree of cohorts that lend these amounts.
+"""The amounts that quotas borrow, and the quotas in the same cohort tree that lend these amounts.
 
-A quota borrows what it holds beyond its nominal quota. Borrowing in a tree first uses the quota of the
-cohorts themselves. Beyond that, it uses the quotas that hold less than their own, in proportion to what each
-of them can lend at the time. Flavors are computed apart and then summed.
+A quota borrows what it holds beyond its nominal quota. Borrowing in a tree first uses the cohorts' own
+quota. After that, it uses the quotas that hold less than their own, in proportion to how much each of them
+can lend at the time. Each flavor is computed separately, and then the flavors are added up.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from harness.base.arrays import Bools, Floats, Groups, Ints, Numbers, firsts, ne
 from harness.base.units import INT64_MAX
 from harness.runs.run import Run
 
-_HALF = 32  # bits of half an amount
+_HALF = 32  # the bits in each half of an amount
 
 ANY = ""
-"""The flavor's name if a resource has no more than one."""
+"""The name of the flavor if a resource has at most one flavor."""
 
 
 class Cell(NamedTuple):
-    """A resource of a flavor; each quota has some of it."""
+    """A resource in a flavor, which quotas are defined for."""
 
     resource: str
     flavor: str
 
 
 class Pool(NamedTuple):
-    """Quotas that lend each other one resource of one flavor.
+    """Quotas that lend one resource of one flavor to each other.
 
     Attributes:
-        own: the quota of the cohorts themselves, which belongs to no single queue.
-        nominal: each quota -> its nominal quota.
-        lendable: each quota -> the most that it lends.
+        own: the cohorts' own quota, which belongs to no single queue.
+        nominal: the nominal quota of each quota.
+        lendable: the most that each quota lends.
         elastic: whether the quotas are ElasticQuotas.
     """
 
@@ -48,7 +48,9 @@ class Pool(NamedTuple):
 
 
 def cells_of(run: Run, cluster: Mapping[str, Any]) -> list[Cell]:
-    """The cells that a run borrows and lends: resources, with flavors if any has several in ClusterQueues.
+    """Returns the cells in which a run borrows and lends: its resources, and its ClusterQueues' flavors.
+
+    Flavors are cells only if any resource has several flavors.
 
     Args:
         run: the run.
@@ -58,12 +60,12 @@ def cells_of(run: Run, cluster: Mapping[str, Any]) -> list[Cell]:
     for spec in (*cluster["queues"].values(), *cluster["cohorts"].values()):
         for flavor, of_flavor in spec.get("flavors", {}).items():
             found.update(dict.fromkeys(Cell(each, flavor) for each in of_flavor if each in run.resources))
-    # ElasticQuotas have no flavors, even beside ClusterQueues that have some.
+    # ElasticQuotas have no flavors, even in a cluster whose ClusterQueues have flavors.
     return [*(Cell(each, ANY) for each in run.resources), *sorted(found)]
 
 
 def pools(cluster: Mapping[str, Any], cell: Cell) -> list[Pool]:
-    """The quotas that lend each other: those of each tree of cohorts, and all ElasticQuotas.
+    """Returns the groups of quotas that lend to each other: each cohort tree, and all ElasticQuotas together.
 
     Args:
         cluster: the cluster's entry in `run.json`.
@@ -97,7 +99,7 @@ def pools(cluster: Mapping[str, Any], cell: Cell) -> list[Pool]:
 
 
 def _own(spec: Mapping[str, Any], cell: Cell) -> tuple[int, int] | None:
-    """A queue's or cohort's quota for a cell, and the part that it never lends; None if it has none."""
+    """Returns a queue's or cohort's quota for a cell and the part that it never lends, or None."""
     if "flavors" in spec:
         of_cell = spec["flavors"].get(cell.flavor, {}).get(cell.resource)
         return None if of_cell is None else (of_cell["nominal"], of_cell["kept"])
@@ -107,15 +109,15 @@ def _own(spec: Mapping[str, Any], cell: Cell) -> tuple[int, int] | None:
 
 
 class Lending:
-    """Adds up what quotas borrow and lend of one resource and flavor.
+    """Adds up what quotas borrow and lend of one resource in one flavor.
 
     Args:
-        some: the quotas that lend each other.
+        some: the pools of quotas that lend to each other.
         users: the names of the holders in pieces, by their numbers.
 
     Attributes:
-        borrowed: quota -> resource-time.
-        lent: quota -> resource-time.
+        borrowed: the resource-time that each quota borrowed.
+        lent: the resource-time that each quota lent.
     """
 
     def __init__(self, some: Iterable[Pool], users: Sequence[str]) -> None:
@@ -126,7 +128,7 @@ class Lending:
         self.borrowed: dict[str, int] = {}
         self._lent: dict[str, list[float]] = {}
         numbers = {name: number for number, name in enumerate(users)}
-        # For quotas without jobs: the name, the pool, and what they can lend at any time.
+        # For quotas without jobs: the name, the pool, and what the quota can lend at any time.
         self._without_jobs: list[tuple[str, int, int]] = []
         for place, pool in enumerate(some):
             self._own.append(min(pool.own, INT64_MAX))
@@ -143,11 +145,11 @@ class Lending:
 
     @property
     def lent(self) -> dict[str, float]:
-        """Quota -> resource-time."""
+        """The resource-time that each quota lent."""
         return {name: exact_sum(np.array(parts, np.float64)) for name, parts in self._lent.items()}
 
     def add(self, piece: Piece, held: Ints) -> None:
-        """Takes the levels of a piece into account.
+        """Adds the levels of a piece.
 
         Args:
             piece: the instants and quotas of the changes.
@@ -167,10 +169,10 @@ class Lending:
             self._lend(piece, holder, at, more, spare)
 
     def _lend(self, piece: Piece, holder: Ints, at: Ints, more: Ints, spare: Ints) -> None:
-        """Divides what is borrowed among the quotas that have something to lend.
+        """Divides what is borrowed among the quotas that can lend something.
 
         Args:
-            piece: the piece with the instants.
+            piece: the piece that contains the instants.
             holder: the number of each level's quota, in ascending order.
             at: the number of the instant at which each level begins.
             more: what the quota borrows from then on.
@@ -187,8 +189,9 @@ class Lending:
             idle[place] += lendable
         asked = groups.running(_steps(more, first)[order]) - own[each]
         there = idle[each]
-        # Sums of whole numbers are exact. Halves of the bits keep them within 64 bits, even for unlimited
-        # amounts.
+        # Sums of integers are exact. Each half of the bits is summed separately, so that the sums fit into
+        # 64 bits
+        # even for unlimited amounts.
         for half, unit in ((spare >> _HALF, 1 << _HALF), (spare & (1 << _HALF) - 1, 1)):
             there += groups.running(_steps(half, first)[order]) * float(unit)
         rate = quotients(asked.clip(0).astype(np.float64), there)
@@ -196,7 +199,8 @@ class Lending:
         until[groups.last] = piece.end
         # Nothing is lent after the last row.
         passed = np.append(rate * (until - time), 0.0)
-        # The place of each level's row among those of its pool; the level lasts until its quota's next one.
+        # Find the row of each level among the rows of its pool; the level lasts until the next row of its
+        # quota.
         since = np.empty(len(order), np.intp)
         since[order] = np.arange(len(order))
         ends = np.zeros(len(own), np.intp)
@@ -204,7 +208,8 @@ class Lending:
         then = next_of(since, 0)
         last = next_of(first, end=True)
         then[last] = ends[pool[last]]
-        # The amount between two rows is summed afresh: the difference of two running sums could lose it.
+        # The amount between two rows is summed anew, because the difference of two running sums could lose
+        # it.
         meanwhile: Floats = np.add.reduceat(passed, np.stack((since, then), axis=1).ravel())[::2]
         parts = spare * meanwhile
         of_quotas = np.add.reduceat(parts, np.flatnonzero(first)).tolist()
@@ -217,7 +222,7 @@ class Lending:
 
 
 def _steps(levels: Numbers, first: Bools) -> Numbers:
-    """The difference of each level from the previous one of the same owner."""
+    """Returns how each level differs from the previous level of the same owner."""
     before = np.zeros_like(levels)
     before[1:] = levels[:-1]
     before[first] = 0

@@ -1,7 +1,7 @@
-"""The amounts held and requested over time, in pieces, so that memory does not grow with a run's length.
+"""The amounts held and requested over time, in pieces, so that memory does not grow with the length of a run.
 
-Each holder has its own levels, see `harness.plugins.scopes`. A holder is a ClusterQueue or ElasticQuota that
-jobs count against, or the jobs of a queue without quota.
+Each holder has its own levels; see `harness.plugins.scopes`. A holder is either a quota that jobs count
+against (a ClusterQueue or an ElasticQuota) or the jobs of a queue that has no quota.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ USED = ("allocated", "demand")
 """The kinds of levels: what holders hold, and what they hold or request."""
 
 _NAMED = ("namespace", "queue", TIMELINE_QUEUE)
-"""The columns of jobs that name their owner."""
+"""The columns of jobs that name the jobs' owners."""
 
 _MOST_KEPT = 1 << 22
-"""This many rows of a timeline stay in memory while a run is measured many times."""
+"""The maximum number of timeline rows that stay in memory while a run is measured many times."""
 
 _COLUMNS: Mapping[str, list[str]] = {
     "allocated": ["allocated"],
     "demand": ["allocated", "pending"],
     "held": ["held"],
 }
-"""The columns of the timeline that make up each kind of level."""
+"""The timeline columns that make up each kind of level."""
 
 
 class Holder(NamedTuple):
-    """A holder of resources: a quota, or the jobs of a queue that has none.
+    """A holder of resources: a quota, or the jobs of a queue that has no quota.
 
     Attributes:
         name: the quota's name, or the queue's name in the timeline.
-        weight: its fair-sharing weight.
-        nominal: resource -> its nominal quota; None for a queue without quota.
-        limited: whether it is a ClusterQueue, whose cohort has limits; False for an ElasticQuota.
+        weight: the holder's fair-sharing weight.
+        nominal: the nominal quota of each resource, or None for a queue without a quota.
+        limited: whether the holder is a ClusterQueue, whose cohort has limits; False for an ElasticQuota.
     """
 
     name: str
@@ -63,10 +63,10 @@ class Holder(NamedTuple):
 
 
 class _Steps(NamedTuple):
-    """Changes of the levels of the timeline's queues, in order of time.
+    """Changes in the levels of the timeline's queues, in order of time.
 
     Attributes:
-        time: when.
+        time: the time of each change.
         tenant: the number of the queue in the timeline.
         levels: see `Moves`.
     """
@@ -76,28 +76,29 @@ class _Steps(NamedTuple):
     levels: Mapping[str, Ints]
 
     def short(self) -> _Steps:
-        """The same changes in the smallest types that hold them: changes are far smaller than levels."""
+        """Returns the same changes in the smallest types; changes are far smaller than levels."""
         levels = {name: short(level) for name, level in self.levels.items()}
         return _Steps(np.ascontiguousarray(self.time), short(self.tenant), levels)
 
 
 def holders(run: Run) -> list[Holder]:
-    """Every holder that a run has jobs of, by name; its place is its number."""
+    """Returns all holders that have jobs in a run, sorted by name; the index of a holder is its number."""
     return [_holder(run, name) for name in sorted(set(holder_behind(run).values()))]
 
 
 def unused_quotas(run: Run) -> list[Holder]:
-    """Every quota that no job counts against, by name."""
+    """Returns all quotas that no job counts against, sorted by name."""
     used = set(holder_behind(run).values())
     return [_holder(run, name) for name in sorted(run.info["cluster"]["queues"]) if name not in used]
 
 
 @once
 def names_of_jobs(run: Run) -> pl.DataFrame:
-    """For each job, in order of arrival, the names of its owners, as enumerations in the order of names.
+    """Returns the names of each job's owners as enumerations, in the jobs' order of arrival.
 
-    Columns: `queue`, which the job names; `quota`, which the job counts against, or null; `holder`, which is
-    the quota, or the queue if there is no quota.
+    Each enumeration is in the order of names. The column `queue` is the queue that the job names, and `quota`
+    is the quota that it counts against, or
+    null. The column `holder` is the quota, or the queue if there is no quota.
     """
     tenants, queues = _tenants_of_jobs(run)
     quotas, behind = run.info["cluster"]["quota_of"].values(), holder_behind(run).values()
@@ -107,25 +108,25 @@ def names_of_jobs(run: Run) -> pl.DataFrame:
 
 
 def holder_of_jobs(run: Run) -> pl.Series:
-    """For each job, in order of arrival, the name of its holder: an enumeration, in the order of names."""
+    """Returns the name of each job's holder as an enumeration; jobs are in order of arrival."""
     return names_of_jobs(run)["holder"]
 
 
 def queue_behind(run: Run) -> Mapping[str, str]:
-    """A queue of the timeline -> the scope of the queue that its jobs name."""
+    """Maps each queue of the timeline to the scope of the queue that its jobs name."""
     named = zip(holder_behind(run), _tenants_of_jobs(run)[1], strict=True)
     return {name: Scope(QUEUE, queue).text for name, queue in named if queue is not None}
 
 
 @once
 def queue_names(run: Run) -> pl.Enum:
-    """The queues that jobs name."""
+    """Returns the queues that jobs name."""
     return pl.Enum(sorted({queue for queue in _tenants_of_jobs(run)[1] if queue is not None}))
 
 
 @once
 def _tenants_of_jobs(run: Run) -> tuple[pl.Series, list[str | None]]:
-    """For each job, the number of its queue in the timeline; for each of these queues, its name in jobs."""
+    """Returns the number of each job's queue in the timeline, and the name that jobs use for the queue."""
     every, known = list(holder_behind(run)), run.scan("jobs").collect_schema().names()
     queues: list[str | None] = [None] * len(every)
     parts = []
@@ -140,15 +141,15 @@ def _tenants_of_jobs(run: Run) -> tuple[pl.Series, list[str | None]]:
 
 
 def pieces(run: Run, window: Window, *, changes: int, kinds: Sequence[str] = USED) -> Iterator[Piece]:
-    """The levels of all holders from the beginning of a window to its end.
+    """Yields the levels of all holders from the beginning of a window to its end.
 
-    The pieces depend only on the timeline's content, not on how its file is divided.
+    The pieces depend only on what the timeline contains, not on how its file is divided.
 
     Args:
         run: the run.
         window: the measured time; nothing happens before it.
         changes: the approximate number of changes in a piece.
-        kinds: the kinds of levels, see `moves`.
+        kinds: the kinds of levels; see `moves`.
     """
     users, names = len(holders(run)), level_names(run, kinds)
     alike = {
@@ -163,15 +164,15 @@ def moves(
 ) -> Iterator[Moves]:
     """Yields the changes of levels, in order of time.
 
-    There is one row per change of a queue of the timeline; several queues may count against one quota. Kinds
-    are `allocated`, `demand` (allocated and pending) and `held` (quota).
+    There is one row for each change of a queue of the timeline, and several queues may count against the
+    same quota. The kinds are `allocated`, `demand` (allocated and pending) and `held` (quota).
 
     Args:
         run: the run.
         window: the measured time.
         kinds: the kinds of levels.
-        owner_of: each queue of the timeline -> the number of the owner of its levels; by default of its
-            holder.
+        owner_of: for each queue of the timeline, the number of the owner of its levels; by default, the
+            holder is the owner.
     """
     behind = holder_behind(run)
     if owner_of is None:
@@ -188,21 +189,21 @@ def moves(
 
 @meanwhile
 def _kept_steps(run: Run) -> list[_Steps] | None:
-    """All changes in the timeline of a run that is measured often; None if there are too many to keep."""
+    """Returns all timeline changes of a run that is measured often, or None if there are too many to keep."""
     if run.memory is None or run.scan("timeline").select(pl.len()).collect().item() > _MOST_KEPT:
         return None
     return [each.short() for each in _steps(run, tuple(_COLUMNS))]
 
 
 def _steps(run: Run, kinds: Sequence[str]) -> Iterator[_Steps]:
-    """Yields the changes in levels of the timeline's queues, in order of time."""
+    """Yields the changes in the levels of the timeline's queues, in order of time."""
     columns = tuple(dict.fromkeys(column for kind in kinds for column in _COLUMNS[kind]))
     behind, width = holder_behind(run), len(run.resources)
     tenants = pl.Enum(list(behind))
     before = {name: np.zeros(len(behind), np.int64) for name in level_names(run, kinds)}
     left: pl.DataFrame | None = None
     for batch in run.batches("timeline", ("time", "queue", *columns)):
-        # Rows of one instant and tenant are adjacent, one per resource.
+        # Rows with the same time and tenant are adjacent, one per resource.
         long = batch if left is None else pl.concat([left, batch])
         whole = long.height // width * width
         left, long = long.slice(whole), long.slice(0, whole)
@@ -220,7 +221,7 @@ def _steps(run: Run, kinds: Sequence[str]) -> Iterator[_Steps]:
 
 
 def _changes(level: Ints, groups: Groups, before: Ints) -> Ints:
-    """The changes of levels from the previous ones of the same queue; updates `before` to the last levels."""
+    """Returns how levels differ from the queue's previous levels, and updates `before` to the last levels."""
     ranked = level[groups.order]
     changes = np.empty_like(ranked)
     changes[1:] = ranked[1:] - ranked[:-1]
@@ -232,23 +233,26 @@ def _changes(level: Ints, groups: Groups, before: Ints) -> Ints:
 
 
 def level_names(run: Run, kinds: Sequence[str] = USED) -> list[str]:
-    """The names of the columns with levels: every kind, for each resource."""
+    """Returns the names of the level columns: one for each kind and resource."""
     return [f"{kind}{number}" for number in range(len(run.resources)) for kind in kinds]
 
 
 def holder_behind(run: Run) -> Mapping[str, str]:
-    """A queue of the timeline -> its holder: the quota that its jobs count against, else the queue itself."""
+    """Maps each queue of the timeline to its holder, which is its jobs' quota or else the queue itself."""
     quota_of: Mapping[str, str | None] = run.info["cluster"]["quota_of"]
     return {name: quota or name for name, quota in quota_of.items()}
 
 
 def turns_of(run: Run) -> list[int]:
-    """The times at which the cluster changes; between them quotas, weights and capacity stay the same."""
+    """Returns the times at which quotas, weights or capacity change; they are constant in between."""
     return [begin for begin, _ in run.epochs[1:]]
 
 
 def holders_then(run: Run) -> list[list[Holder]]:
-    """All holders as they are in each epoch of a run, see `Run.epochs`; one list while they stay the same."""
+    """Returns all holders as they are in each epoch of a run; see `Run.epochs`.
+
+    While the holders stay the same, the epochs share a single list.
+    """
     names = [each.name for each in holders(run)]
     found: list[list[Holder]] = []
     for number, (_, cluster) in enumerate(run.epochs):
@@ -258,7 +262,10 @@ def holders_then(run: Run) -> list[list[Holder]]:
 
 
 def nominals_then(run: Run) -> list[list[Ints]]:
-    """The holders' nominal quota in each epoch of a run; one list while the holders stay the same."""
+    """Returns the holders' nominal quota in each epoch of a run.
+
+    While the holders stay the same, the epochs share a single list.
+    """
     found: list[list[Ints]] = []
     before: list[Holder] | None = None
     for users in holders_then(run):
@@ -268,7 +275,7 @@ def nominals_then(run: Run) -> list[list[Ints]]:
 
 
 def _nominal_of(run: Run, users: Sequence[Holder]) -> list[Ints]:
-    """For each resource, the holders' nominal quota."""
+    """Returns the holders' nominal quota of each resource."""
     return [
         np.array([min((user.nominal or {}).get(each, 0), INT64_MAX) for user in users], np.int64)
         for each in run.resources
@@ -276,7 +283,7 @@ def _nominal_of(run: Run, users: Sequence[Holder]) -> list[Ints]:
 
 
 def quotas_named(run: Run) -> dict[str, set[str]]:
-    """Quota -> the resources that it covers at some time."""
+    """Maps each quota to the resources that it covers at any time."""
     found: dict[str, set[str]] = {}
     for _, cluster in run.epochs:
         for name, quota in cluster["queues"].items():

@@ -1,7 +1,8 @@
-"""The owners of jobs: the queues that they name and their users, each with its requests.
+"""The owners of jobs, which are the jobs' queues and users, together with their requests.
 
-Measurements of queues, and of users, add up to those of all jobs. Only owners with a job that counts have a
-value. There may be as many users as jobs: only users with the largest requests have a value each.
+The measurements of all queues add up to the value of all jobs, and so do the measurements of all users.
+Only owners with a job that counts have a value. Because there may be as many users as jobs, only the users
+with the largest requests have a value of their own.
 """
 
 from __future__ import annotations
@@ -20,22 +21,22 @@ from harness.runs.known import once
 from harness.runs.run import Run
 
 MOST_USERS = 200
-"""The number of users with a value of their own."""
+"""The maximum number of users with a value of their own."""
 
 NOBODY = "(none)"
-"""The name for the user of jobs without one."""
+"""The user name for jobs without a user."""
 
 
 class Owners(NamedTuple):
-    """All owners of jobs of one kind that have a value of their own.
+    """All owners of one kind that have a value of their own.
 
     Attributes:
-        scopes: the scope of each, by name; its place is its number.
-        of_jobs: for each job of the run, in order of arrival, the number of its owner. If its owner has no
-            value of its own, this is one more than the largest number.
+        scopes: the scope of each owner, sorted by name; the index of an owner is its number.
+        of_jobs: the number of each job's owner, for the jobs of the run in order of arrival. An owner
+            without a value of its own has the number after the largest one.
         asked: for each owner, the total need of its jobs that count, in resource-microseconds of each
             resource; empty in runs of schema 2.
-        several: whether there are several owners; a single owner would just be all jobs.
+        several: whether there are several owners; a single owner would be the same as all jobs.
     """
 
     scopes: Sequence[str]
@@ -45,12 +46,12 @@ class Owners(NamedTuple):
 
 
 def owners(run: Run, window: Window, only: pl.Series | None = None) -> Mapping[str, Owners]:
-    """The queues and the users of a run's jobs, by the kind of their scopes.
+    """Returns the queues and the users of a run's jobs, by the kind of scope.
 
     Args:
         run: the run.
         window: the measured time.
-        only: whether each job of the run counts; all of them by default.
+        only: whether each job of the run counts; by default, all jobs count.
     """
     names = {QUEUE: names_of_jobs(run)[QUEUE], USER: _users(run)}
     demand = _demand(run, window, names, only)
@@ -58,7 +59,10 @@ def owners(run: Run, window: Window, only: pl.Series | None = None) -> Mapping[s
 
 
 def _told_apart(kind: str, names: pl.Series, demand: pl.DataFrame) -> Owners:
-    """The owners with jobs that count; only the users who request the largest part of any resource."""
+    """Returns the owners that have jobs that count.
+
+    If there are too many users, only the users who request the largest part of any resource are returned.
+    """
     amounts = [name for name in demand.columns if name not in (QUEUE, USER)]
     of_owners = demand.group_by(kind).agg(pl.col(amounts).sum()).sort(kind)
     several = of_owners.height > 1
@@ -86,7 +90,7 @@ def _told_apart(kind: str, names: pl.Series, demand: pl.DataFrame) -> Owners:
 
 
 def _users(run: Run) -> pl.Series:
-    """For each job its user: an enumeration, in the order of names."""
+    """Returns the user of each job as an enumeration in the order of names."""
     users = run.columns("jobs", "user")["user"]
     if not names_users(run):
         return pl.Series([NOBODY], dtype=pl.Enum([NOBODY])).new_from_index(0, len(users))
@@ -102,7 +106,7 @@ def names_users(run: Run) -> bool:
 
 
 def _demand(run: Run, window: Window, names: Mapping[str, pl.Series], only: pl.Series | None) -> pl.DataFrame:
-    """The total need of jobs that arrived and count, by the names of their owners."""
+    """Returns the total need of the jobs that arrived and count, by the names of their owners."""
     counts = (pl.col("submit_time") <= window.end) & pl.lit(counted(run, only))
     jobs = needs(run, window).with_columns(**names)
     return jobs.filter(counts).group_by(list(names)).agg(pl.col(request_columns(run)).sum())

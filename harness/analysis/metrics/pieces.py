@@ -1,7 +1,7 @@
-"""Changes of levels cut into pieces of time, so that memory does not grow with the length of a run.
+"""Changes of levels, cut into pieces of time so that memory does not grow with the length of a run.
 
-A piece has parts. Sums of floats are rounded once for each part, so that results do not depend on how parts
-are grouped into pieces.
+A piece consists of parts. Sums of floats are rounded once for each part, so the results do not depend on
+how parts are grouped into pieces.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Moves(NamedTuple):
     Attributes:
         time: the time of each change.
         holder: the number of the holder whose levels change.
-        levels: such as `allocated<n>` for the n-th resource -> the changes.
+        levels: the changes of each level; for example, `allocated<n>` is the level of the n-th resource.
     """
 
     time: Ints
@@ -29,29 +29,29 @@ class Moves(NamedTuple):
     levels: Mapping[str, Ints]
 
     def part(self, rows: slice) -> Moves:
-        """Some of the changes."""
+        """Returns some of the changes."""
         levels = {name: level[rows] for name, level in self.levels.items()}
         return Moves(self.time[rows], self.holder[rows], levels)
 
     def then(self, later: Moves) -> Moves:
-        """These changes, followed by later ones."""
+        """Returns these changes followed by later ones."""
         levels = {name: np.concatenate((level, later.levels[name])) for name, level in self.levels.items()}
         times, holders = (self.time, later.time), (self.holder, later.holder)
         return Moves(np.concatenate(times), np.concatenate(holders), levels)
 
 
 class Piece(NamedTuple):
-    """The levels of holders over some time.
+    """The levels of holders during some time.
 
     Attributes:
-        times: instants, ascending; between two of them nothing changes.
-        end: the time until which the levels of the last instant last.
+        times: instants in ascending order; nothing changes between two of them.
+        end: the time until which the levels of the last instant apply.
         holder: the number of the holder that has a level, in ascending order.
-        at: the number of the instant at which the level begins, ascending for each holder, from 0.
+        at: the number of the instant at which the level begins; for each holder, the numbers ascend from 0.
         span: how long the level lasts.
-        levels: such as `allocated<n>` for the n-th resource -> the levels.
-        parts: the numbers of the instants at which its parts begin, from 0. The cluster changes only there,
-            and there a level of each holder begins.
+        levels: the values of each level; for example, `allocated<n>` is the level of the n-th resource.
+        parts: the numbers of the instants at which the parts begin, from 0. The cluster changes only at
+            these instants, and a level of every holder begins there.
     """
 
     times: Ints
@@ -78,7 +78,7 @@ def cut(
     turns: Sequence[int] = (),
     alike: Container[int] = (),
 ) -> Iterator[Piece]:
-    """The levels that result from changes, from the beginning of a window to its end.
+    """Yields the levels that result from changes, from the beginning of a window to its end.
 
     Args:
         found: the changes, in order of time.
@@ -86,8 +86,8 @@ def cut(
         names: the names of the levels.
         window: the measured time; nothing changes before it.
         changes: the approximate number of changes in a piece.
-        turns: times at which a new piece begins, in order.
-        alike: the turns at which only a new part of a piece begins, unless the piece is long enough.
+        turns: the times at which a new piece begins, in order.
+        alike: the turns at which only a new part begins, unless the current piece is long enough already.
     """
     state: Mapping[str, Ints] = {name: np.zeros(owners, np.int64) for name in names}
     parts: list[_Part] = []
@@ -104,7 +104,7 @@ def cut(
 
 
 class _Part(NamedTuple):
-    """The changes from an instant until before another one."""
+    """The changes from one instant (inclusive) to another (exclusive)."""
 
     changes: Moves
     start: int
@@ -114,7 +114,7 @@ class _Part(NamedTuple):
 def _parts(
     found: Iterable[Moves], names: Sequence[str], window: Window, changes: int, turns: Sequence[int]
 ) -> Iterator[_Part]:
-    """The parts of a window, see `cut`."""
+    """Yields the parts of a window; see `cut`."""
     start = window.start
     nothing = np.zeros(0, np.int64)
     waiting = Moves(nothing, nothing, dict.fromkeys(names, nothing))
@@ -143,7 +143,7 @@ def _parts(
 
 
 def _piece(state: Mapping[str, Ints], parts: Sequence[_Part]) -> tuple[Piece, Mapping[str, Ints]]:
-    """A piece, and the levels at its end."""
+    """Returns a piece, and the levels at its end."""
     every = np.arange(len(next(iter(state.values()), ())))
     still = Moves(every, every, {name: np.zeros(len(every), np.int64) for name in state})
     rows: list[Moves] = []
@@ -155,7 +155,7 @@ def _piece(state: Mapping[str, Ints], parts: Sequence[_Part]) -> tuple[Piece, Ma
     times, at = time[new], new.cumsum() - 1
     groups = Groups(np.concatenate([each.holder for each in rows]))
     at = at[groups.order]
-    # Of several changes of a holder at one instant, only the final state is a level.
+    # If a holder changes several times at one instant, only the final state becomes a level.
     stays = groups.last
     stays[:-1] |= at[1:] != at[:-1]
     moved = {name: np.concatenate([each.levels[name] for each in rows]) for name in state}

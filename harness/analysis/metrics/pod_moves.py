@@ -1,8 +1,8 @@
-"""The numbers of pods that wait and that hold resources, and the changes that each decision makes.
+"""The numbers of pods that wait and that hold resources, and how each decision changes these numbers.
 
-A decision gives its number of pods, which is nearly always enough. A job that is admitted with fewer pods
-than it has gives up the others, which then no longer wait. If a job's pods have different requests, it
-matters which pods wait. Such jobs are followed decision by decision.
+A decision records how many pods it concerns, and that is nearly always enough. If a job is admitted with
+fewer pods than it has, the other pods no longer wait. If the pods of a job have different requests, it
+matters which of them wait. Such jobs are replayed decision by decision.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ COLUMNS = ("seq", "action", "job", "pods", "holding")
 
 
 class Moves(NamedTuple):
-    """Changes in numbers of pods, in the order of the decisions that make them.
+    """Changes in the numbers of pods, in the order of the decisions that make them.
 
     Attributes:
-        row: the place of the decision among the given ones; a decision may make several changes.
-        size: the number of the request of each of these pods, see `PodSizes`.
-        waiting, holding: how many more of these pods wait, and how many more hold resources.
+        row: the index of the decision among the given decisions; a decision may make several changes.
+        size: the number of the request that each of these pods makes; see `PodSizes`.
+        waiting, holding: the change in the number of waiting pods, and in the number of pods that hold
+            resources.
     """
 
     row: Ints
@@ -55,10 +56,10 @@ class PodMoves:
         self._followed = _followed(run) if self._sizes.unequal else None
 
     def of(self, decisions: pl.DataFrame) -> Moves:
-        """The changes by the run's next decisions, which have `COLUMNS` and come in order."""
+        """Returns the changes made by the run's next decisions, which must have `COLUMNS` and be in order."""
         seq, job, pods, holding = numbers(decisions, "seq", "job", "pods", "holding")
         action = action_codes(decisions["action"])
-        # But if a job is admitted with fewer pods than it has, some pods may have ended before.
+        # However, if a job is admitted with fewer pods than it has, some of its pods may have ended before.
         if self._followed is None:
             admits = np.flatnonzero(action == ADMIT)
             if (pods[admits] < self._sizes.pods[job[admits]]).any():
@@ -81,11 +82,12 @@ class PodMoves:
 
 
 class _Followed(NamedTuple):
-    """The jobs that were followed, and their changes.
+    """The jobs that were replayed decision by decision, and their changes.
 
     Attributes:
-        jobs: whether each job was followed.
-        moves: the changes that these jobs' decisions make; `row` is the number `seq` of the decision.
+        jobs: whether each job was replayed in this way.
+        moves: the changes that the decisions for these jobs make; `row` is the `seq` number of the
+            decision.
     """
 
     jobs: Bools
@@ -94,7 +96,7 @@ class _Followed(NamedTuple):
 
 @once
 def _followed(run: Run) -> _Followed:
-    """Follows jobs that are admitted with fewer pods than they have, and jobs with unequal pods."""
+    """Replays the jobs that are admitted with fewer pods than they have, and the jobs with unequal pods."""
     sizes = pod_sizes(run)
     decisions = run.scan("decisions")
     admissions = decisions.filter((pl.col("action") == "admit") & pl.col("pod_number").is_null())
@@ -118,11 +120,11 @@ def _followed(run: Run) -> _Followed:
 
 
 def waiting_after(run: Run, decisions: pl.DataFrame) -> dict[int, list[int]]:
-    """The requests of a job's waiting pods after a decision, by resource, for jobs with unequal pods.
+    """Returns what the waiting pods of jobs with unequal pods request after some decisions, by resource.
 
     Args:
         run: the run.
-        decisions: `seq` and `job` of some decisions; the answer is by their rows.
+        decisions: the `seq` and the `job` of each decision; the keys of the result are the row numbers.
     """
     sizes = pod_sizes(run)
     rows = [
@@ -150,7 +152,7 @@ def waiting_after(run: Run, decisions: pl.DataFrame) -> dict[int, list[int]]:
 
 
 class _Pods:
-    """The numbers of pods that wait and hold resources, for each pod set of a job.
+    """The numbers of pods that wait and that hold resources, for each pod set of a job.
 
     Args:
         pod_sets: the pod sets of the job.
@@ -164,14 +166,15 @@ class _Pods:
     def take(
         self, action: str, pods: int, pod: int | None, detail: str | None, *, starts: bool
     ) -> Iterator[tuple[int, int, int]]:
-        """The changes by a decision, with the pods' size, for each pod set concerned.
+        """Yields the size and the changes of each pod set that a decision changes.
 
         Args:
             action: the action of the decision.
             pods: the number of pods.
             pod: the number of the pod if there is only one, or None.
-            detail: the policy's detail of the decision.
-            starts: whether all waiting pods hold resources from now on, as happens without nodes.
+            detail: the detail that the policy recorded with the decision.
+            starts: whether all waiting pods hold resources from now on, which happens in clusters without
+                nodes.
         """
         waiting, holding = list(self._waiting), list(self._holding)
         one = None if pod is None else place_of(self._sets, pod)
@@ -200,7 +203,7 @@ class _Pods:
 
 
 def place_of(sets: Sequence[PodSet], pod: int) -> int:
-    """The place of the pod set that a pod belongs to; pods are numbered through all pod sets."""
+    """Returns the index of the pod set that a pod belongs to; pods are numbered across all pod sets."""
     place = 0
     while pod >= sets[place].pods:
         pod -= sets[place].pods
@@ -209,10 +212,10 @@ def place_of(sets: Sequence[PodSet], pod: int) -> int:
 
 
 def admitted_of(sets: Sequence[PodSet], left: Sequence[int], pods: int, detail: str | None) -> list[int]:
-    """For each pod set, the number of admitted pods if this many are admitted in all, without ended pods.
+    """Returns how many pods of each pod set are admitted, given the total, without pods that have ended.
 
-    The detail names the pod sets that get fewer pods, with their numbers; without it, the last pods are left
-    out.
+    The detail names the pod sets that get fewer pods, with their numbers of pods. Without such a detail,
+    the last pods are not admitted.
     """
     admitted = left
     if len(sets) > 1 and pods < sum(left):
@@ -224,7 +227,7 @@ def admitted_of(sets: Sequence[PodSet], left: Sequence[int], pods: int, detail: 
 
 
 def counts_of(detail: str | None) -> dict[str, int]:
-    """Pod set -> the number of its running pods, as far as the detail of an admission gives it."""
+    """Returns how many pods of each pod set run, if the detail of an admission says so."""
     found = parse_json(detail or "{}").get("counts")
     counts = found.items() if isinstance(found, dict) else ()
     return {name: count for name, count in counts if type(count) is int}

@@ -1,6 +1,6 @@
-"""The requests of pods: an equal part of the job's request, or that of the pod set.
+"""The requests of pods: an equal part of the job's request, or the request in the pod set.
 
-Runs that do not record pod sets have equal parts throughout.
+In runs that do not record pod sets, all pods of a job have equal requests.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from harness.base.tables.schemas import POD_SETS
 from harness.runs.known import once
 from harness.runs.run import Run
 
-_PODS = 1 << 32  # more pods than any job has
+_PODS = 1 << 32  # more than the number of pods in any job
 
 
 class PodSet(NamedTuple):
-    """Pods of a job with equal requests.
+    """Pods of a job that have equal requests.
 
     Attributes:
-        size: the number of each pod's request.
-        name: the name of the pod set, or "".
+        size: the number of the request that each of the pods makes.
+        name: the name of the pod set, or "" if it has none.
         pods: the number of pods.
     """
 
@@ -38,11 +38,12 @@ class PodSizes(NamedTuple):
     """The requests of a run's pods.
 
     Attributes:
-        each: for each resource, the request of a pod of each size; empty in runs of schema 2. Sizes are
-            numbered: the first ones are the jobs, by their rows in `jobs.parquet`. The further ones are the
-                pod sets of jobs whose pods have different requests.
+        each: for each resource, the request of a pod of each size; empty in runs of schema 2. The first
+            sizes are the jobs, numbered by their rows in `jobs.parquet`. The other sizes are the pod sets
+            of jobs whose pods have different requests.
         pods: the number of pods of each job.
-        unequal: the jobs with different pods, with their pod sets in the order in which pods are numbered.
+        unequal: the jobs with different pods, each with its pod sets in the order in which pods are
+            numbered.
         firsts: the first pod of each of these pod sets, in order, as `job * _PODS + pod`.
     """
 
@@ -52,7 +53,7 @@ class PodSizes(NamedTuple):
     firsts: Ints
 
     def of(self, job: Ints, pod: Ints) -> Ints:
-        """The numbers of the sizes of some pods, each given by its job and its number within it."""
+        """Returns the size numbers of pods, which are given by their jobs and their numbers in these jobs."""
         if not self.unequal:
             return job
         place = self.firsts.searchsorted(job * _PODS + pod, side="right") - 1
@@ -62,7 +63,7 @@ class PodSizes(NamedTuple):
 
 @once
 def pod_sizes(run: Run) -> PodSizes:
-    """The requests of a run's pods."""
+    """Reads the requests of a run's pods."""
     columns = request_columns(run)
     pods, *totals = numbers(run.columns("jobs", "pods", *columns), "pods", *columns)
     unequal: dict[int, list[PodSet]] = {}
@@ -83,7 +84,7 @@ def pod_sizes(run: Run) -> PodSizes:
 
 
 def _texts(run: Run) -> list[tuple[int, str]]:
-    """Jobs whose pods have different requests, and the text in their rows that describes the pod sets."""
+    """Returns the jobs whose pods have different requests, each with the text that describes its pod sets."""
     jobs = run.scan("jobs")
     if POD_SETS not in jobs.collect_schema():
         return []

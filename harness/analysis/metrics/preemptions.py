@@ -1,7 +1,7 @@
-"""The preemptions of a run: victims, beneficiaries, and consequences.
+"""The preemptions of a run: their victims, their beneficiaries, and their consequences.
 
-One preemption is one (job, preemptor, instant), however many pods it took. This makes schedulers that preempt
-jobs comparable with schedulers that preempt pods.
+All pods that a job loses to one preemptor at one time count as a single preemption. Schedulers that preempt
+jobs are therefore comparable with schedulers that preempt pods.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from harness.runs.run import Run
 
 
 def preempted_pods(run: Run, window: Window) -> pl.DataFrame:
-    """The decisions to preempt, in order. A row is one pod, or a job that is preempted as a whole.
+    """Returns the decisions to preempt, in order; each row is one pod, or a job that is preempted as a whole.
 
-    Columns:
+    The columns are:
 
-    - `time`, `seq`, `reason`, `detail`: of the decision.
+    - `time`, `seq`, `reason`, `detail`: the columns of the decision.
     - `job` and `by`: the rows of the victim and of its preemptor in `jobs.parquet`.
     - `queue` and `by_queue`: the queues that these jobs name.
     - `quota`: the quota that the victim counts against, or null.
     - `victim` and `beneficiary`: the holders of the two jobs.
-    - `pod` and `successor`: of the pod; `pod` is null if the whole job is preempted.
-    - `pods`: how many pods are preempted.
+    - `pod` and `successor`: the columns of the pod; `pod` is null if the whole job is preempted.
+    - `pods`: the number of pods that are preempted.
     """
     rows = (
         run.micros("decisions")
@@ -44,11 +44,12 @@ def preempted_pods(run: Run, window: Window) -> pl.DataFrame:
 
 
 def with_held(run: Run, pods: pl.DataFrame) -> pl.DataFrame:
-    """The rows of `preempted_pods` with `held` (the number of pods that held resources then) and `since`.
+    """Adds `held` and `since` to the rows of `preempted_pods`.
 
-    Pods that are preempted one by one are bound. A job that is preempted as a whole may have been admitted
-    without having started, or may have only a part of its pods bound. `since` is when the last of these pods
-    began to hold resources.
+    The column `held` is the number of preempted pods that held resources. Pods that are preempted one by
+    one are bound. A job that is preempted as a whole may have been admitted without having started, or only
+    some of its pods may be bound. The column `since` is the time at which the last of these pods began to
+    hold resources.
     """
     if pods.is_empty():
         return pods.with_columns(held=pl.lit(0, pl.Int64), since="time")
@@ -72,7 +73,8 @@ def with_held(run: Run, pods: pl.DataFrame) -> pl.DataFrame:
         )
         .collect()
     )
-    # Pods evicted with the whole job belong to the stay before it, although they are gone after it.
+    # Pods that are evicted with the whole job belong to the stay before the eviction, although they go
+    # later.
     of_pod = pl.col("stay").first().over("job", "pod", "successor")
     moved = moved.with_columns(stay=pl.when("single").then(of_pod).otherwise("stay")).drop("single")
     of_jobs = moved.with_columns(
@@ -97,15 +99,15 @@ def with_held(run: Run, pods: pl.DataFrame) -> pl.DataFrame:
 
 
 def preemptions(pods: pl.DataFrame) -> pl.DataFrame:
-    """One row per preemption, in order, from `preempted_pods`."""
+    """Reduces the rows of `preempted_pods` to one row per preemption, in order."""
     return pods.unique(["job", "by", "time"], keep="first", maintain_order=True)
 
 
 def restarts(run: Run, window: Window, pods: pl.DataFrame) -> pl.Series:
-    """For each preemption, the time at which its job ran again, in microseconds, or null.
+    """Returns the time at which the job of each preemption ran again, in microseconds, or null.
 
     A job runs again when it progresses and every pod that the preemption took holds its resources again. A
-    job that needs no time at all runs when it finishes.
+    job that needs no run time counts as running when it finishes.
     """
     if pods.is_empty():
         return pl.Series("again", dtype=pl.Int64)
@@ -119,7 +121,7 @@ def restarts(run: Run, window: Window, pods: pl.DataFrame) -> pl.Series:
     running = (
         run.micros("stints")
         .filter((pl.col("state") == "progress") & (pl.col("start") < window.end))
-        # A job that ran before the replay and is preempted at its beginning made no progress in it.
+        # A job that ran before the replay and is preempted at its beginning made no progress in the replay.
         .filter(pl.col("start") < pl.col("end"))
         .filter(pl.col("job").is_in(pods["job"].unique().implode()))
         .select("job", "start")
@@ -146,10 +148,11 @@ def restarts(run: Run, window: Window, pods: pl.DataFrame) -> pl.Series:
 
 
 def _held_again(run: Run, window: Window, pods: pl.DataFrame) -> pl.DataFrame:
-    """The rows of `preempted_pods` with `back`: the time from which the pod's successor holds its resources.
+    """Adds `back` to the rows of `preempted_pods`.
 
-    Jobs that were preempted as a whole also stop as a whole. For these the next progress gives the time, even
-    if they hold resources earlier.
+    This is the time from which  the pod's successor holds its resources. A job that was preempted as a
+    whole also stops as a whole. The next progress of the job decides in this case, even if the job holds
+    resources earlier.
     """
     single = pods.filter(pl.col("pod").is_not_null())
     if single.is_empty():

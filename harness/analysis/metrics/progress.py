@@ -1,4 +1,4 @@
-"""The times at which jobs progressed, found piece by piece, so that memory holds only a few bytes per job."""
+"""The times in which jobs progressed, computed piece by piece so that a few bytes per job suffice."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from harness.runs.run import Run
 
 @once
 def progress(run: Run, window: Window) -> pl.Series:
-    """For each job, in order of arrival, the time for which it progressed, in microseconds.
+    """Returns for how long each job progressed, in microseconds; jobs are in order of arrival.
 
-    Time in which several pods progress side by side counts once. Stints that reach beyond the window are cut.
+    Time in which several pods progress side by side counts only once. Stints that extend beyond the window
+    are cut at its end.
     """
     jobs = run.columns("jobs", "submit_time").height
     total, times = np.zeros(jobs, np.int64), np.zeros(jobs, np.int64)
@@ -34,7 +35,7 @@ def progress(run: Run, window: Window) -> pl.Series:
 
 
 def _spans(run: Run, window: Window) -> Iterator[pl.DataFrame]:
-    """`job, start, end` of stints with progress."""
+    """Yields the `job, start, end` of stints with progress."""
     for batch in run.batches("stints", ("job", "start", "end", "state")):
         yield batch.filter((pl.col("state") == "progress") & (pl.col("start") < window.end)).select(
             "job", "start", end=pl.min_horizontal("end", pl.lit(window.end))
@@ -42,7 +43,7 @@ def _spans(run: Run, window: Window) -> Iterator[pl.DataFrame]:
 
 
 def _side_by_side(spans: pl.DataFrame) -> pl.DataFrame:
-    """For each job, the time covered by any of its spans."""
+    """Returns for each job the time that any of its spans covers."""
     before = pl.col("end").cum_max().shift(1).over("job")
     return (
         spans.sort("job", "start")

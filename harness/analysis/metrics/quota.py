@@ -1,6 +1,6 @@
-"""Quota: amounts held beyond what may be used, amounts borrowed and lent, and quota held without pods.
+"""Quota metrics: excess over what may be used, amounts borrowed and lent, and quota held without pods.
 
-Jobs that are leaving still hold quota, and so do admitted jobs that have not started.
+Jobs that are being evicted still hold quota, and so do admitted jobs that have not started.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from harness.runs.run import Run
 _OVER, _UNBOUND = "quota.over", "quota.held_unbound"
 _BORROWED, _LENT = "quota.borrowed", "quota.lent"
 _QUOTAS = ("queues", "cohorts")
-_CHANGES = 1 << 16  # changes of level that are processed together
-_CELLS = 1 << 20  # instants times queues that are processed together
+_CHANGES = 1 << 16  # the number of level changes that are processed together
+_CELLS = 1 << 20  # instants times queues that are processed together, at most
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """The amounts beyond what quotas allow; null if no quota is known, or nothing was admitted."""
+    """Yields the quota metrics; values are null if no quota is known, or if nothing was admitted."""
     users = holders(run)
     every = sorted([*users, *unused_quotas(run)])
     names = [user.name for user in users]
     admits, epochs = _admits(run), run.epochs
-    # Sums of whole numbers continue while quotas stay the same.
+    # Sums of integers continue across epochs while quotas stay the same.
     alike = [
         number > 0 and all(cluster.get(name) is epochs[number - 1].cluster.get(name) for name in _QUOTAS)
         for number, (_, cluster) in enumerate(epochs)
@@ -85,7 +85,7 @@ def _measurements(
     sums: Mapping[str, Mapping[str, float]],
     better: str,
 ) -> Iterator[Measurement]:
-    """Resource-time of all holders together and of each; null if nothing is known about it."""
+    """Yields the resource-time of all holders together and of each holder, or null if it is unknown."""
     for resource in run.resources:
         known = sums.get(resource, {})
         yield resource_hours(metric, sum(known.values()) if known else None, resource, better=better)
@@ -94,10 +94,10 @@ def _measurements(
 
 
 def _lent(run: Run, cluster: Mapping[str, Any], *, admits: bool) -> dict[Cell, list[Pool]]:
-    """The quotas that lend each other, for each resource and flavor that has quota.
+    """Returns the quotas that lend to each other, for each resource and flavor that has quota.
 
-    Pods count against an ElasticQuota whatever component binds them, but against a ClusterQueue only if
-    admitted.
+    Pods count against an ElasticQuota whichever component binds them. They count against a ClusterQueue
+    only if they were admitted.
     """
     if "cohorts" not in cluster:
         return {}
@@ -109,7 +109,9 @@ def _lent(run: Run, cluster: Mapping[str, Any], *, admits: bool) -> dict[Cell, l
 
 
 def _quota_held(piece: Piece, resource: int, elastic: Bools) -> Ints:
-    """The quota that holders hold of a resource; for an ElasticQuota also of bound pods never admitted.
+    """Returns the quota that holders hold of a resource.
+
+    For an ElasticQuota, this includes bound pods that were never admitted.
 
     Args:
         piece: the levels.
@@ -125,7 +127,7 @@ def _quota_held(piece: Piece, resource: int, elastic: Bools) -> Ints:
 
 
 def _over_sums(over: Iterable[Iterable[_Over]]) -> dict[str, dict[str, float]]:
-    """Resource -> quota -> resource-time, summed over epochs."""
+    """Returns the resource-time of each quota for each resource, summed over epochs."""
     found: dict[str, dict[str, float]] = {}
     for of_resource in (each for then in over for each in then):
         sums = found.setdefault(of_resource.resource, {})
@@ -135,7 +137,7 @@ def _over_sums(over: Iterable[Iterable[_Over]]) -> dict[str, dict[str, float]]:
 
 
 def _sums(lending: Iterable[Mapping[Cell, Lending]]) -> dict[str, dict[str, dict[str, float]]]:
-    """Amounts borrowed and lent: metric -> resource -> quota -> resource-time, over flavors and epochs."""
+    """Returns the amounts borrowed and lent by metric, resource and quota, over all flavors and epochs."""
     found: dict[str, dict[str, dict[str, float]]] = {_BORROWED: {}, _LENT: {}}
     for cell, of_cell in (each for then in lending for each in then.items()):
         for metric, sums in ((_BORROWED, of_cell.borrowed), (_LENT, of_cell.lent)):
@@ -146,7 +148,7 @@ def _sums(lending: Iterable[Mapping[Cell, Lending]]) -> dict[str, dict[str, dict
 
 
 def _held_unbound(run: Run, window: Window, every: Sequence[Holder]) -> Iterator[Measurement]:
-    """Quota that pods without a node held; null without nodes, or if nothing was admitted."""
+    """Yields the quota that pods without a node held; null without nodes, or if nothing was admitted."""
     known = run.info["cluster"]["nodes"] and _admits(run)
     sums = _quota_without_pods(run, window) if known else {}
     for resource in run.resources:
@@ -162,12 +164,12 @@ def _held_unbound(run: Run, window: Window, every: Sequence[Holder]) -> Iterator
 
 
 def _quota_without_pods(run: Run, window: Window) -> dict[tuple[str, str], int]:
-    """For each holder and resource, the quota held less the requests of bound pods, as resource-time."""
+    """Returns by holder and resource the resource-time of held quota minus what bound pods request."""
     names = [user.name for user in holders(run)]
     sums: dict[tuple[str, str], int] = {}
     for batch in held_moves(run, window, ("held", "allocated")):
         groups = Groups(batch.holder)
-        # A change of a level counts from its time until the end.
+        # A change of a level counts from its time until the end of the window.
         left = (window.end - batch.time)[groups.order]
         for number, resource in enumerate(run.resources):
             unbound = (batch.levels[f"held{number}"] - batch.levels[f"allocated{number}"])[groups.order]
@@ -193,13 +195,13 @@ class _Over:
     Args:
         run: the run.
         cluster: the cluster's entry for this epoch.
-        users: the holders that jobs use; a place among them is the holder's number in a piece.
+        users: the holders that jobs use; the index of a holder is its number in a piece.
         resource: the resource.
 
     Attributes:
-        resource: as given.
+        resource: the given resource.
         trees: the quota trees that jobs use.
-        sums: ClusterQueue with a quota for the resource, even one of 0 -> resource-time.
+        sums: the resource-time of each ClusterQueue with a quota for the resource, even a quota of 0.
     """
 
     def __init__(self, run: Run, cluster: Mapping[str, Any], users: Sequence[str], resource: str) -> None:
@@ -214,7 +216,6 @@ class _Over:
         self.trees = [tree for tree in trees if any(node.queue in self._numbers for node in tree.nodes)]
 
     def add(self, piece: Piece) -> None:
-        """Takes a piece into account."""
         held = piece.levels[self._held]
         begins = np.flatnonzero(firsts(piece.holder))
         ends = next_of(begins, len(held))
@@ -231,13 +232,14 @@ class _Over:
                 self._add(piece, tree, used, instants[start : start + step])
 
     def _suspicious(self, tree: QuotaTree, used: Mapping[int, _Level], instants: int) -> Ints:
-        """The instants at which a cohort or queue might exceed its limit; usually none."""
+        """Returns the instants at which a cohort or queue might exceed its limit; usually there are none."""
         found = np.zeros(instants, np.bool_)
         for place, node in enumerate(tree.nodes):
             if node.bound is None:
                 continue
-            # Quota that queues keep does not count for their cohort. Quota kept by cohorts between them would
-            # not count either; ignoring that misses no instant.
+            # Quota that queues keep does not count for their cohort. Quota kept by the cohorts in between
+            # does not count
+            # either, but ignoring this misses no instant.
             levels = [
                 _Level(used[queue].at, (used[queue].held - min(kept, INT64_MAX)).clip(0))
                 for queue in tree.below[place]
@@ -249,7 +251,6 @@ class _Over:
         return np.flatnonzero(found)
 
     def _add(self, piece: Piece, tree: QuotaTree, used: Mapping[int, _Level], instants: Ints) -> None:
-        """Adds up the excess at some instants."""
         held = pl.DataFrame(
             {
                 str(place): level.held[level.at.searchsorted(instants, side="right") - 1]
@@ -264,14 +265,14 @@ class _Over:
 
 
 class _Level(NamedTuple):
-    """A queue's holdings, each from an instant on."""
+    """The amounts that a queue holds, each from an instant on."""
 
     at: Ints
     held: Ints
 
 
 def _total(levels: Sequence[_Level], instants: int) -> Ints:
-    """The sum of several levels at every instant."""
+    """Returns the sum of several levels at every instant."""
     changes = np.zeros(instants, np.int64)
     for each in levels:
         changes[each.at] += np.diff(each.held, prepend=0)

@@ -1,7 +1,8 @@
-"""The quota that holders hold: that of admitted jobs, and of evicted ones until the scheduler releases it.
+"""The quota that holders hold: that of admitted jobs, and of evicted jobs until the scheduler releases it.
 
-An evicted job with a bound pod holds its quota until its last pod is gone, as timelines record. A job without
-a bound pod is gone immediately. Its quota is free when the policy's `evictionLatency` has passed.
+An evicted job with a bound pod holds its quota until its last pod is gone, which is what timelines record.
+An evicted job without a bound pod is gone immediately, but its quota is released only when the policy's
+`evictionLatency` has passed.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ _ENDS = ("preempt", "evict", "gone", "requeue")
 
 
 def held_moves(run: Run, window: Window, kinds: Sequence[str]) -> Iterator[Moves]:
-    """Changes of levels, see `levels.moves`; `held` includes quota that is not yet released."""
+    """Yields changes of levels like `levels.moves`, but `held` includes quota that is not yet released."""
     yield from _merged(moves(run, window, kinds), _late(run, window, kinds))
 
 
 def latency_of(run: Run) -> int:
-    """The time until the quota of an evicted job without a bound pod is released, in microseconds."""
+    """Returns how long an evicted job without a bound pod keeps its quota, in microseconds."""
     return int(run.info["policy"]["options"].get(_LATENCY) or 0)
 
 
 @once
 def unbound_evictions(run: Run) -> pl.DataFrame:
-    """The evictions of jobs without a bound pod: `seq`, `time`, `job`, and its number of `pods`."""
+    """Returns the evictions of jobs without a bound pod: `seq`, `time`, `job`, and its number of `pods`."""
     steps = run.micros("decisions").filter(pl.col("action").is_in(_ENDS))
     return (
         steps.with_columns(then=pl.col("action").shift(-1).over("job"))
@@ -48,7 +49,7 @@ def unbound_evictions(run: Run) -> pl.DataFrame:
 
 
 def _late(run: Run, window: Window, kinds: Sequence[str]) -> Moves:
-    """The quota that jobs without bound pods hold after their eviction, and its release after the latency."""
+    """Returns the quota that jobs without bound pods hold after their eviction, and its later release."""
     latency, columns = latency_of(run), request_columns(run)
     names = level_names(run, kinds)
     nothing = np.zeros(0, np.int64)
@@ -72,7 +73,7 @@ def _late(run: Run, window: Window, kinds: Sequence[str]) -> Moves:
 
 
 def _merged(found: Iterable[Moves], others: Moves) -> Iterator[Moves]:
-    """Merges further changes into changes that come piece by piece, all in order of time."""
+    """Merges further changes into changes that come piece by piece; both are in order of time."""
     done = 0
     for batch in found:
         until = int(others.time.searchsorted(batch.time[-1], side="right")) if len(batch.time) else done
@@ -85,7 +86,6 @@ def _merged(found: Iterable[Moves], others: Moves) -> Iterator[Moves]:
 
 
 def _in_order(some: Moves) -> Moves:
-    """Changes, sorted by time."""
     order = np.argsort(some.time, kind="stable")
     return Moves(
         some.time[order], some.holder[order], {name: level[order] for name, level in some.levels.items()}

@@ -1,7 +1,7 @@
-"""The amounts that queues may use with borrowing, at many instants together, by Kueue's quota arithmetic.
+"""The amounts that queues may use with borrowing, for many instants, by Kueue's quota arithmetic.
 
-`harness.models.quota` does this for one state that changes step by step. Here each row of a table is a state.
-Amounts are summed over flavors.
+`harness.models.quota` computes the same amounts for one state that changes step by step. In this module,
+each row of a table is a state. Amounts are summed over flavors.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ class Node(NamedTuple):
     """A ClusterQueue or a cohort, for one resource.
 
     Attributes:
-        queue: the ClusterQueue; None for a cohort.
-        parent: the place of its cohort; None at the top.
-        nominal: its own quota.
-        kept: the part of its own quota and of its children's loans that it never lends; 0 at the top.
-        bound: its own limit on usage, apart from the limits of nodes above it; None if only those limit it.
+        queue: the name of the ClusterQueue, or None for a cohort.
+        parent: the index of the cohort above the node, or None at the top.
+        nominal: the node's own quota.
+        kept: the part of its own quota and of its children's loans that the node never lends; 0 at the top.
+        bound: the node's own limit on usage, or None if only the nodes above limit the usage.
     """
 
     queue: str | None
@@ -35,14 +35,16 @@ class Node(NamedTuple):
 
 
 class QuotaTree:
-    """The quotas of one resource in one tree of cohorts, or of a ClusterQueue without a cohort.
+    """The quotas of one resource in one cohort tree, or of a ClusterQueue without a cohort.
 
     Args:
-        nodes: the top first, each after its parent; a node's place is its name.
+        nodes: the nodes with the top first and each node after its parent; nodes are identified by their
+            index.
 
     Attributes:
-        nodes: as given.
-        below: for each node the places of the ClusterQueues below it, or its own place if it is one.
+        nodes: the given nodes.
+        below: for each node, the indexes of the ClusterQueues below it, or its own index if it is a
+            ClusterQueue.
     """
 
     def __init__(self, nodes: Sequence[Node]) -> None:
@@ -69,14 +71,14 @@ class QuotaTree:
                     self.below[node.parent] += self.below[place]
 
     def over(self, held: pl.DataFrame) -> pl.DataFrame:
-        """The amounts that queues hold beyond both their own quota and what they might borrow.
+        """Returns how much queues hold beyond both their own quota and what they might borrow.
 
         Args:
-            held: one row per instant, with a column for each queue that holds anything; its name is the
-                queue's place.
+            held: one row per instant, with a column for each queue that holds anything. The name of the
+                column is the index of the queue.
 
         Returns:
-            The same columns.
+            A table with the same columns.
         """
         frame = held.cast(pl.Int128)
         for level in reversed(self._levels):
@@ -92,12 +94,12 @@ class QuotaTree:
         )
 
     def _passed_up(self, place: int) -> pl.Expr:
-        """The usage of a cohort: what its children use beyond what they keep."""
+        """Returns the usage of a cohort, which is what its children use beyond what they keep."""
         parts = [_above(pl.col(str(child)), self.nodes[child].kept) for child in self._children[place]]
         return pl.sum_horizontal([_amount(0), *parts])
 
     def _left(self, place: int) -> pl.Expr:
-        """The amount that a node can still use; negative if it or a node above it exceeds its limit."""
+        """Returns how much a node can still use; negative if it or a node above it exceeds its limit."""
         node, used = self.nodes[place], pl.col(str(place))
         limits = [_amount(_ENDLESS)]
         if node.parent is not None:
@@ -108,7 +110,7 @@ class QuotaTree:
 
 
 def quota_trees(cluster: Mapping[str, Any], resource: str) -> list[QuotaTree]:
-    """The quotas of a resource.
+    """Returns the quota trees of a resource.
 
     Args:
         cluster: the cluster's entry in `run.json`.
@@ -125,7 +127,7 @@ def quota_trees(cluster: Mapping[str, Any], resource: str) -> list[QuotaTree]:
     kept = [spec["limits"]["kept"].get(resource, 0) for _, spec in specs]
     whole = list(nominal)
     for place in range(len(specs) - 1, -1, -1):
-        # An unlimited quota less an unlimited kept part is 0, which sums over flavors cannot show.
+        # An unlimited quota minus an unlimited kept part is 0, but sums over flavors cannot show this.
         lent = specs[place][1]["limits"].get("lent", {}).get(resource, whole[place] - kept[place])
         whole[place] = kept[place] + lent
         parent = parents[place]
@@ -150,7 +152,7 @@ def quota_trees(cluster: Mapping[str, Any], resource: str) -> list[QuotaTree]:
 
 
 def _top_down(cohorts: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The cohorts, each after its parent."""
+    """Yields the cohorts, each after its parent."""
     below: dict[str, list[str]] = {}
     for name, cohort in cohorts.items():
         below.setdefault(cohort["cohort"], []).append(name)
@@ -161,7 +163,7 @@ def _top_down(cohorts: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, M
 
 
 def _above(amount: pl.Expr | int, level: pl.Expr | int) -> pl.Expr:
-    """The excess of an amount over a level."""
+    """Returns the excess of an amount over a level."""
     return pl.max_horizontal(_amount(amount) - _amount(level), _amount(0))
 
 

@@ -1,9 +1,9 @@
-"""Reclaim latency: the time from a quota's request for its own resources until it has them.
+"""Reclaim latency: the time from a quota's request for its own resources until the quota has them.
 
-A quota is owed a resource while it requests more than it holds, and holds less than its nominal quota. An
-episode begins when a quota is first owed a resource, and ends when it is owed none. A request that is served
-at the same instant is also an episode, of length 0. Most episodes have this length. An episode that ends and
-begins again at the same instant continues.
+A quota is owed a resource while it requests more than it holds and holds less than its nominal quota. An
+episode begins when a quota is first owed a resource, and ends when it is no longer owed any. A request that
+is served at the same instant is also an episode, with length 0. Most episodes have this length. If an
+episode ends and another begins at the same instant, they count as one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LATENCY, _OWED = "reclaim_latency", "reclaim.owed"
 
 
 class _Episodes(NamedTuple):
-    """The times for which holders waited.
+    """The episodes in which holders waited.
 
     Attributes:
         holder: the number of the holder that waited.
@@ -51,7 +51,7 @@ class _Episodes(NamedTuple):
 
 
 class _Turns(NamedTuple):
-    """When holders begin or cease to be `owed` anything."""
+    """The times at which holders begin or cease to be `owed` anything."""
 
     holder: Ints
     time: Ints
@@ -59,7 +59,7 @@ class _Turns(NamedTuple):
 
 
 class _Moves(NamedTuple):
-    """Changes that decisions make in what holders hold and request, for each resource."""
+    """How decisions change what holders hold and request of each resource."""
 
     holder: Ints
     time: Ints
@@ -67,19 +67,18 @@ class _Moves(NamedTuple):
     asked: Sequence[Ints]
 
     def part(self, some: slice) -> _Moves:
-        """Some of the changes."""
         held, asked = ([each[some] for each in kind] for kind in (self.held, self.asked))
         return _Moves(self.holder[some], self.time[some], held, asked)
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """The latencies, and the time for which quotas were owed resources."""
+    """Yields the latencies, and for how long quotas were owed resources."""
     yield from measure_latency(run, window)
     yield from measure_owed(run, window)
 
 
 def measure_latency(run: Run, window: Window) -> Iterator[Measurement]:
-    """The latencies of all quotas together and of each; null if no job requested anything of a quota."""
+    """Yields the latencies of all quotas together and of each; null if no job requested any quota."""
     users = holders(run)
     found = _episodes(run, window)
     groups = Groups(found.holder)
@@ -91,7 +90,7 @@ def measure_latency(run: Run, window: Window) -> Iterator[Measurement]:
 
 
 def measure_owed(run: Run, window: Window) -> Iterator[Measurement]:
-    """The part of the window in which each quota was owed a resource; null without quotas."""
+    """Yields the share of the window in which each quota was owed a resource, or null without quotas."""
     users = holders(run)
     found, span = _episodes(run, window), window.end - window.start
     owed: Ints = np.zeros(len(users), np.int64)
@@ -104,7 +103,7 @@ def measure_owed(run: Run, window: Window) -> Iterator[Measurement]:
 
 
 def _known(run: Run) -> bool:
-    """Returns True if the run records the jobs' requests, and any of the jobs counts against a quota."""
+    """Returns True if the run records the jobs' requests and any job counts against a quota."""
     return bool(request_columns(run)) and any(quotas_named(run).get(user.name) for user in holders(run))
 
 
@@ -115,20 +114,20 @@ def _measurements(latencies: Sequence[Figure], scope: str) -> Iterator[Measureme
 
 
 def _latencies(episodes: _Episodes, rows: Ints) -> Sequence[Figure]:
-    """Statistics of some episodes."""
     return statistics(episodes.times[rows], episodes.going[rows], _STATISTICS)
 
 
 @meanwhile
 def _episodes(run: Run, window: Window) -> _Episodes:
-    """The episodes of all holders."""
+    """Finds the episodes of all holders."""
     if not _known(run):
         nothing: Ints = np.zeros(0, np.int64)
         return _Episodes(nothing, nothing, nothing > 0)
     turns = _Turns(*map(np.concatenate, zip(*_turns(run, window, holders(run)), strict=True)))
     groups = Groups(turns.holder)
     holder, time, owed = groups.keys, turns.time[groups.order], turns.owed[groups.order]
-    # Turns alternate: the first of an instant shows the state before it, the last one the state after it.
+    # Turns alternate. The first one of an instant shows the state before it, and the last one the state
+    # after it.
     first = groups.first | firsts(time)
     last = next_of(first, end=True)
     holder, time, before, after = holder[first], time[first], ~owed[first], owed[last]
@@ -147,7 +146,7 @@ def _episodes(run: Run, window: Window) -> _Episodes:
 
 
 def _turns(run: Run, window: Window, users: Sequence[Holder]) -> Iterator[_Turns]:
-    """When holders begin or cease to be owed anything, in order, piece by piece."""
+    """Yields the times at which holders begin or cease to be owed anything, in order, piece by piece."""
     held, asked = ([np.zeros(len(users), np.int64) for _ in run.resources] for _ in range(2))
     was_owed = np.zeros(len(users), np.bool_)
     for moves, nominal in _by_nominals(run, window, len(users)):
@@ -168,7 +167,7 @@ def _turns(run: Run, window: Window, users: Sequence[Holder]) -> Iterator[_Turns
 
 
 def _by_nominals(run: Run, window: Window, users: int) -> Iterator[tuple[_Moves, Sequence[Ints]]]:
-    """The changes, each with the holders' own amounts; new amounts begin with a check of all holders."""
+    """Yields the changes with the holders' nominal quota; a new quota begins with a check of all holders."""
     nominals, begins = nominals_then(run), [begin for begin, _ in run.epochs]
     nominal, *_ = nominals
     ahead = [
@@ -190,16 +189,17 @@ def _by_nominals(run: Run, window: Window, users: int) -> Iterator[tuple[_Moves,
 
 
 def _moves(run: Run, window: Window) -> Iterator[_Moves]:
-    """Yields the changes that each decision makes in what its job's holder holds and requests."""
+    """Yields how each decision changes what the holder of its job holds and requests."""
     holder = codes(holder_of_jobs(run))
     pods, each = PodMoves(run), pod_sizes(run).each
     for batch in run.batches("decisions", ("time", *COLUMNS)):
         time, job = numbers(batch, "time", "job")
         moves = pods.of(batch)
-        # A decision moves several pods in one direction, so that no episode begins and ends within it.
+        # A decision moves all its pods in the same direction, so no episode begins and ends within a
+        # decision.
         within = slice(int(time[moves.row].searchsorted(window.end, side="right")))
         moves = Moves(*(column[within] for column in moves))
         held = [amount[moves.size] * moves.holding for amount in each]
         waiting = [amount[moves.size] * moves.waiting for amount in each]
-        # Held amounts are requested, too.
+        # Amounts that are held are also requested.
         yield _Moves(holder[job[moves.row]], time[moves.row], held, list(map(np.add, held, waiting)))

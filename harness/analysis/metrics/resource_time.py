@@ -1,12 +1,12 @@
-"""The use of each resource over a window: by all jobs, and by the jobs of each queue and user.
+"""The use of each resource over a window, by all jobs and by the jobs of each queue and user.
 
-Held and requested amounts are integrated over change points. The parts of what was held are added up from
-stints. Both are exact, in integer resource-microseconds, so that for each owner
+Held and requested amounts are integrated over change points. What became of the held amounts is added up
+from stints. Both computations are exact, in integer resource-microseconds, so that for each owner
 
     allocated = useful + lost + idle_held + unfinished
 
-Useful is progress within the measured window, of jobs that finish in the run's own window. The run's own
-window may end later than the measured one.
+Work is useful if it is progress within the measured window, and its job finishes in the run's own window.
+The run's own window may end later than the measured window.
 """
 
 from __future__ import annotations
@@ -31,22 +31,25 @@ from harness.runs.known import once
 from harness.runs.run import Run
 
 _PARTS = 5
-"""The sums of stints' parts: useful, lost, idle_held, unfinished, and the useful part of jobs that count."""
+"""The number of sums over stints: useful, lost, idle_held, unfinished, and useful for the jobs that count."""
 
 
 class ResourceTime(NamedTuple):
     """The use of a resource over a window, in resource-microseconds.
 
     Attributes:
-        allocated: held by pods for any purpose.
-        useful: kept progress of jobs that finish in the run's own window.
-        lost: progress that an eviction had thrown away by the end of the window.
-        idle_held: held without progress: gangs that wait, termination grace, restoring.
-        unfinished: progress of jobs that do not finish, and progress that is thrown away after the window.
-        demanded: requests up to the capacity, which is what could have been used; None without capacity.
-        pending: requests of waiting pods.
+        allocated: what pods held for any purpose.
+        useful: the kept progress of jobs that finish in the run's own window.
+        lost: the progress that an eviction had thrown away by the end of the window.
+        idle_held: what was held without progress: by waiting gangs, in termination grace, or while
+            restoring.
+        unfinished: the progress of jobs that do not finish, and progress that is thrown away after the
+            window.
+        demanded: the requests up to the capacity, which is what could have been used; None without a
+            capacity.
+        pending: the requests of waiting pods.
         needed: the total need of the jobs that count; None if unknown.
-        needed_useful: the useful part of their need.
+        needed_useful: the useful part of that need.
     """
 
     allocated: int
@@ -61,13 +64,13 @@ class ResourceTime(NamedTuple):
 
 
 def resource_time(run: Run, window: Window, resource: str, until: int | None = None) -> ResourceTime:
-    """The use of one resource over a window; stints that reach beyond it are cut.
+    """Returns the use of one resource over a window.
 
     Args:
         run: the run.
-        window: the measured time.
+        window: the measured time; stints that extend beyond it are cut.
         resource: the resource.
-        until: the end of the run's own window, if it is later than that of `window`.
+        until: the end of the run's own window, if it is later than the end of `window`.
     """
     return resource_times(run, window, until)[ALL][run.resources.index(resource)]
 
@@ -75,13 +78,13 @@ def resource_time(run: Run, window: Window, resource: str, until: int | None = N
 def resource_times(
     run: Run, window: Window, until: int | None = None, only: pl.Series | None = None
 ) -> Mapping[str, Sequence[ResourceTime]]:
-    """The use of each resource, by scope: all jobs, each queue, and the users with a value of their own.
+    """Returns the use of each resource by scope: all jobs, each queue, and the largest users.
 
     Args:
         run: the run.
-        window: the measured time; stints that reach beyond it are cut.
-        until: the end of the run's own window, if it is later than that of `window`.
-        only: for each job of the run, whether its requests count; all count by default.
+        window: the measured time; stints that extend beyond it are cut.
+        until: the end of the run's own window, if it is later than the end of `window`.
+        only: whether the requests of each job of the run count; by default, all requests count.
     """
     if only is None:
         return _of_every_job(run, window, until or window.end)
@@ -89,7 +92,7 @@ def resource_times(
 
 
 def weighted(times: Sequence[ResourceTime], weights: Sequence[int]) -> ResourceTime:
-    """The weighted sum of the uses of several resources; unknown where a part is unknown."""
+    """Returns the weighted sum of the uses of several resources; a sum is None if any part is None."""
     some = [(time, weight) for time, weight in zip(times, weights, strict=True) if weight]
     columns = zip(*(time for time, _ in some), strict=True)
     return ResourceTime._make(
@@ -137,7 +140,7 @@ def _together(
     *,
     beyond: bool,
 ) -> list[ResourceTime]:
-    """The use of each resource by an owner; `beyond` if the window lasts longer than the run's own."""
+    """Returns an owner's use of each resource; `beyond` tells whether the window outlasts the run's own."""
     found = []
     for place, resource in enumerate(run.resources):
         allocated, demanded, pending = held[place]
@@ -151,7 +154,7 @@ def _together(
 
 
 def _limits(run: Run) -> list[tuple[int, list[int | None]]]:
-    """The capacity of each resource, from each time of a change on."""
+    """Returns the capacity of each resource from the time of each change on."""
     return [
         (begin, [cluster["capacity"].get(resource) for resource in run.resources])
         for begin, cluster in run.epochs
@@ -159,9 +162,9 @@ def _limits(run: Run) -> list[tuple[int, list[int | None]]]:
 
 
 def _from_timeline(run: Run, window: Window, queues: Owners) -> tuple[list[Held], list[list[Held]]]:
-    """Integrates over change points: what all jobs, and those of each queue, held and requested."""
+    """Integrates over change points what all jobs, and the jobs of each queue, held and requested."""
     numbers_of = {scope: number for number, scope in enumerate(queues.scopes)}
-    # Queues without a job that counts never hold or request anything.
+    # A queue without any job that counts never holds or requests anything.
     scopes = queue_behind(run)
     owner_of = {name: numbers_of.get(scopes.get(name, ""), len(numbers_of)) for name in holder_behind(run)}
     found = Integrals(len(numbers_of) + 1, _limits(run), window)
@@ -191,8 +194,8 @@ def _from_decisions(run: Run, window: Window, those: Owners) -> list[list[Held]]
 def _from_stints(
     run: Run, window: Window, until: int, kinds: Sequence[Owners], only: pl.Series | None
 ) -> list[list[list[list[int]]]]:
-    """Adds up the parts of each resource from stints, of all jobs and of each owner of some kinds."""
-    # All owners without a value of their own count as one more owner of the kind.
+    """Adds up what became of each resource in stints, for all jobs and for each owner of some kinds."""
+    # All owners without a value of their own count together as one more owner of that kind.
     widths = [len(kind.scopes) + 1 for kind in kinds]
     shape = (1, *widths)
     sums = [[[[0] * _PARTS for _ in run.resources] for _ in range(width)] for width in shape]
@@ -200,11 +203,11 @@ def _from_stints(
     counts = None if only is None else only.to_numpy()
     for piece in _stints(run, window, until):
         groups = Groups(pair[piece.job])
-        # Progress that is thrown away after the window is neither lost yet nor useful.
+        # Progress that is thrown away after the window is not lost yet, and it is not useful either.
         rest = piece.span - piece.lost - piece.useful
         useful = piece.useful if counts is None else piece.useful * counts[piece.job]
         every = (piece.useful, piece.lost, piece.idle, rest, *(() if counts is None else (useful,)))
-        # Most parts are usually 0.
+        # Most of these parts are usually 0.
         spans = [(part, span[groups.order]) for part, span in enumerate(every) if span.any()]
         whose = list(zip(*np.unravel_index(groups.keys[groups.begins], widths), strict=True))
         for resource, held in enumerate(piece.held):
@@ -222,13 +225,13 @@ def _from_stints(
 
 
 def _stints(run: Run, window: Window, until: int) -> Iterator[_Stints]:
-    """Stints in pieces, as far as they are within a window."""
+    """Yields stints piece by piece, cut to the window."""
     (finish,) = numbers(run.columns("jobs", "finish_time"), "finish_time")
     finished = (finish != NEVER) & (finish <= until)
     amounts = [f"request.{resource}" for resource in run.resources]
     for batch in run.batches("stints", ("job", "start", "end", "state", "lost", *amounts)):
         job, start, end, lost, *held = numbers(batch, "job", "start", "end", "lost", *amounts)
-        # Stints that begin after the window have no span, and end after it.
+        # Stints that begin after the window end after it and have no span.
         span = (np.minimum(end, window.end) - start).clip(0)
         progress = is_text(batch["state"], "progress")
         # An eviction throws away the last part of the stint.
@@ -241,12 +244,12 @@ class _Stints(NamedTuple):
     """Stints within a window.
 
     Attributes:
-        job: the job of each.
-        span: how long it progressed.
-        idle: how long it held its resources without progress.
-        lost: the progress of it that an eviction had thrown away by the end of the window.
-        useful: the progress of it that was kept, if the job finishes.
-        held: for each resource the amount that it holds.
+        job: the job of each stint.
+        span: for how long the stint progressed.
+        idle: for how long the stint held its resources without progress.
+        lost: the part of its progress that an eviction had thrown away by the end of the window.
+        useful: the part of its progress that was kept, if the job finishes.
+        held: for each resource, the amount that the stint holds.
     """
 
     job: Ints

@@ -1,9 +1,10 @@
-"""The windows and jobs over which runs are measured again if compared runs have equal arrivals.
+"""The windows and jobs over which runs are measured again when the compared runs have equal arrivals.
 
-If all runs ended by themselves, sums over time end with the first of them. After the last arrival a slower
+If no run was cut short, sums over time end with the run that ends first. After the last arrival, a slower
 run has an emptier cluster, which says nothing about its earlier performance. Results of jobs end with the
-last run: jobs that their own run left unfinished keep waiting. If any run was cut short, everything is
-measured up to the first cut. A job that one of the runs refused at arrival counts in none.
+run that ends last, so the jobs that their own run left unfinished keep waiting. If any run was cut short,
+everything is measured up to the first cut. If any run refused a job at arrival, the job counts in none of
+the runs.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ _DIGITS = 16
 
 
 class Shared(NamedTuple):
-    """The window and jobs over which a compared run is measured.
+    """The window and the jobs over which a compared run is measured.
 
     Attributes:
         integrals: the end of sums over time.
-        jobs: the end of results of jobs.
-        refused: the rows of jobs that do not count although the run did not refuse them at arrival.
+        jobs: the end of jobs' results.
+        refused: the rows of jobs that do not count although this run did not refuse them at arrival.
     """
 
     integrals: int
@@ -57,21 +58,21 @@ class Shared(NamedTuple):
 
     @property
     def cut(self) -> bool:
-        """Returns True if everything is measured up to one time."""
+        """True if everything is measured up to the same time."""
         return self.integrals == self.jobs
 
     def is_own(self, run: Run) -> bool:
-        """Returns True if the run's own metrics are measured over this window and these jobs."""
+        """Returns True if the run's own metrics already cover this window and these jobs."""
         return self == (run.window.end, run.window.end, ())
 
 
 def shared_by(runs: Sequence[Run], refused: Sequence[Sequence[int]] | None = None) -> list[Shared]:
-    """The window and jobs over which each of several runs of equal arrivals is measured.
+    """Returns the window and the jobs over which to measure each of several runs with equal arrivals.
 
     Args:
         runs: the runs.
-        refused: for each run, the rows of jobs that some run refused at arrival; by default equal rows are
-            the same jobs in all runs.
+        refused: for each run, the rows of the jobs that any run refused at arrival; by default, equal rows
+            are the same job in all runs.
     """
     cuts = [run.cut_at for run in runs if run.cut_at is not None]
     ends = [min(cuts)] if cuts else [run.window.end for run in runs]
@@ -84,7 +85,7 @@ def shared_by(runs: Sequence[Run], refused: Sequence[Sequence[int]] | None = Non
 
 
 def measure_shared(run: Run, shared: Shared) -> Iterator[Measurement]:
-    """Yields the metrics of a run that must be replaced because they cover other windows or jobs."""
+    """Yields the metrics of a run that must be replaced because they cover another window or other jobs."""
     own = run.window
     integrals, jobs = (own._replace(end=end) for end in (shared.integrals, shared.jobs))
     until, only = min(own.end, shared.jobs), _only(run, shared)
@@ -115,7 +116,7 @@ def measure_shared(run: Run, shared: Shared) -> Iterator[Measurement]:
 
 
 def _only(run: Run, shared: Shared) -> pl.Series | None:
-    """For each job, whether it counts; None if all jobs count that the run did not refuse at arrival."""
+    """Returns whether each job counts, or None if all jobs count that the run did not refuse at arrival."""
     if not shared.refused:
         return None
     rows = run.columns("jobs", "submit_time").height

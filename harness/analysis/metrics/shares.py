@@ -1,6 +1,7 @@
-"""The share of the cluster that each holder has, and its ideal share, over time.
+"""The share of the cluster that each holder has over time, and its ideal share.
 
-A holder's share is its dominant share: the largest part of any resource's capacity that it holds.
+A holder's share is its dominant share, which is the largest fraction of any resource's capacity that it
+holds.
 """
 
 from __future__ import annotations
@@ -17,22 +18,25 @@ from harness.base.arrays import Bools, Floats, Groups, Ints, distinct, next_of, 
 from harness.runs.epochs import number_at
 from harness.runs.run import Run
 
-_CELLS = 1 << 20  # holders times instants that are processed together
+_CELLS = 1 << 20  # holders times instants that are processed together, at most
 _LEAST = 1 << 9
-_MOST = 1 << 12  # tables of more instants than this leave the processor's cache
-_PIECES = 32  # pieces that wait for their ideal shares
-_AT_ONCE = 1 << 15  # ideal shares that are computed together fit the processor's cache
+_MOST = 1 << 12  # a table with more instants than this does not fit into the processor's cache
+_PIECES = 32  # the maximum number of pieces that wait for their ideal shares
+_AT_ONCE = 1 << 15  # this many ideal shares fit into the processor's cache
 _FULL = 1 - 1e-6
-"""If requests stay below this part of a resource, all are served; the margin covers rounding errors."""
+"""If requests stay below this fraction of a resource, all of them are served; the margin covers rounding
+errors.
+"""
 
 
 class Askers(NamedTuple):
-    """The holders that request anything, in each part of a piece.
+    """The holders that request anything in each part of a piece.
 
     Attributes:
-        part: the number of the part of each instant.
-        order: a column for each part: the rows of holders, those that request something first.
-        counts: for each part, how many holders request something.
+        part: the number of the part that each instant belongs to.
+        order: a column for each part with the rows of the holders; the holders that request something come
+            first.
+        counts: the number of holders that request something, for each part.
     """
 
     part: Ints
@@ -41,13 +45,13 @@ class Askers(NamedTuple):
 
     @classmethod
     def of(cls, asks: Bools, piece: Piece) -> Askers:
-        """The askers of a piece; `asks` has a row for each holder, a column for each part."""
+        """Finds the askers of a piece; `asks` has a row for each holder and a column for each part."""
         lengths = next_of(piece.parts, len(piece.times)) - piece.parts
         part = np.repeat(np.arange(len(lengths)), lengths)
         return cls(part, np.argsort(~asks, axis=0, kind="stable"), asks.sum(axis=0))
 
     def tables(self, instants: Ints | slice) -> Iterator[tuple[Ints, Ints]]:
-        """Places of instants with equally many askers, and the rows of the askers at each."""
+        """Yields the indexes of instants with equally many askers, and the rows of the askers at each."""
         part = self.part[instants]
         counts = self.counts[part]
         for count in distinct(counts).tolist():
@@ -55,9 +59,10 @@ class Askers(NamedTuple):
             yield some, self.order[:count, part[some]]
 
     def total(self, cells: Floats, instants: Ints | slice) -> Floats:
-        """Adds up the cells of the askers at each of some instants; other holders have 0 in their cells.
+        """Adds up the cells of the askers at each of some instants; the cells of other holders are 0.
 
-        The last digit depends on the number of summands. It stays the same however parts make up pieces.
+        The last digit depends on the number of summands. It does not depend on how parts are grouped into
+        pieces.
         """
         if self.counts.min() == len(cells):
             return total(cells)
@@ -73,10 +78,11 @@ class Shares(NamedTuple):
 
     Attributes:
         holders: the number of each holder; holders that request nothing throughout the piece are left out.
-        share: a row for each of them, a column for each instant of the piece: what it holds, as a share.
-        ideal: the ideal shares, likewise; the same array as `share` if all hold their ideal share throughout.
-        even: for each instant, True if all are known to hold exactly their ideal share.
-        holding: at each instant, the number of holders that hold anything.
+        share: the share that each of these holders (rows) has at each instant of the piece (columns).
+        ideal: the ideal shares in the same layout; the same array as `share` if all holders always have
+            their ideal share.
+        even: for each instant, True if all holders are known to have exactly their ideal share.
+        holding: for each instant, the number of holders that hold anything.
         askers: the holders that request anything in each part of the piece.
     """
 
@@ -89,7 +95,7 @@ class Shares(NamedTuple):
 
 
 def changes_at_once(users: Sequence[Holder]) -> int:
-    """The number of level changes to process together, so that memory does not grow with the holders."""
+    """Returns how many level changes to process together so that memory does not grow with the holders."""
     return min(_MOST, max(_LEAST, _CELLS // max(1, len(users))))
 
 
@@ -103,16 +109,16 @@ class Sharing:
     def __init__(self, run: Run) -> None:
         self._epochs = run.epochs
         self._begins = np.array([begin for begin, _ in run.epochs], np.int64)
-        # A capacity of 0 counts as none: no holder has a share of it.
+        # A capacity of 0 is treated as no capacity, because no holder has a share of it.
         capacities = [[then["capacity"].get(each) or 0 for _, then in run.epochs] for each in run.resources]
         self._capacities = np.array(capacities, np.float64).reshape(len(run.resources), -1)
         self._weights = [np.array([user.weight for user in users], np.float64) for users in holders_then(run)]
 
     def of(self, found: Iterable[Piece]) -> Iterator[tuple[Piece, Shares | None]]:
-        """Each piece with its shares; None if no holder requests anything, or no capacity is known.
+        """Yields each piece with its shares, or None if no holder requests anything or no capacity is known.
 
-        Ideal shares take as long for a thousand contended instants as for ten. So the ideal shares of
-        neighbouring pieces are computed together.
+        Computing the ideal shares of a thousand contended instants takes as long as for ten. The ideal
+        shares of neighbouring pieces are therefore computed together.
         """
         waiting: list[tuple[Piece, _Begun | None]] = []
         for piece in found:
@@ -128,7 +134,7 @@ class Sharing:
         yield from _ended(waiting)
 
     def _begun(self, piece: Piece) -> _Begun | None:
-        """All but the ideal shares at contended instants."""
+        """Computes everything except the ideal shares at contended instants."""
         weights = self._weights[number_at(self._epochs, int(piece.times[0]))]
         then = self._begins.searchsorted(piece.times[piece.parts], "right") - 1
         capacities = [
@@ -152,7 +158,7 @@ class Sharing:
         top, asked = top[rows], [each[rows] for each in every[1]]
         groups, at = Groups(piece.holder[rows]), piece.at[rows]
         instants = len(piece.times)
-        # The time from a level to its holder's next level, or to the end.
+        # The time from a level to the holder's next level, or to the end.
         begins = at + (groups.first.cumsum() - 1) * instants
         lasts = next_of(begins, len(groups.begins) * instants) - begins
         weight = weights[groups.keys]
@@ -183,11 +189,11 @@ class Sharing:
 
 
 class _Table(NamedTuple):
-    """The demands at contended instants of a piece that have equally many askers.
+    """The demands at those contended instants of a piece that have the same number of askers.
 
     Attributes:
-        instants: their numbers.
-        rows: for each of these, the rows of the holders in the piece.
+        instants: the numbers of the instants.
+        rows: the rows of the holders in the piece, for each of these instants.
         wants: the demands of these holders.
         lengths: the number of instants in each part.
     """
@@ -204,14 +210,14 @@ class _Table(NamedTuple):
 
 
 class _Begun(NamedTuple):
-    """The shares of a piece before the ideal ones at contended instants are computed.
+    """The shares of a piece before the ideal shares at contended instants are computed.
 
     Attributes:
         holders, even, holding, askers: see `Shares`.
-        share: for each level, its holder's share from then on.
+        share: for each level, the share that its holder has from then on.
         demand: the share that the holder would have without contention.
         lasts: the number of instants for which the level lasts.
-        tables: the demands at instants at which not all requests can be met.
+        tables: the demands at the instants at which not all requests can be met.
     """
 
     holders: Ints
@@ -225,11 +231,11 @@ class _Begun(NamedTuple):
 
     @property
     def cells(self) -> int:
-        """The number of ideal shares still to be computed."""
+        """The number of ideal shares that remain to be computed."""
         return sum(each.rows.size for each in self.tables)
 
     def shares(self, found: Mapping[tuple[int, int], Iterator[Floats]]) -> Shares:
-        """The shares, completed with the tables' ideal shares by shape."""
+        """Returns the shares, completed with the ideal shares of the tables, which are given by shape."""
         held = self._at_instants(self.share)
         ideal = held
         if not self.even.all():
@@ -244,7 +250,7 @@ class _Begun(NamedTuple):
 
 
 def _ended(waiting: Sequence[tuple[Piece, _Begun | None]]) -> Iterator[tuple[Piece, Shares | None]]:
-    """Pieces with their shares, for pieces that are computed together."""
+    """Yields the shares of pieces whose ideal shares are computed together."""
     tables: dict[tuple[int, int], list[_Table]] = {}
     for each in (table for _, begun in waiting if begun is not None for table in begun.tables):
         tables.setdefault(each.shape, []).append(each)
@@ -257,14 +263,14 @@ def _ended(waiting: Sequence[tuple[Piece, _Begun | None]]) -> Iterator[tuple[Pie
 
 
 def _together(levels: Floats, groups: Groups, at: Ints, instants: int) -> Floats:
-    """The approximate sum of all holders' levels at each instant, from the differences between levels.
+    """Returns the approximate sum of all holders' levels at each instant, from the levels' differences.
 
-    It is exact if the levels are small whole numbers.
+    The sum is exact if the levels are small integers.
 
     Args:
-        levels: holder by holder.
+        levels: the levels, holder by holder.
         groups: the levels grouped by holder.
-        at: the instant at which each begins.
+        at: the instant at which each level begins.
         instants: the number of instants.
     """
     changes = levels.copy()

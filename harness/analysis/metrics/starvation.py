@@ -1,4 +1,4 @@
-"""Starvation: jobs that were delayed for long and for many times their run time, or that began very late."""
+"""Starvation: jobs that are delayed for long and for many times their run time, or that begin very late."""
 
 from __future__ import annotations
 
@@ -23,12 +23,14 @@ _LATEST = 7 * DAY
 
 
 def measure(run: Run, window: Window, only: pl.Series | None = None) -> Iterator[Measurement]:
-    """The number of jobs that starved, in all and by queue; unfinished jobs count with what has accrued.
+    """Yields the number of jobs that starved, in total and by queue.
+
+    Unfinished jobs count with the delay that has accrued so far.
 
     Args:
         run: the run.
         window: the measured time.
-        only: whether each job of the run counts; all of them by default.
+        only: whether each job of the run counts; by default, all jobs count.
     """
     times = job_times(run, window, "queue", "delay", "first_start", "length", only=counted(run, only))
     delay, waited, length = numbers(times, "delay", "first_start", "length")

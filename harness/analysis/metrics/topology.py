@@ -1,7 +1,7 @@
 """The number of topology domains that the pods of jobs are spread over, from the details of admissions.
 
-Only jobs with several pods that were placed in a topology count. The metrics of waits are an exception: they
-cover all jobs. A run without such jobs has none of these metrics.
+Only jobs with several pods that were placed in a topology count, except that the metrics of waits cover all
+jobs. A run without such jobs has none of these metrics.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from harness.runs.run import Run
 
 _HOSTNAME = "hostname"
 _SAYS = {"placed": '"spans":{', "unplaced": '"unplaced":true', "was": '"lacks":"place"', "is": '"short":{}'}
-"""Fact in the details of a decision -> the text that states it."""
+"""Maps facts about a decision to the text in its details that states the fact."""
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """The number of domains that jobs are spread over, the part across domains, and waits for a place."""
+    """Yields how many domains jobs are spread over, how many jobs cross domains, and waits for a place."""
     if not _any_answers(run, window):
         return
     answers = _answers(run, window)
@@ -34,7 +34,9 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
     levels = [name for name in admissions.columns if name not in ("time", "job", "pods")]
     last = admissions.unique("job", keep="last", maintain_order=True)
     hours = _hours(run, window, admissions)
-    # The domains of a level are parts of coarser ones, so a job has the most domains on its finest level.
+    # The domains of a level are parts of the domains of coarser levels, so a job has the most domains on
+    # its
+    # finest level.
     coarser = [level for level in levels if level != _HOSTNAME]
     spread = pl.coalesce(*([pl.max_horizontal(coarser)] if coarser else []), *levels)
     yield Measurement("topology.domains_per_job", _mean(last.select(spread).to_series()), MEAN, "lower")
@@ -48,7 +50,7 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
 
 
 def _any_answers(run: Run, window: Window) -> bool:
-    """Returns True if any decision mentions a place in a topology; usually none does."""
+    """Returns True if any decision mentions a place in a topology; usually, none does."""
     detail = pl.col("detail").cast(pl.String)
     says = [detail.str.contains(_SAYS[name], literal=True) for name in ("placed", "unplaced")]
     found = run.micros("decisions").filter(pl.any_horizontal(says) & _within(window)).select("job")
@@ -56,16 +58,15 @@ def _any_answers(run: Run, window: Window) -> bool:
 
 
 def _within(window: Window) -> pl.Expr:
-    """Selects refusals and admissions within a window."""
     return pl.col("action").is_in(["refuse", "admit"]) & (pl.col("time") <= window.end)
 
 
 def _answers(run: Run, window: Window) -> pl.DataFrame:
-    """Refusals and admissions: `time, job, action`, and what each says about a place in a topology.
+    """Returns refusals and admissions: `time, job, action`, and what each says about a place in a topology.
 
-    An admission gives the domains in which pods are `placed`; a refusal says that pods are `unplaced`.
-    `alone` is true if only a place was missing: there was quota for all pods when the head was considered, or
-    after its cycle.
+    If an admission names the domains, its pods are `placed`. A refusal may say that pods are `unplaced`.
+    The flag `alone` is true if nothing but a place was missing: there was quota for all pods, either when
+    the head was considered or after its cycle.
     """
     detail = pl.col("detail").cast(pl.String)
     said = {
@@ -79,10 +80,10 @@ def _answers(run: Run, window: Window) -> pl.DataFrame:
 
 
 def _waits(rows: pl.DataFrame, window: Window) -> Iterator[Measurement]:
-    """The number of jobs that were refused only for a place, and the time that they then waited.
+    """Yields the number of jobs that were refused only for lack of a place, and how long they then waited.
 
     Args:
-        rows: refusals and admissions, see `_answers`.
+        rows: refusals and admissions; see `_answers`.
         window: the measured time.
     """
     admissions = (
@@ -96,7 +97,7 @@ def _waits(rows: pl.DataFrame, window: Window) -> Iterator[Measurement]:
         .sort("time")
         .join_asof(admissions.sort("time"), on="time", by="job", strategy="forward", check_sortedness=False)
         .with_columns(wait=pl.col("admitted").fill_null(window.end) - pl.col("time"))
-        # A job that is refused twice before one admission waits once, from the first refusal on.
+        # If a job is refused twice before an admission, it waits only once, from the first refusal on.
         .group_by("job", "admitted", maintain_order=True)
         .agg(pl.col("wait").max())
     )
@@ -107,9 +108,10 @@ def _waits(rows: pl.DataFrame, window: Window) -> Iterator[Measurement]:
 
 
 def _admissions(run: Run, window: Window) -> pl.DataFrame:
-    """The admissions of jobs with several pods to a topology, in order, with the number of domains per level.
+    """Returns the admissions to a topology of jobs with several pods, in order.
 
-    Columns: `time, job, pods`, then one for each level, by the part of its label after the `/`.
+    The columns are `time, job, pods`, and the number of domains for each level. A level has the name that
+    follows the `/` in its label.
     """
     rows = (
         run.micros("decisions")
@@ -135,7 +137,7 @@ def _admissions(run: Run, window: Window) -> pl.DataFrame:
 
 
 def _spans(detail: Mapping[str, Any]) -> dict[str, int]:
-    """Level -> the number of its domains in an admission; the largest if several labels have the same end."""
+    """Returns the number of domains of each level in an admission; the largest if labels share an ending."""
     found: dict[str, int] = {}
     for label, count in detail.get("spans", {}).items():
         level = label.rpartition("/")[2]
@@ -144,7 +146,7 @@ def _spans(detail: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _hours(run: Run, window: Window, admissions: pl.DataFrame) -> pl.DataFrame:
-    """The progress of these jobs: `held`, in pod-microseconds, with the admission before it."""
+    """Returns the progress of these jobs as `held`, in pod-microseconds, with the admission before it."""
     progress = (
         run.micros("stints")
         .filter((pl.col("state") == "progress") & (pl.col("start") < window.end))

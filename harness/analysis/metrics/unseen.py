@@ -1,4 +1,4 @@
-"""The blind spots of metrics: a clause for each metric in tables, to be read beside its values."""
+"""The blind spots of metrics: for each metric in tables, a clause to read together with its values."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ UNSEEN: Mapping[str, str] = {
     "idle.quota": "whether the quota is kept free for other jobs, and jobs whose plugin gives no cause",
     "idle.fragmented": "which jobs could move to make these jobs fit",
     "idle.policy": "why the policy lets jobs wait, and jobs that start within the minute",
-    "wait.first_start.p50": "the half of the jobs that waits longer, and waits after the first start",
+    "wait.first_start.p50": "the half of the jobs that wait longer, and waits after the first start",
     "wait.first_start.p95": "the last twentieth of the jobs, and waits after the first start",
     "wait.never_started": "how long these jobs have waited",
-    "delay.mean": "whether many jobs are late by a little or a few by much",
+    "delay.mean": "whether many jobs are slightly late or a few jobs are very late",
     "slowdown.bounded.mean": "long jobs, because short ones dominate it",
-    "starvation": "by how much these jobs are late",
+    "starvation": "how late these jobs are",
     "jobs.unfinished": "how much of their work is done",
     "jobs.rejected": "why they were refused",
     "jobs.at_start": "how much of their work was done",
@@ -33,17 +33,17 @@ UNSEEN: Mapping[str, str] = {
     "fairness.jain_users": "how much a user requested",
     "fairness.gini_users": "how much a user requested, and who has more",
     "fairness.sharing_violations": "how much sharing costs a quota, and what other quotas gain",
-    "disruption.preemptions": "what each one cost",
-    "disruption.preemptions_per_1000_jobs": "what each one cost, and how long jobs are",
-    "disruption.failures_per_1000_jobs": "what each one cost, and how long jobs are",
+    "disruption.preemptions": "what each preemption cost",
+    "disruption.preemptions_per_1000_jobs": "what each preemption cost, and how long jobs are",
+    "disruption.failures_per_1000_jobs": "what each failure cost, and how long jobs are",
     "disruption.lost": "how many jobs lost work",
     "disruption.lost_before": "how many jobs lost work",
 }
-"""Metric -> its blind spot."""
+"""Maps each metric to its blind spot."""
 
 
 def unseen(metrics: Iterable[str]) -> list[str]:
-    """A sentence on the blind spot of each metric; metrics whose description alone covers it are left out."""
+    """Returns a sentence on the blind spot of each metric that has an entry in `UNSEEN`."""
     return [
         f"{metric} does not see {UNSEEN[metric]}" for metric in dict.fromkeys(metrics) if metric in UNSEEN
     ]

@@ -1,7 +1,7 @@
-"""Fairness between users: the inequality of the parts of their requests that became useful.
+"""Fairness between users: how unequal the shares of the users' requests are that became useful work.
 
-Users are those that the trace names; jobs without a user do not count. A user with small requests weighs as
-much as one with large ones. The measure does not see whether work was done early or late.
+The users are the ones that the trace names, so jobs without a user do not count. A user with small requests
+weighs as much as a user with large ones. The metrics do not show whether work was done early or late.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from harness.runs.run import Run
 def measure(
     run: Run, window: Window, *, until: int | None = None, only: pl.Series | None = None
 ) -> Iterator[Measurement]:
-    """Gini's coefficient and Jain's index over users, for each resource; null if no user is named.
+    """Yields the Gini coefficient and Jain's index over users by resource, or null if no job has a user.
 
     Args:
         run: the run.
         window: the measured time.
-        until: the end of the run's own window, if it is later than that of `window`.
-        only: whether each job of the run counts; all of them by default.
+        until: the end of the run's own window, if it is later than the end of `window`.
+        only: whether each job of the run counts; by default, all jobs count.
     """
     parts: list[list[float]] = [[] for _ in run.resources]
     if request_columns(run) and names_users(run):
@@ -39,7 +39,7 @@ def measure(
 
 
 def _parts(run: Run, window: Window, until: int, users: pl.Series) -> list[list[float]]:
-    """For each resource, useful over demanded resource-time of every user who requested any."""
+    """Returns for each resource the useful share of each user's requested resource-time, if there is any."""
     columns = request_columns(run)
     useful = _useful(run, window, until, users)
     asked = (
@@ -58,7 +58,7 @@ def _parts(run: Run, window: Window, until: int, users: pl.Series) -> list[list[
 
 
 def _useful(run: Run, window: Window, until: int, users: pl.Series) -> pl.DataFrame:
-    """For each user, the resource-time of progress that finished jobs kept."""
+    """Returns for each user the resource-time of the progress that finished jobs kept."""
     finished = run.columns("jobs", "finish_time")["finish_time"]
     columns = request_columns(run)
     sums = []

@@ -1,8 +1,8 @@
-"""Utilization: the amounts allocated, their use, the useful part, and the amounts that wait.
+"""Utilization: how much is allocated, what it is used for, how much of it is useful, and how much is waiting.
 
-The values of queues and users are parts of the whole cluster's capacity, so that they add up to all. Their
-values of demand refer to their own requests. Slices of GPUs (MIG) also have values over all profiles, in
-compute slices.
+The values of queues and users are fractions of the whole cluster's capacity, so they add up to the value of
+all jobs. Their values of demand refer to their own requests. Slices of GPUs (MIG) also have values over all
+profiles, in compute slices.
 """
 
 from __future__ import annotations
@@ -19,22 +19,25 @@ from harness.plugins.scopes import ALL
 from harness.runs.run import Run
 
 HOURS = ".hours"
-"""The end of a metric's name if it is in resource-hours instead of a share of the capacity."""
+"""The suffix of a metric's name if the metric is in resource-hours instead of a share of the capacity."""
 
 _PARTS = {"allocated": "", "useful": "higher", "lost": "lower", "idle_held": "lower", "unfinished": ""}
-"""The parts of `ResourceTime`, and their better direction; allocation has none, as losses raise it."""
+"""Maps the parts of `ResourceTime` to their better direction.
+
+Allocation has no better direction, because losses raise it.
+"""
 
 
 def measure(
     run: Run, window: Window, *, until: int | None = None, only: pl.Series | None = None
 ) -> Iterator[Measurement]:
-    """The utilization metrics of every resource that jobs request: of all jobs, of each queue, and of users.
+    """Yields the utilization metrics of every resource that jobs request: of all jobs, each queue, and users.
 
     Args:
         run: the run.
         window: the measured time.
-        until: the end of the run's own window, if it is later than that of `window`.
-        only: for each job of the run, whether its requests count; all count by default.
+        until: the end of the run's own window, if it is later than the end of `window`.
+        only: whether the requests of each job of the run count; by default, all requests count.
     """
     span = window.end - window.start
     wholes = {resource: run.capacity_time(resource, window) for resource in run.resources}
@@ -53,14 +56,15 @@ def measure(
 
 
 def capacity_of_slices(run: Run, window: Window, of: Collection[str] | None = None) -> int | None:
-    """The compute slices of all slices that the cluster has, over a window, in slice-microseconds.
+    """Returns the compute slices of all slices in the cluster over a window, in slice-microseconds.
 
     Args:
         run: the run.
         window: the window.
-        of: the resources that count; by default also profiles that no job requests.
+        of: the resources that count; by default, profiles that no job requests count as well.
 
-    Returns: None if there are unlimited slices of a profile that jobs request.
+    Returns:
+        The amount, or None if a profile that jobs request has unlimited slices.
     """
     known = {name for _, cluster in run.epochs for name in cluster["capacity"]}.union(run.resources)
     total = 0
@@ -74,7 +78,7 @@ def capacity_of_slices(run: Run, window: Window, of: Collection[str] | None = No
 
 
 def _of(time: ResourceTime, whole: int | None, scope: str, resource: str) -> Iterator[Measurement]:
-    """The use of a resource as shares of a capacity, in hours, and as shares of the demand."""
+    """Yields the use of a resource as shares of a capacity, in hours, and as shares of the demand."""
     for name, better in _PARTS.items():
         part: int = getattr(time, name)
         yield _share(f"utilization.{name}", part, whole, better, scope, resource)

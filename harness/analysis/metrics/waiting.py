@@ -1,8 +1,8 @@
-"""Waiting: from submission to first progress, all time without progress, completion time and slowdown.
+"""Waiting: the time from submission to first progress, all time without progress, completion and slowdown.
 
-Jobs that have not reached the start or end count with what has accrued by the end of the window. Percentiles
-interpolate linearly between order statistics. Means use exact sums, so that they do not depend on the order
-of summation.
+Jobs that have not started or ended by the end of the window count with the time that has accrued by then.
+Percentiles interpolate linearly between order statistics. Means use exact sums, so they do not depend on
+the order of summation.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from harness.runs.refused import rejected_at_arrival
 from harness.runs.run import Run
 
 SHORTEST = 10 * SECOND
-"""Jobs shorter than this count as this long in a bounded slowdown."""
+"""In a bounded slowdown, jobs that are shorter than this count with this length."""
 
 
 class _Shape(NamedTuple):
@@ -59,38 +59,37 @@ _LATER: Mapping[str, _Shape] = {
 _SLOWDOWN = _Shape("slowdown.bounded", ("mean", "p50", "p95", "p99"))
 
 _WITHIN = {"1m": MINUTE, "10m": 10 * MINUTE, "1h": HOUR, "4h": 4 * HOUR}
-"""Name of a share of jobs that start soon -> the time within which they start."""
+"""Maps the names of the shares of jobs that start soon to the time within which they start."""
 
 _COLUMNS = (
     *("job", "queue", "priority", "submit", "started", "finished", "first_start", "total", "completion"),
     *("admission", "delay", "length", "weight", "slowdown"),
 )
-"""The columns that `job_times` can give."""
+"""The columns that `job_times` can return."""
 
 _KINDS = (QUEUE, PRIORITY)
-"""The divisions of waits: kinds of scopes, and columns of `job_times`."""
+"""How waits are split: these are both kinds of scopes and columns of `job_times`."""
 
 _Figures: TypeAlias = list[Figure]
-"""The statistics of a shape, in order."""
 
 _NEVER = "wait.never_started"
 _UNTIL = ("started", "finished")
-_MANY = 1 << 17  # rows
+_MANY = 1 << 17  # jobs
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """The waiting metrics over all jobs, and the waits for each queue and priority."""
+    """Yields the waiting metrics of all jobs, and the waits of each queue and priority."""
     yield from measure_jobs(run, window)
     yield from measure_counts(run, window)
 
 
 def measure_jobs(run: Run, window: Window, only: pl.Series | None = None) -> Iterator[Measurement]:
-    """The waiting metrics that are statistics of jobs' times.
+    """Yields the waiting metrics that are statistics of jobs' times.
 
     Args:
         run: the run.
         window: the measured time.
-        only: whether each job of the run counts; all of them by default.
+        only: whether each job of the run counts; by default, all jobs count.
     """
     jobs = _Jobs(run, window, only)
     of_all, of_scopes = _waits(jobs)
@@ -103,12 +102,12 @@ def measure_jobs(run: Run, window: Window, only: pl.Series | None = None) -> Ite
 
 
 class _Jobs:
-    """The jobs that waiting metrics cover: those that arrived and were not refused at arrival.
+    """The jobs that waiting metrics cover: the jobs that arrived and were not refused at arrival.
 
     Args:
         run: the run.
         window: the measured time.
-        only: whether each job of the run counts; None for all.
+        only: whether each job of the run counts; None if all jobs count.
     """
 
     def __init__(self, run: Run, window: Window, only: pl.Series | None) -> None:
@@ -117,12 +116,12 @@ class _Jobs:
         self._only = counted(run, only) if self._refused else only
 
     def times(self, *columns: str) -> pl.DataFrame:
-        """Columns of `job_times`, with one row per job that counts."""
+        """Returns columns of `job_times`, with one row for each job that counts."""
         return job_times(self._run, self._window, *columns, only=self._only)
 
     @cached_property
     def kinds(self) -> dict[str, _Kind]:
-        """The divisions of waits, by kind."""
+        """The ways in which waits are split, by kind."""
         queues = queue_names(self._run).categories
         counted = self.times(*_KINDS)
         every = job_times(self._run, self._window, *_KINDS, only=self._every) if self._refused else counted
@@ -137,11 +136,11 @@ class _Jobs:
 
 
 class _Kind(NamedTuple):
-    """A division of jobs.
+    """One way to split jobs, for example by queue.
 
     Attributes:
-        names: its members, in order, including those whose jobs were all refused.
-        groups: the jobs that count, by the number of their member.
+        names: the names of the groups, in order, including groups whose jobs were all refused.
+        groups: the jobs that count, grouped by the number of their name.
     """
 
     names: list[Any]
@@ -149,20 +148,23 @@ class _Kind(NamedTuple):
 
 
 def job_times(run: Run, window: Window, *columns: str, only: pl.Series | None = None) -> pl.DataFrame:
-    """A table with one row per job that arrived within the window; later events are left out.
+    """Returns a table with one row for each job that arrived within the window; later events are ignored.
+
+    A job that has not ended counts as if it ran from the end of the window to its own end, beginning with
+    the progress that it has kept.
 
     Args:
         run: the run.
         window: the measured time.
-        only: whether each job of the run counts; all of them by default.
-        columns: the columns to give, from: job, its row in `jobs.parquet`; queue (an enumeration, in the
-            order of names), priority; started and finished, whether it has; slowdown. In microseconds:
-            submit, first_start, total (without progress), completion, delay (completion less the duration)
-            and admission. Admission is from the first admission to first progress, which on nodes needs all
-            pods of a gang bound; it is null if the job was never admitted. Times that have not ended have
-            what has accrued: as if the job began now, and ran to its end from its kept progress. Also length,
-            its duration or `SHORTEST`; and weight, the largest part of any capacity that its pods request,
-            times its duration.
+        only: whether each job of the run counts; by default, all jobs count.
+        columns: the columns to return. The first columns are `job`, the row in `jobs.parquet`, `queue`, an
+            enumeration in the order of names, and `priority`. Further columns that are not times: `started`
+            and `finished`, which tell whether the job has; `slowdown`; `weight`. The weight is the largest
+            fraction of any capacity that the job's pods request, times its duration. These columns are in
+            microseconds: `submit`, `first_start`, `total` (time without progress), `completion`, `delay`
+            (completion minus duration), `admission`, and `length` (the duration, but at least `SHORTEST`).
+            `admission` is the time from the first admission to first progress, or null if the job was never
+            admitted. On nodes, a gang progresses only when all its pods are bound.
     """
     every = _short_times(run, window)
     if every is None:
@@ -173,14 +175,14 @@ def job_times(run: Run, window: Window, *columns: str, only: pl.Series | None = 
 
 @meanwhile
 def _short_times(run: Run, window: Window) -> pl.DataFrame | None:
-    """All columns of `job_times`, for a run with few jobs that is measured often; else None."""
+    """Returns all columns of `job_times` if the run has few jobs and is measured often, or else None."""
     if run.memory is None or run.info["outcome"]["jobs"] > _MANY:
         return None
     return _times(run, window, _COLUMNS, None)
 
 
 def _times(run: Run, window: Window, columns: Sequence[str], only: pl.Series | None) -> pl.DataFrame:
-    """The columns of `job_times`, computed from the tables."""
+    """Computes columns of `job_times` from the run's tables."""
     started, finished = (
         (pl.col(name) <= window.end).fill_null(value=False) for name in ("start_time", "finish_time")
     )
@@ -192,7 +194,7 @@ def _times(run: Run, window: Window, columns: Sequence[str], only: pl.Series | N
     left = pl.when(finished).then(0).otherwise(duration - pl.col("kept"))
     completion = finish - submit + left
     shortest = pl.max_horizontal("duration", pl.lit(SHORTEST))
-    # A job that ran before the replay began spent that time before it.
+    # A job that ran before the replay spent that time before its submission in the replay.
     before = pl.lit(0)
     if RAN_BEFORE in run.micros("jobs").collect_schema():
         before = pl.col(RAN_BEFORE).fill_null(0)
@@ -227,7 +229,7 @@ def _times(run: Run, window: Window, columns: Sequence[str], only: pl.Series | N
         if only is not None:
             rows = rows.filter(only.slice(offset, batch.height))
         offset += batch.height
-        # The run time of some work in manifests is unknown.
+        # The run time of some workloads in manifests is unknown.
         if rows["duration"].has_nulls() or rows["submit_time"].to_numpy().max(initial=0) > window.end:
             rows = rows.filter((submit <= window.end) & pl.col("duration").is_not_null())
         parts.append(rows.select(wanted))
@@ -235,7 +237,7 @@ def _times(run: Run, window: Window, columns: Sequence[str], only: pl.Series | N
 
 
 def _parts_of_capacity(run: Run) -> list[pl.Expr]:
-    """The parts of each known capacity that a job requests."""
+    """Returns the fraction of each known capacity that a job requests."""
     amounts = {column.removeprefix("request."): pl.col(column) for column in request_columns(run)}
     return [
         amount / run.capacity[resource] for resource, amount in amounts.items() if run.capacity.get(resource)
@@ -243,7 +245,7 @@ def _parts_of_capacity(run: Run) -> list[pl.Expr]:
 
 
 def _waits(jobs: _Jobs) -> tuple[list[Measurement], list[Measurement]]:
-    """The waits of all jobs, and of each queue and priority."""
+    """Returns the waits of all jobs, and the waits of each queue and priority."""
     times = jobs.times(*_WAITS, *_UNTIL)
     found = [(shape, _figures(times, name, shape, jobs)) for name, shape in _WAITS.items()]
     of_all = [row for shape, figures in found for row in _rows(figures[ALL], shape)]
@@ -264,7 +266,7 @@ def _waits(jobs: _Jobs) -> tuple[list[Measurement], list[Measurement]]:
 
 
 def _starts(started: Bools, waited: Ints, scope: str) -> Iterator[Measurement]:
-    """The part of some jobs that did not start, and the parts that started soon."""
+    """Yields the share of some jobs that did not start, and the shares that started soon."""
     jobs = len(started)
     never = waited[~started]
     yield Measurement(_NEVER, len(never) / jobs if jobs else None, SHARE, "lower", scope)
@@ -278,17 +280,17 @@ def _starts(started: Bools, waited: Ints, scope: str) -> Iterator[Measurement]:
 def _figures(
     times: pl.DataFrame, name: str, shape: _Shape, jobs: _Jobs, kinds: Sequence[str] = _KINDS
 ) -> dict[str, list[_Figures]]:
-    """Every statistic of a column of `job_times`, null if no job has a value.
+    """Computes every statistic of a column of `job_times`, or null if no job has a value.
 
     Args:
         times: the jobs' times.
         name: the name of the column.
         shape: the statistics to compute.
         jobs: the jobs that the metric covers.
-        kinds: the divisions.
+        kinds: the ways in which jobs are split.
 
     Returns:
-        For `ALL` one row; for each kind a row for each of its names.
+        One row for `ALL`; for each kind, a row for each of its names.
     """
     column = times[name]
     values = column.cast(pl.Float64 if column.dtype.is_float() else pl.Int64).fill_null(NEVER).to_numpy()
@@ -301,7 +303,7 @@ def _figures(
         found[kind] = [[NOTHING] * len(shape.statistics)] * len(of_kind.names)
         for place, part in of_kind.groups:
             rows = of_kind.groups.order[part]
-            if len(rows) == len(values):  # for instance if all jobs have one priority
+            if len(rows) == len(values):  # for example, if all jobs have the same priority
                 found[kind][place] = of_all
                 continue
             of_rows = going[rows] if some_go else going[: len(rows)]
@@ -310,7 +312,7 @@ def _figures(
 
 
 def _rows(figures: list[_Figures], shape: _Shape, place: int = 0, scope: str = ALL) -> list[Measurement]:
-    """The measurements of one row of statistics."""
+    """Returns the measurements of one row of statistics."""
     return [
         Measurement(
             f"{shape.metric}.{name}",
@@ -323,7 +325,7 @@ def _rows(figures: list[_Figures], shape: _Shape, place: int = 0, scope: str = A
 
 
 def _slowdowns(jobs: _Jobs) -> Iterator[Measurement]:
-    """The slowdowns of all jobs, of each queue and priority, and weighted by requests."""
+    """Yields the slowdowns of all jobs, of each queue and priority, and weighted by requests."""
     times = jobs.times("slowdown", "weight", "finished")
     found = _figures(times, "slowdown", _SLOWDOWN, jobs)
     yield from _factors(found[ALL][0], ALL)
@@ -336,13 +338,13 @@ def _slowdowns(jobs: _Jobs) -> Iterator[Measurement]:
 
 
 def mean_slowdowns(run: Run, window: Window, groups: Ints, only: pl.Series | None = None) -> list[float]:
-    """The mean bounded slowdown of each group of jobs, computed like `slowdown.bounded.mean`.
+    """Computes the mean bounded slowdown of each group of jobs in the same way as `slowdown.bounded.mean`.
 
     Args:
         run: the run.
         window: the measured time.
-        groups: the number of the group of each job of the run.
-        only: whether each job of the run counts; all of them by default.
+        groups: for each job of the run, the number of its group.
+        only: whether each job of the run counts; by default, all jobs count.
 
     Returns:
         The means in the order of the groups; groups without a job that counts are left out.
@@ -355,7 +357,7 @@ def mean_slowdowns(run: Run, window: Window, groups: Ints, only: pl.Series | Non
 
 
 def _weighted(times: pl.DataFrame) -> float | None:
-    """The weighted mean slowdown; None if nothing has a weight."""
+    """Returns the weighted mean slowdown, or None if nothing has a weight."""
     weight, slowdown = times["weight"].to_numpy(), times["slowdown"].to_numpy()
     whole = exact_sum(weight)
     return exact_sum(weight * slowdown) / whole if whole else None
@@ -368,12 +370,12 @@ def _factors(figures: _Figures, scope: str) -> Iterator[Measurement]:
 
 
 def measure_counts(run: Run, window: Window) -> Iterator[Measurement]:
-    """The numbers of jobs that finished and did not, and the throughput."""
+    """Yields the throughput and the numbers of jobs that did and did not finish."""
     times = job_times(run, window, "job", "submit", "completion", "finished")
     job, submit, completion = numbers(times, "job", "submit", "completion")
     ended = times["finished"].to_numpy()
     finished = int(np.count_nonzero(ended))
-    # Refused pods of manifests are not among these jobs.
+    # Refused pods in manifests are not among these jobs.
     refused = int(np.count_nonzero(np.isin(job, rejected(run, window).to_numpy())))
     makespan = None
     if finished and finished + refused == len(job):

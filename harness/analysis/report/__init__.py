@@ -1,6 +1,6 @@
-"""Reports of runs, and their built-in sections, registered like any other plugin's.
+"""Reports of runs, and the built-in sections, which are registered in the same way as a plugin's sections.
 
-Authors of sections find the blocks of a section here; see `harness.analysis.report.blocks`.
+Authors of sections import the blocks of a section from here; see `harness.analysis.report.blocks`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Imports the blocks of sections at first use."""
+    """Imports the blocks of sections on first use."""
     if name not in __all__:
         raise AttributeError(f"module 'harness.analysis.report' has no attribute {name!r}")
     return getattr(import_module("harness.analysis.report.blocks"), name)
@@ -51,15 +51,15 @@ def __getattr__(name: str) -> Any:
 
 _BUILT_IN = (
     ("headlines", "Which one, and at what cost?", "the recommended run, its condition and its costs"),
-    ("frontier", "What is traded for what", "waits against lost work, and which runs no other beats"),
-    ("losses", "Who wins, who loses", "hours waited and work lost by queue, and the queues it was lost for"),
+    ("frontier", "What is traded for what", "waits against lost work, and the runs that no other run beats"),
+    ("losses", "Who wins, who loses", "hours waited and work lost by queue, and the queues that benefited"),
     ("waiting", "Who waited, and how long", "waiting jobs over time, how long jobs waited, and which ones"),
     ("allocation", "Who held what, when", "what queues held over time, and their own quota"),
     ("fairness", "How fairly it was shared", "the distance of shares from ideal over time"),
     (
         "disruption",
         "What was preempted, and why",
-        "preemptions over time by reason, and chains of them",
+        "preemptions over time by reason, and how they led to others",
     ),
     ("gantt", "Job by job", "every job as a bar, for small runs"),
     ("metrics", "All figures", "the metrics of all runs in one table"),
@@ -68,7 +68,7 @@ _BUILT_IN = (
 
 @hookimpl
 def harness_register_sections(register: RegisterSection) -> None:
-    """Register the built-in sections."""
+    """Registers the built-in sections."""
     for number, (name, title, help_text) in enumerate(_BUILT_IN, start=1):
         register(name, _section(name), title=title, help=help_text, place=100 * number)
     register(
@@ -82,20 +82,20 @@ def harness_register_sections(register: RegisterSection) -> None:
         "domains",
         _section("domains"),
         title="Where it ran",
-        help="what was held of each domain of a topology over time",
+        help="what was held in each topology domain over time",
         place=550,
     )
     register(
         "assumed",
         _section("assumed"),
         title="What this rests on",
-        help="the cluster, the settings, what was assumed, and how to repeat it",
+        help="the cluster, the settings, the assumptions, and how to repeat it",
         place=10_000,
     )
 
 
 def _section(name: str) -> MakeSection:
-    """A section from the module of its name, imported when a report is made."""
+    """Returns the maker of a section; its module of that name is imported when a report is made."""
 
     def make(material: Material) -> Iterable[Block]:
         return import_module(f"harness.analysis.report.sections.{name}").blocks(material)  # type: ignore[no-any-return]

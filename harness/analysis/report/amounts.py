@@ -1,4 +1,4 @@
-"""Amounts for charts and sentences: in cores, in GiB, or as counts."""
+"""Formats amounts for charts and sentences: in cores, in GiB, or as counts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from harness.base.units import DAY, HOUR, MINUTE, SECOND, Unit, unit_of
 
 
 def shown_in(resource: str) -> Unit:
-    """The unit for amounts of a resource in sentences and charts; a counted resource is its own unit."""
+    """Returns the unit for amounts of a resource in sentences and charts.
+
+    A resource that is counted is its own unit.
+    """
     unit = unit_of(resource)
     if resource in ("cpu", "memory"):
         return unit
@@ -20,24 +23,24 @@ def shown_in(resource: str) -> Unit:
 
 
 def number(value: float) -> str:
-    """A figure at a glance: three digits, or the whole part."""
+    """Formats a figure with three digits, or as an integer if it has more digits before the point."""
     if value == int(value) or abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:,.1f}" if abs(value) >= 10 else f"{value:,.2f}"
 
 
 def percent(value: float) -> str:
-    """A ratio for reading."""
+    """Formats a ratio as a percentage."""
     return f"{100 * value:.1f} %"
 
 
 class Scale(NamedTuple):
-    """The scale of an axis for values of a metric.
+    """The scale of an axis for the values of a metric.
 
     Attributes:
-        unit: the unit for the axis's title; empty if the numbers show it.
+        unit: the unit in the axis title; empty if the numbers already show the unit.
         size: how many of the metric's units make one unit on the axis.
-        shown_as: the format of its numbers; empty for short ones such as 15k.
+        shown_as: the format of the axis's numbers; empty for short numbers such as 15k.
     """
 
     unit: str
@@ -45,12 +48,15 @@ class Scale(NamedTuple):
     shown_as: str = ""
 
     def of(self, values: Iterable[float]) -> list[float]:
-        """Values in units of the axis."""
+        """Converts values into units of the axis."""
         return [value / self.size for value in values]
 
 
 def scale_of(unit: str, values: Sequence[float]) -> Scale:
-    """The scale for values in a metric's unit: times in the unit that fits the longest, parts in per cent."""
+    """Chooses the scale for values in a metric's unit.
+
+    Times are in a unit that suits the longest time, and fractions are in per cent.
+    """
     if unit == "s":
         most = max(map(abs, values), default=0.0)
         for name, size in (("days", DAY), ("hours", HOUR), ("minutes", MINUTE)):

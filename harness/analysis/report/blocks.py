@@ -1,6 +1,6 @@
-"""The blocks of a report's section: text, tables and charts, independent of HTML and Markdown.
+"""The blocks of a report section: text, tables and charts, independent of HTML and Markdown.
 
-All text is plain. The renderer escapes it, so that any block may contain names from a trace or a manifest.
+All text is plain. The renderer escapes it, so any block may contain names from a trace or a manifest.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from altair.typing import ChartType
 
 Verdict: TypeAlias = Literal["better", "worse", "same", "equal", "open", ""]
-"""The verdict on a change against the baseline; empty if there is none."""
+"""The verdict on a change from the baseline; empty if there is no verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +21,8 @@ class Text:
     """A paragraph.
 
     Attributes:
-        text: its words.
-        lead: whether it is the main message and stands out.
+        text: the text of the paragraph.
+        lead: whether the paragraph is the main message and is highlighted.
     """
 
     text: str
@@ -34,8 +34,8 @@ class Points:
     """A list of sentences.
 
     Attributes:
-        items: one or more.
-        title: their topic, if they need one.
+        items: the sentences, at least one.
+        title: the topic of the list, if it needs one.
     """
 
     items: Sequence[str]
@@ -57,13 +57,14 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell of a table with a verdict on its figure.
+    """A table cell whose figure has a verdict.
 
     Attributes:
         text: the figure.
-        verdict: the verdict on it.
+        verdict: the verdict on the figure.
         sign: the sign of the verdict; screen readers read it as a word.
-        bar: the length of a bar beside it, from -1 (to the left) to 1 (to the right); None for no bar.
+        bar: the length of a bar next to the figure, from -1 (to the left) to 1 (to the right); None for no
+            bar.
     """
 
     text: str
@@ -74,14 +75,14 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table; the first cell of a row names the row.
+    """A table in which the first cell of each row names the row.
 
     Attributes:
         caption: the topic of the table.
         head: a name for each column.
         rows: the rows, each with as many cells as `head`.
-        prose: whether cells are words, which begin at the left and wrap.
-        folded: whether readers see only the caption until they open it.
+        prose: whether the cells contain text, which is left-aligned and wraps.
+        folded: whether readers see only the caption until they open the table.
     """
 
     caption: str
@@ -93,12 +94,12 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """One headline figure of every run.
+    """A headline figure of every run.
 
     Attributes:
-        topic: its subject, in a word.
-        meaning: the measured quantity, and which direction is good.
-        values: for each run its name, the figure, and its difference from the baseline's.
+        topic: the subject of the figure, in one word.
+        meaning: what is measured, and whether more or less is better.
+        values: for each run, its name, the figure, and the difference from the baseline's figure.
     """
 
     topic: str
@@ -108,7 +109,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The headline figures, side by side."""
+    """The headline figures, which are shown side by side."""
 
     scores: Sequence[Score]
 
@@ -118,10 +119,10 @@ class Key:
     """The meaning of a colour in a chart.
 
     Attributes:
-        name: a queue, a run, ...
-        colour: its colour in the chart, one of `harness.analysis.report.palette`.
-        dash: the dashes of a line, in pixels; empty for a solid line or an area.
-        line: whether it is a line rather than an area.
+        name: what the colour stands for, for example a queue or a run.
+        colour: the colour in the chart, which comes from `harness.analysis.report.palette`.
+        dash: the dash pattern of a line, in pixels; empty for a solid line or an area.
+        line: whether the colour belongs to a line rather than an area.
     """
 
     name: str
@@ -136,12 +137,12 @@ class Figure:
 
     Attributes:
         title: the topic of the chart.
-        words: the same content in sentences with figures, for readers who cannot see the chart, and for
+        words: the same content in sentences with figures, for readers who cannot see the chart and for
             Markdown.
-        draw: makes the chart for a width in pixels, that of the whole chart with its axes. It is called for
-            several widths, and never for Markdown.
-        keys: the meanings of its colours; the chart itself needs no legend.
-        note: how to read it, if that is not obvious.
+        draw: draws the chart, given the width in pixels of the whole chart with its axes. The function is
+            called for several widths, but never for Markdown.
+        keys: the meanings of the colours; the chart itself needs no legend.
+        note: how to read the chart, if that is not obvious.
     """
 
     title: str

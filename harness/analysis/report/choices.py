@@ -1,4 +1,4 @@
-"""Choices between two costs, and those that no other beats: the content of a frontier's chart."""
+"""The content of a frontier chart: choices between two costs, and the choices that no other choice beats."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ class Axis(NamedTuple):
     """An axis of the chart.
 
     Attributes:
-        title: its title, with the unit.
-        shown_as: the format of its numbers, see `axes.written`.
+        title: the title of the axis, with the unit.
+        shown_as: the format of the axis's numbers; see `axes.written`.
         sign: 1 if less is better, -1 if more is better.
     """
 
@@ -23,14 +23,14 @@ class Axis(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A point.
+    """A point of the chart.
 
     Attributes:
-        name: the label beside it.
-        x: its place on the horizontal axis.
-        y: its place on the vertical axis.
-        told: the text under the pointer.
-        key: the number of its colour.
+        name: the label next to the point.
+        x: the value on the horizontal axis.
+        y: the value on the vertical axis.
+        told: the text of the tooltip.
+        key: the number of the point's colour.
     """
 
     name: str
@@ -41,5 +41,8 @@ class Choice(NamedTuple):
 
 
 def unbeaten(choices: Sequence[Choice], x: Axis, y: Axis) -> set[int]:
-    """The places of the choices that no choice dominates (as good on both axes, and better on one)."""
+    """Returns the indexes of the choices that no other choice dominates.
+
+    A choice dominates another if it is at least as good on both axes and better on one of them.
+    """
     return undominated([(x.sign * each.x, y.sign * each.y) for each in choices])

@@ -1,4 +1,7 @@
-"""Turns altair's charts into SVG, or into specifications for the browser; without altair, says what to do."""
+"""Turns altair's charts into SVG, or into specifications for the browser.
+
+If altair is missing, the error says what to install.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from harness.analysis.report.blocks import Figure
 from harness.base.errors import InputError
 
 WIDE, NARROW = 900, 350
-"""The widths of drawn figures: for desks and paper, and for telephones."""
+"""The widths of drawn figures: for desktops and paper, and for phones."""
 
 _PATH = re.compile(r'(<path\b[^>]*?\bd=")([^"]*)')
 _DESCRIBED = re.compile(r'<(path|rect)\b([^>]*?) aria-label="([^"]*)"([^>]*?)(?:/>|></\1>)')
@@ -20,14 +23,14 @@ _OWN = re.compile(
     r'"(__proto__|__(?:define|lookup)[GS]etter__|constructor|hasOwnProperty|isPrototypeOf|'
     r'propertyIsEnumerable|to(?:Locale)?String|valueOf)"(?!:)'
 )
-"""Texts in JSON that equal the name of a property of every JavaScript object."""
+"""Texts in JSON that are the same as the name of a property that every JavaScript object has."""
 _NUMBER = re.compile(r"-?\d+\.\d+")
 
 _CONFIG: dict[str, Any] = {
     "background": "transparent",
     "font": "sans-serif",
     "view": {"stroke": None},
-    # The page describes each chart as a whole, so its parts need no description.
+    # The page describes each chart as a whole, so the parts of a chart need no description.
     "mark": {"aria": False},
     "axis": {
         "aria": False,
@@ -61,10 +64,10 @@ def check_installed() -> None:
 
 
 def specification(figure: Figure, width: int) -> dict[str, Any]:
-    """A figure as Vega-Lite."""
+    """Returns a figure as a Vega-Lite specification."""
     import altair as alt
 
-    # Validating charts would take a fifth of the time; tests validate them.
+    # Validating charts would take a fifth of the time, and tests already validate them.
     with alt.data_transformers.enable("default", max_rows=None):
         spec: dict[str, Any] = figure.draw(width).to_dict(validate=False)
     own = spec.get("config", {})
@@ -79,11 +82,12 @@ def specification(figure: Figure, width: int) -> dict[str, Any]:
 
 
 def _drawable(spec: dict[str, Any]) -> dict[str, Any]:
-    """The specification, with its texts changed so that Vega draws them right.
+    """Changes the texts of a specification so that Vega draws them correctly.
 
-    Characters that JavaScript counts as two are replaced by a sign. Vega may cut long texts between the two
-    halves, and half a character is invalid. A name that every object of JavaScript has, such as
-    `constructor`, gets a zero-width space. Otherwise Vega mistakes it for a text that it has seen before.
+    A replacement character is substituted for each character that JavaScript counts as two. Vega may cut
+    long texts between the two halves, and half a character is invalid. A name that every JavaScript object
+    has, such as `constructor`, gets a zero-width space. Otherwise, Vega mistakes the name for a text that
+    it has seen before.
     """
     text = json.dumps(spec)
     replaced = _OWN.sub(r'"\1\\u200b"', _PAIR.sub(r"\\ufffd", text))
@@ -94,10 +98,13 @@ def _drawable(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def live(figure: Figure) -> dict[str, Any]:
-    """A figure for the browser: values are shown under the pointer, and the horizontal axis can be moved."""
+    """Returns a figure for the browser.
+
+    The pointer shows the values, and the horizontal axis can be moved.
+    """
     spec = specification(figure, WIDE)
     spec["config"]["mark"] |= {"tooltip": True}
-    spec["config"]["timeFormat"] = "%Y-%m-%d %H:%M:%S"  # for values under the pointer, not on axes
+    spec["config"]["timeFormat"] = "%Y-%m-%d %H:%M:%S"  # for values in tooltips, not on axes
     views = []
     for number, panel in enumerate(spec.get("vconcat") or spec.get("concat") or [spec]):
         first = panel["layer"][0] if "layer" in panel else panel
@@ -105,7 +112,7 @@ def live(figure: Figure) -> dict[str, Any]:
         if "mark" in first and across in ("quantitative", "temporal"):
             first["name"] = f"panel_{number}"
             views.append(first["name"])
-    # The wheel alone scrolls the page.
+    # Without the shift key, the wheel scrolls the page.
     move = {"type": "interval", "encodings": ["x"], "zoom": "wheel![event.shiftKey]"}
     if views:
         spec["params"] = [{"name": "move", "select": move, "bind": "scales", "views": views}]
@@ -116,7 +123,7 @@ def live(figure: Figure) -> dict[str, Any]:
 
 
 def svg(figure: Figure, width: int) -> str:
-    """A figure as SVG; the descriptions of marks are shown under the pointer."""
+    """Returns a figure as SVG; the descriptions of marks become tooltips."""
     import vl_convert
 
     drawn: str = vl_convert.vegalite_to_svg(specification(figure, width))
@@ -125,5 +132,5 @@ def svg(figure: Figure, width: int) -> str:
 
 
 def _shorter(number: re.Match[str]) -> str:
-    """A coordinate to a tenth of a pixel."""
+    """Rounds a coordinate to a tenth of a pixel."""
     return f"{float(number[0]):.1f}".removesuffix(".0")

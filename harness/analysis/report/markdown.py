@@ -1,4 +1,4 @@
-"""Writes a report as Markdown, for a pull request: tables as tables, charts in words."""
+"""Writes a report as Markdown for a pull request: tables stay tables, and charts become text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.plugins.section import named
 
 
 def markdown(report: Report) -> str:
-    """Writes all chapters; names lose any meaning that they would have in Markdown or HTML.
+    """Writes all chapters, with names escaped so that they have no meaning in Markdown or HTML.
 
     Raises:
         PluginError: a plugin's section cannot be written.

@@ -1,4 +1,4 @@
-"""The changes of runs' clusters as marks: what changed, when, and how long it lasted."""
+"""The changes of runs' clusters as marks: what changed, when it changed, and how long the change lasted."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ FAILURES = "failures"
 """The kind of a change that removes a node; metrics use this name for the evictions that follow."""
 
 ROWS = (FAILURES, *reversed(SORTS), "removed", "added", "others")
-"""The kinds of changes in the order in which charts and tables show them, nodes first."""
+"""The kinds of changes in the order in which charts and tables show them, with nodes first."""
 
 
 class Mark(NamedTuple):
-    """An object that changes.
+    """A change of an object.
 
     Attributes:
         sort: the kind of the change, one of `ROWS`.
         name: the name of the object, with its kind.
-        begin: the instant, microseconds since the run's origin.
-        end: the instant from which all changed fields have changed again; None for never.
+        begin: when the change happens, in microseconds since the run's origin.
+        end: when all changed fields have changed again; None if they never do.
         told: the kind and the change in words.
     """
 
@@ -36,7 +36,7 @@ class Mark(NamedTuple):
 
 
 class _Open:
-    """A mark in the making; `_left` are its fields that have not changed again."""
+    """A mark that is being built; `_left` contains the fields that have not changed again."""
 
     def __init__(self, at: int, edit: Mapping[str, Any]) -> None:
         self.begin = at
@@ -46,18 +46,16 @@ class _Open:
         self._end: int | None = None
 
     def add(self, field: str, values: Sequence[str | None]) -> None:
-        """Records that a field changes."""
         self._edit["fields"][field] = values
         self._left.add(field)
         self._end = None
 
     def over(self, field: str, at: int) -> None:
-        """Records when a field changes again."""
         self._left.discard(field)
         self._end = None if self._left else at
 
     def mark(self) -> Mark:
-        """The finished mark."""
+        """Returns the finished mark."""
         failed = self._edit["kind"] == "Node" and self.how == "removed"
         sort = FAILURES if failed else sort_of(self._edit)
         told = sentence(self._edit)
@@ -67,14 +65,15 @@ class _Open:
 
 
 def marks_of(run: Run) -> list[Mark]:
-    """The changes of a run's cluster in order of time.
+    """Returns the changes of a run's cluster in order of time.
 
-    A change that restores a field's first value makes no mark; it only ends the mark before. Changes of one
-    object within a second are one mark, such as a cordon and the taint that follows.
+    A change that restores a field's first value makes no mark of its own; it ends the previous mark. If an
+    object changes several times within a second, the changes make one mark. An example is a cordon and the
+    taint that follows.
     """
     found: list[_Open] = []
     latest: dict[tuple[str, str], _Open] = {}
-    # For each field that has changed: its first value, and its last mark.
+    # For each field that has changed, its first value and its last mark.
     changed: dict[tuple[str, str, str], tuple[str | None, _Open]] = {}
     for event in run.info["cluster"].get("events", ()):
         at = event["at_us"]
@@ -100,16 +99,16 @@ def marks_of(run: Run) -> list[Mark]:
 
 
 def by_kind(marks: Iterable[Mark]) -> str:
-    """The number of marks, in all and by kind of change: `5 (3 failures, 2 quotas)`."""
+    """Counts marks in total and by kind of change: `5 (3 failures, 2 quotas)`."""
     return told_sorts(Counter(mark.sort for mark in marks))
 
 
 def merged(marks: Sequence[Mark], least: int) -> Iterator[Sequence[Mark]]:
-    """Marks of one kind in groups, so that the beginnings of two groups are at least `least` apart.
+    """Yields groups of marks of one kind, such that the groups begin at least `least` apart.
 
     Args:
         marks: the marks, in order of time.
-        least: the least distance in microseconds.
+        least: the minimum distance in microseconds.
     """
     group: list[Mark] = []
     for mark in marks:

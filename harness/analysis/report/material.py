@@ -1,4 +1,4 @@
-"""The material of sections: the runs, and the data that several sections need, read once."""
+"""The material for sections: the runs, and data that several sections need and that is read only once."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _FURTHER = (
 
 
 class Lane(NamedTuple):
-    """One series of a chart: a holder, or all holders that are too small for their own series.
+    """One series of a chart: a holder, or all holders that are too small for a series of their own.
 
     Attributes:
-        name: for people, printable and short; no two lanes have the same.
-        holders: the names of its holders.
-        colour: its colour, the same in every chart.
-        nominal: for each run the lane's own quota of the charts' resource; None without quotas.
+        name: the name to show, which is printable, short and unique among the lanes.
+        holders: the names of the lane's holders.
+        colour: the colour of the lane, which is the same in every chart.
+        nominal: for each run, the lane's own quota of the charts' resource; None without quotas.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Lane(NamedTuple):
 
 
 class Material:
-    """Several runs of the same jobs, ready to be drawn.
+    """Several runs of the same jobs, prepared for drawing.
 
     Args:
         comparison: the runs.
@@ -61,19 +61,19 @@ class Material:
 
     Raises:
         InputError: a time of the part cannot be read.
-        OptionError: the part is not of the form `FROM..TO`, or no part of the run lies in it.
+        OptionError: the part does not have the form `FROM..TO`, or it contains no part of the run.
 
     Attributes:
-        comparison: the runs, the baseline first.
-        command: as given.
+        comparison: the runs, with the baseline first.
+        command: the given command line.
         runs: the runs of the comparison.
-        names: the name of each run, printable.
-        shifts: for each run, the time to add to a time since its origin to get one on the axis of time. The
+        names: the printable name of each run.
+        shifts: for each run, what to add to a time since its origin to get a time on the time axis. The
             axis begins at the baseline's origin.
-        windows: each run's own window, on the axis of time.
-        window: the axis of time, from the first submission to the end of the run that ends last.
-        resource: the resource in charts of amounts: the one that the baseline uses most.
-        part: the time in which jobs are shown one by one; None if none was given.
+        windows: each run's own window, on the time axis.
+        window: the time axis, from the first submission to the end of the run that ends last.
+        resource: the resource in charts of amounts, which is the resource that the baseline uses most.
+        part: the time in which jobs are shown one by one; None if no part was given.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Material:
 
     @property
     def capacities(self) -> list[float | None]:
-        """For each run the capacity of `resource`, if it is known: the mean over the run's own window."""
+        """For each run, the mean capacity of `resource` over the run's own window, or None if unknown."""
         found: list[float | None] = []
         for run in self.runs:
             window, first = run.window, run.capacity.get(self.resource)
@@ -112,7 +112,7 @@ class Material:
 
     @property
     def capacity_steps(self) -> list[list[Step]]:
-        """For each run the capacities of `resource`, each with its time on the axis; see `drawn`."""
+        """For each run, the capacities of `resource`, each with its time on the axis; see `drawn`."""
         return [
             self.drawn(run.capacity_steps(self.resource), window, shift)
             for run, window, shift in zip(self.runs, self.windows, self.shifts, strict=True)
@@ -120,7 +120,7 @@ class Material:
 
     @cached_property
     def marks(self) -> list[list[Mark]]:
-        """For each run the changes of its cluster that hold within its own window, by its own time."""
+        """For each run, the changes of its cluster within the run's own window, in the run's own time."""
         return [
             [
                 mark
@@ -131,7 +131,7 @@ class Material:
         ]
 
     def nominal_steps(self, lanes: Iterable[Lane]) -> list[list[Step]]:
-        """For each run the lanes' own quota of `resource` together, each level with its time on the axis."""
+        """Returns for each run the lanes' total quota of `resource`; each level has its time on the axis."""
         names = [name for lane in lanes for name in lane.holders]
 
         def own(cluster: Mapping[str, Any]) -> int | None:
@@ -147,7 +147,7 @@ class Material:
         return found
 
     def drawn(self, levels: Sequence[Step], window: Window, shift: int) -> list[Step]:
-        """Steps within a run's window on the axis of time; skips steps without a level.
+        """Returns the steps within a run's window on the time axis, without steps that have no level.
 
         Args:
             levels: the steps, with times since the run's origin.
@@ -164,7 +164,7 @@ class Material:
 
     @cached_property
     def table(self) -> list[Line]:
-        """The metrics of a comparison's table and some further ones, over all jobs, judged as one table."""
+        """The metrics of a comparison's table and some others, over all jobs and judged together."""
         measured = {row.metric for row, _ in self.comparison.select()}
         wanted = [metric for metric in (*SHOWN, *_FURTHER) if metric in measured]
         every = lines(self.comparison, wanted, "all") if wanted else []
@@ -172,12 +172,12 @@ class Material:
         return sorted(found, key=lambda line: wanted.index(line.measured.metric))
 
     def lines(self, metric: str, scope: str = "all") -> list[Line]:
-        """The lines of a metric in a comparison, one per scope and resource; empty if it was not measured."""
+        """Returns a metric's lines in a comparison, one per scope and resource; none if not measured."""
         return lines(self.comparison, [metric], scope) if (metric, scope) in self._measured else []
 
     @cached_property
     def _measured(self) -> set[tuple[str, str]]:
-        """Metrics with the scopes, and kinds of scopes, that have values."""
+        """The metrics that have values, with their scopes and kinds of scopes."""
         known = {(row.metric, row.scope) for row, _ in self.comparison.select(scope=None)}
         return known | {(metric, scope.partition("=")[0]) for metric, scope in known}
 
@@ -195,9 +195,9 @@ class Material:
 
     @property
     def own_jobs(self) -> str:
-        """A space, then a sentence that says that figures of a run cover all its own jobs.
+        """A sentence, after a space, that says that the figures of a run cover all the jobs of this run.
 
-        Empty if all runs have the same jobs.
+        The text is empty if all runs have the same jobs.
         """
         pairs = self.comparison.pairs
         if pairs.whole:
@@ -213,7 +213,10 @@ class Material:
 
     @cached_property
     def jobs_of_queues(self) -> Sequence[Mapping[str, int]]:
-        """For each run: queue -> the number of its jobs that all runs have and accept; waits cover these."""
+        """For each run, the number of jobs by queue that all runs have and accept.
+
+        These are the jobs that waits cover.
+        """
         found, pairs = [], self.comparison.pairs
         ends = [each.jobs for each in self.comparison.shares] or [run.window.end for run in self.runs]
         for run, rows, refused, end in zip(self.runs, pairs.rows, pairs.refused, ends, strict=True):
@@ -253,12 +256,12 @@ class Material:
 
     @property
     def places(self) -> Mapping[str, int]:
-        """Holder -> the number of its lane."""
+        """The number of each holder's lane."""
         return {holder: number for number, lane in enumerate(self.lanes) for holder in lane.holders}
 
     @cached_property
     def held(self) -> list[list[float]]:
-        """For each run the amount of `resource` that each lane held, on average over the run's own window."""
+        """For each run, the mean amount of `resource` that each lane held over the run's own window."""
         found = []
         for window, changes in zip(self.windows, self._moves, strict=True):
             span = max(1, window.end - window.start)
@@ -268,7 +271,7 @@ class Material:
 
     @property
     def run_keys(self) -> list[Key]:
-        """The legend of charts with a colour per run."""
+        """The legend of charts that have a colour for each run."""
         tones, dashes = palette.RUNS, palette.DASHES
         return [
             Key(name, tones[place % len(tones)].light, dashes[place % len(dashes)], line=True)
@@ -277,16 +280,19 @@ class Material:
 
     @property
     def lane_keys(self) -> list[Key]:
-        """The legend of charts with a colour per lane."""
+        """The legend of charts that have a colour for each lane."""
         return [Key(lane.name, lane.colour) for lane in self.lanes]
 
     def per_pixel(self, level: str, pixels: int, *, together: bool = False) -> list[pl.DataFrame]:
-        """For each run the result of `reduction.per_pixel`, on one axis, within its own window.
+        """Returns for each run the result of `reduction.per_pixel` within the run's own window.
+
+        The results of all runs have the same axis.
 
         Args:
             level: one of `harness.analysis.report.series.LEVELS`.
             pixels: the number of pixels for `window`.
-            together: True for all lanes as one series, number 0; else one series per lane.
+            together: True if all lanes form a single series with the number 0; otherwise, each lane is a
+                series.
         """
         return self.reduced(
             [
@@ -297,14 +303,17 @@ class Material:
         )
 
     def reduced(self, steps: Iterable[pl.DataFrame], pixels: int) -> list[pl.DataFrame]:
-        """The result of `per_pixel` for a frame of each run, on the axis, within the run's own window."""
+        """Returns `per_pixel` of a frame of each run, on the common axis and within the run's own window."""
         return [
             per_pixel(frame, self.window, pixels).filter(pl.col("time").is_between(window.start, window.end))
             for frame, window in zip(steps, self.windows, strict=True)
         ]
 
     def over_all(self, level: str, *, together: bool = False) -> list[pl.DataFrame]:
-        """For each run its whole window as one pixel: a row per series that ever had a level."""
+        """Reduces each run's whole window to a single pixel.
+
+        Each frame has a row for every series that ever had a level.
+        """
         several = self._together if together else self._apart
         return [
             per_pixel(levels.select("series", "time", level=level), window, 1)
@@ -324,32 +333,32 @@ class Material:
         return self.on_axis(self.of_runs(lambda run: series.moves(run, self.resource)))
 
     def on_axis(self, frames: Iterable[pl.DataFrame], *columns: str) -> list[pl.DataFrame]:
-        """The frames of all runs with their times on the axis of time.
+        """Returns the frames of all runs with their times on the time axis.
 
         Args:
-            frames: frames with times since each run's own origin.
-            columns: the columns with times; `time` by default.
+            frames: frames whose times are relative to each run's own origin.
+            columns: the columns that contain times; by default `time`.
         """
         times = pl.col(columns or ("time",))
         return [frame.with_columns(times + shift) for frame, shift in zip(frames, self.shifts, strict=True)]
 
 
 def moved(window: Window, shift: int) -> Window:
-    """A window with its times shifted by this much."""
+    """Shifts the times of a window."""
     return Window(window.start + shift, window.end + shift)
 
 
 def distinct(names: Iterable[str]) -> list[str]:
-    """Names for people: they have no control characters, fit on a page, and all differ."""
+    """Makes names fit to show: they have no control characters, fit on a page, and all differ."""
     return told_apart(names, _LONGEST_NAME)
 
 
 def others(count: int) -> str:
-    """The name for this many lanes that are shown as one."""
+    """Returns the name of a number of lanes that are shown as one."""
     return "1 other" if count == 1 else f"{count:,} others"
 
 
 def total(amounts: Iterable[int | None]) -> int | None:
-    """The sum of the known amounts; None if none is known."""
+    """Returns the sum of the known amounts, or None if no amount is known."""
     known = [amount for amount in amounts if amount is not None]
     return sum(known) if known else None

@@ -1,4 +1,4 @@
-"""The amounts that pods held in each domain of a topology over time, by their nodes."""
+"""The amounts that pods held in each topology domain over time, computed from the pods' nodes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ class Level(NamedTuple):
 
     Attributes:
         topology, name: the name of the topology, and the node label.
-        nodes: domain (the values of the labels of its level and all coarser ones) -> the names of its nodes.
+        nodes: the names of the nodes in each domain. The name of a domain consists of the values of the
+            labels of its level and of all coarser levels.
     """
 
     topology: str
@@ -29,7 +30,7 @@ class Level(NamedTuple):
 
 
 def levels_of(run: Run) -> list[Level]:
-    """The levels of the topologies of a run's cluster, coarsest first, without the host name."""
+    """Returns the levels of the topologies in a run's cluster, coarsest first and without the host name."""
     found = []
     for topology in run.info["cluster"].get("domains", ()):
         for depth, name in enumerate(topology["levels"], start=1):
@@ -41,7 +42,10 @@ def levels_of(run: Run) -> list[Level]:
 
 
 def capacities(run: Run, level: Level, resource: str) -> Mapping[str, Sequence[Step]]:
-    """Domain -> its nodes' capacity for a resource over time; the first amount precedes all changes."""
+    """Returns the capacity for a resource of each domain's nodes over time.
+
+    The first amount applies before all changes.
+    """
     pools = run.info["cluster"]["allocatable"]
     rest: Mapping[str, int] = next((pool["amounts"] for pool in pools if "nodes" not in pool), {})
     own = {name: pool["amounts"] for pool in pools for name in pool.get("nodes", ())}
@@ -61,7 +65,7 @@ def capacities(run: Run, level: Level, resource: str) -> Mapping[str, Sequence[S
 
 
 def moves(run: Run, resource: str) -> pl.DataFrame:
-    """The changes in what is held on nodes: `time`, `node` and `amount`.
+    """Returns the changes in what is held on nodes: `time`, `node` and `amount`.
 
     Raises:
         RunError: a table is damaged, or the run is so old that it does not record when jobs hold resources.
@@ -88,12 +92,12 @@ def moves(run: Run, resource: str) -> pl.DataFrame:
 def levels(
     changes: pl.DataFrame, nodes: Mapping[str, Sequence[str]], places: Mapping[str, int]
 ) -> pl.DataFrame:
-    """The amounts that pods hold in each domain: `series`, `time` and `level`, the input of `per_pixel`.
+    """Returns what pods hold in each domain: `series`, `time` and `level`, as `per_pixel` expects.
 
     Args:
-        changes: from `moves`.
-        nodes: domain -> its nodes.
-        places: domain -> the number of its series; others are left out.
+        changes: the result of `moves`.
+        nodes: the nodes of each domain.
+        places: the number of each domain's series; other domains are left out.
     """
     numbers = {node: places[domain] for domain, own in nodes.items() if domain in places for node in own}
     number = pl.col("node").replace_strict(

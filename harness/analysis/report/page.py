@@ -1,7 +1,7 @@
-"""Writes a report as one HTML page that needs no network, and has a script only on request.
+"""Writes a report as an HTML page that needs no network, and contains a script only on request.
 
-All text passes `harness.base.text.printable` and is escaped here. The page's own security policy forbids
-everything that is not part of the page.
+All text is passed through `harness.base.text.printable` and escaped in this module. The page's own security
+policy forbids everything that is not part of the page.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WORDS = {
     "open": "not judged",
 }
 _BAR = 80
-"""The width of a table's bars, in pixels."""
+"""The width of the bars in tables, in pixels."""
 
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
@@ -120,12 +120,12 @@ def _text(text: str) -> str:
 
 
 def _prose(text: str) -> str:
-    """The text with pieces between backticks as code."""
+    """Returns the text, with the pieces between backticks marked as code."""
     return re.sub("`([^`]+)`", r"<code>\1</code>", _text(text))
 
 
 def _slug(name: str) -> str:
-    """The address of a section within the page, from its name."""
+    """Returns the anchor of a section within the page, which is made from the section's name."""
     return escape("-".join(printable(name).split()))
 
 
@@ -153,7 +153,7 @@ def _cell(cell: str | Cell) -> str:
 
 
 def _bar(length: float | None) -> str:
-    """A bar to the left or right of the middle, in the colour of its cell."""
+    """Returns a bar to the left or right of the middle, in the colour of its cell."""
     if length is None:
         return ""
     end = _BAR / 2 * (1 + max(-1.0, min(1.0, length)))
@@ -165,7 +165,7 @@ def _bar(length: float | None) -> str:
 
 
 def _judged(cell: Cell) -> str:
-    """A change with its sign for the eye and its word for the ear."""
+    """Returns a change with a sign for sighted readers and a word for screen readers."""
     text = _text(cell.text)
     if cell.sign:
         text += f' <span aria-hidden="true">{_text(cell.sign)}</span>'
@@ -207,12 +207,12 @@ def _swatch(key: Key) -> str:
 
 
 def _hidden(svg: str) -> str:
-    """A chart whose parts screen readers skip, because the text around it says it all."""
+    """Hides a chart's parts from screen readers, because the text around the chart contains everything."""
     return svg.replace("<svg ", '<svg aria-hidden="true" focusable="false" ', 1)
 
 
 def _tones() -> str:
-    """The tones of all colours of the palette, for light and for dark pages, as a style sheet."""
+    """Returns a style sheet with the tones of all palette colours, for light and for dark pages."""
 
     def variables(dark: bool) -> str:
         return "".join(
@@ -229,7 +229,7 @@ def _tones() -> str:
 
 
 def _script(figures: Sequence[Figure]) -> tuple[str, str]:
-    """The script that replaces drawn charts by live ones, and the permissions that it needs."""
+    """Returns the script that replaces drawn charts by interactive ones, and the permissions it needs."""
     import vl_convert
 
     code = vl_convert.javascript_bundle(_resource("page.js")).replace("</script", "<\\/script")

@@ -1,8 +1,8 @@
-"""The colours of charts: colour-blind readers can tell them apart, and each has a tone for dark pages.
+"""The colours of charts, which colour-blind readers can tell apart; each colour has a tone for dark pages.
 
-Lines of runs use Okabe and Ito's palette, and have different dashes too. Areas of queues use Paul Tol's
-"muted" palette, and everything else his "medium contrast" one. Charts are drawn in the light tones, and the
-page's style sheet replaces them by the dark ones.
+The lines of runs use Okabe and Ito's palette, and their dashes differ too. The areas of queues use Paul
+Tol's "muted" palette, and everything else uses his "medium contrast" palette. Charts are drawn in the light
+tones, and the page's style sheet replaces them by the dark tones.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Tone(NamedTuple):
-    """A colour on a light and on a dark background."""
+    """A colour for light backgrounds and its counterpart for dark backgrounds."""
 
     light: str
     dark: str
@@ -47,9 +47,9 @@ KINDS = (
     Tone("#ee99aa", "#f0a8b6"),
 )
 INK = Tone("#1f2430", "#e8eaee")
-"""Axes, labels and reference lines."""
+"""The colour of axes, labels and reference lines."""
 
 GRID = Tone("#c9ced6", "#4a515e")
-"""Grid lines and the lines of axes."""
+"""The colour of grid lines and axis lines."""
 
 ALL = (*RUNS, *QUEUES, OTHER, *KINDS, INK, GRID)

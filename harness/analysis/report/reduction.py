@@ -1,6 +1,7 @@
-"""Makes long series short enough to draw: the lowest, the mean and the highest level of every pixel.
+"""Makes long series short enough to draw, by keeping the lowest, mean and highest level of every pixel.
 
-Changes within a pixel cannot be drawn. But no peak is lost: it is the highest level of its pixel.
+Changes within a pixel cannot be drawn. However, no peak is lost, because it is the highest level of its
+pixel.
 """
 
 from __future__ import annotations
@@ -14,15 +15,16 @@ def per_pixel(changes: pl.DataFrame, window: Window, pixels: int) -> pl.DataFram
     """Summarizes step functions over equal parts of a window.
 
     Args:
-        changes: `series`, `time` in microseconds and `level`. The level is an integer that lasts until the
-            next row of the series, or the end of the window. Rows are in order of time; if two rows have one
-            instant, the second counts. Before its first row a level is 0.
-        window: the time that is drawn.
-        pixels: the number of parts; fewer if the window has fewer microseconds.
+        changes: the columns `series`, `time` in microseconds and `level`. The level is an integer that
+            lasts until the next row of the series, or until the end of the window. Rows are in order of
+            time; if two rows have the same time, the second one counts. Before its first row, a series has
+            the level 0.
+        window: the time to draw.
+        pixels: the number of parts; there are fewer if the window has fewer microseconds.
 
     Returns:
-        `series`, `pixel` (from 0), `time` (its middle), `low`, `mean` (over time) and `high`; sorted by
-        series and pixel, every pixel of every series once.
+        The columns `series`, `pixel` (from 0), `time` (the middle of the pixel), `low`, `mean` (over time)
+        and `high`. The rows are sorted by series and pixel, with one row for every pixel of every series.
     """
     span = window.end - window.start
     pixels = min(pixels, span)
@@ -49,7 +51,7 @@ def per_pixel(changes: pl.DataFrame, window: Window, pixels: int) -> pl.DataFram
         .group_by("series", "pixel", maintain_order=True)
         .agg(
             low=pl.col("level").min(),
-            # Whole numbers have the same sum on every machine, in any order.
+            # Integers have the same sum on every machine and in any order.
             area=(pl.col("level").cast(pl.Int128) * pl.col("span")).sum(),
             span=pl.col("span").sum(),
             high=pl.col("level").max(),

@@ -1,4 +1,4 @@
-"""The commands that repeat a report: those that made the runs, and the one that made the report."""
+"""The commands that repeat a report: the commands that made the runs, and the one that made the report."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from harness.base.text import printable
 from harness.runs.run import Run
 
 _SELDOM = ("at_start", "unfinished", "seed", "twin", "alone")
-"""Settings that runs record only where they have a meaning."""
+"""The settings that runs record only if they have a meaning for the run."""
 
 
 def repeat(material: Material) -> Iterator[str]:
-    """Lines for a shell; for runs made in Python, the calls that make them.
+    """Yields lines for a shell or, for runs made in Python, the calls that make the runs.
 
-    Lines are printable: characters of a trace's name that could act on a terminal are removed.
+    Lines are printable, because characters in a trace's name that could affect a terminal are removed.
     """
     lines: dict[str, None] = {}
     for run in material.runs:
@@ -29,10 +29,10 @@ def repeat(material: Material) -> Iterator[str]:
 
 
 def _calls(run: Run) -> Iterator[str]:
-    """The call of `harness.replay` that makes a run, with the lines that it needs before it.
+    """Yields the call of `harness.replay` that makes a run, after the lines that the call needs.
 
-    A cluster that was changed in memory, or a policy class, has no file. The call then uses a name for it,
-    and a comment says what that is.
+    A policy class has no file, and neither has a cluster that was changed in memory. The call then uses a
+    name for it, and a comment explains the name.
     """
     info = run.info
     provenance, policy, settings = info["provenance"], info["policy"], info["settings"]
@@ -66,11 +66,14 @@ def _calls(run: Run) -> Iterator[str]:
 
 
 def _cluster(info: Mapping[str, Any]) -> tuple[list[str], str]:
-    """The lines before the call, and its argument for the cluster; "" if the call finds it itself."""
+    """Returns the lines before the call, and the call's argument for the cluster.
+
+    The argument is "" if the call finds the cluster itself.
+    """
     source, files = info["provenance"].get("cluster"), info["provenance"].get("cluster_files")
     if not source or (info["cluster"].get("assumed") and files in (None, [], [""])):
         return [], ""
-    if files is None:  # a run from before these files were recorded
+    if files is None:  # the run is from before these files were recorded
         return [], repr(source)
     if not files or not files[0]:
         return [f"# cluster was made in memory: {source}"], "cluster"

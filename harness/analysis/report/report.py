@@ -1,4 +1,4 @@
-"""A report: the output of all registered sections for some runs, to be written as a page or as Markdown."""
+"""A report: what all registered sections say about some runs, ready to write as HTML or Markdown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.plugins.section import named
 
 
 class Chapter(NamedTuple):
-    """A section with its blocks; `owner` is the plugin that registered it."""
+    """A section with its blocks; `owner` is the plugin that registered the section."""
 
     name: str
     owner: str
@@ -24,11 +24,11 @@ class Chapter(NamedTuple):
 
 @dataclass(frozen=True)
 class Report:
-    """A report before it is written.
+    """A report that has not been written yet.
 
     Attributes:
         title: the title of the whole report.
-        summary: its subject, in a sentence.
+        summary: what the report is about, in one sentence.
         chapters: the chapters, in order.
     """
 
@@ -37,7 +37,7 @@ class Report:
     chapters: Sequence[Chapter]
 
     def html(self, *, interactive: bool = False) -> str:
-        """Writes one page that needs nothing else.
+        """Writes the report as a single, self-contained HTML page.
 
         Args:
             interactive: True to add a script, so that readers can zoom charts and see values.
@@ -51,7 +51,7 @@ class Report:
         return page(self, interactive=interactive)
 
     def markdown(self) -> str:
-        """Writes Markdown for a pull request: words replace charts."""
+        """Writes the report as Markdown for a pull request; text replaces the charts."""
         from harness.analysis.report.markdown import markdown
 
         return markdown(self)
@@ -66,12 +66,13 @@ def compose(
         comparison: the runs.
         plugins: the plugins with the registered sections.
         command: the command line that makes the report.
-        gantt: the time in which jobs are shown one by one, as `FROM..TO`; all of small runs by default.
+        gantt: the time in which jobs are shown one by one, as `FROM..TO`; by default, all jobs of small
+            runs are shown.
 
     Raises:
         PluginError: a section failed.
         InputError: a time of `gantt` cannot be read.
-        OptionError: `gantt` is not of the form `FROM..TO`, or no part of the run lies in it.
+        OptionError: `gantt` does not have the form `FROM..TO`, or it contains no part of the run.
     """
     material = Material(comparison, command=command, part=gantt)
     chapters = []

@@ -1,4 +1,4 @@
-"""The amounts that each holder holds and the number of its waiting jobs over time, as step functions."""
+"""What each holder holds, and how many of its jobs wait, over time, as step functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LEVELS = ("allocated", "pending_jobs")
 
 
 def moves(run: Run, resource: str) -> pl.DataFrame:
-    """The changes of holders' levels: `time, holder` (its name) and a column for each of `LEVELS`."""
+    """Returns the changes of holders' levels: `time`, the name of the `holder`, and a column per level."""
     behind = holder_behind(run)
     return (
         run.micros("timeline")
@@ -31,18 +31,18 @@ def moves(run: Run, resource: str) -> pl.DataFrame:
 
 
 def used(changes: pl.DataFrame, window: Window) -> Mapping[str, int]:
-    """Holder -> the resource-microseconds that it held within a window, from `moves`."""
+    """Sums up the resource-microseconds that each holder held within a window, from `moves`."""
     held = pl.col("allocated").cast(pl.Int128) * (window.end - pl.col("time"))
     sums = changes.filter(pl.col("time") < window.end).group_by("holder").agg(held.sum())
     return {holder: int(amount) for holder, amount in sums.iter_rows()}
 
 
 def levels(changes: pl.DataFrame, places: Mapping[str, int]) -> pl.DataFrame:
-    """Adds up holders that share a series: `series`, `time` and `LEVELS`, the input of `per_pixel`.
+    """Adds up the holders of each series: `series`, `time` and `LEVELS`, as `per_pixel` expects.
 
     Args:
-        changes: from `moves`.
-        places: holder -> the number of its series.
+        changes: the result of `moves`.
+        places: the number of each holder's series.
     """
     numbers = pl.col("holder").replace_strict(list(places), list(places.values()), return_dtype=pl.Int32)
     return (

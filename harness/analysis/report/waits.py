@@ -17,32 +17,36 @@ from harness.runs.run import Run
 
 
 class Waited(NamedTuple):
-    """The waits, or the slowdowns, of some jobs.
+    """The waits or the slowdowns of some jobs.
 
     Attributes:
-        jobs: the number of jobs, started or not.
-        sorted: the waits of those that started, microseconds, ascending; slowdowns of those that finished.
+        jobs: the number of jobs, whether or not they started.
+        sorted: the waits of the jobs that started, in microseconds and in ascending order, or the slowdowns
+            of the jobs that finished.
     """
 
     jobs: int
     sorted: pl.Series
 
     def within(self, value: float) -> float:
-        """The part of the jobs that waited at most this long, or have at most this slowdown."""
+        """Returns the fraction of the jobs that waited at most this long, or have at most this slowdown."""
         return self.sorted.search_sorted(value, side="right") / self.jobs if self.jobs else 0.0
 
     def quantile(self, percent: int) -> float | None:
-        """The value that this many of 100 jobs do not exceed; None if fewer started or finished."""
+        """Returns the value that a given percentage of the jobs does not exceed.
+
+        The value is None if fewer jobs started or finished.
+        """
         place = -(-self.jobs * percent // 100)
         return float(self.sorted[place - 1]) if 0 < place <= len(self.sorted) else None
 
 
 class Waits(NamedTuple):
-    """The waits, or slowdowns, of every group of jobs in every run.
+    """The waits or slowdowns of every group of jobs in every run.
 
     Attributes:
         names: the names of the groups.
-        of_runs: for each run the waits of each group.
+        of_runs: for each run, the waits of each group.
     """
 
     names: Sequence[str]
@@ -50,12 +54,12 @@ class Waits(NamedTuple):
 
     @property
     def longest(self) -> float:
-        """The longest wait of all; 0 without waits."""
+        """The longest of all waits, or 0 without waits."""
         return max((each.sorted[-1] for run in self.of_runs for each in run if len(each.sorted)), default=0.0)
 
 
 def waits(material: Material) -> Waits:
-    """The waits of each lane's jobs; if there are several lanes, those of all jobs come first."""
+    """Returns the waits of each lane's jobs; if there are several lanes, the waits of all jobs come first."""
     names = [lane.name for lane in material.lanes]
 
     def of_lanes(run: Run) -> list[Waited]:
@@ -72,7 +76,7 @@ def waits(material: Material) -> Waits:
 
 
 def _first_starts(run: Run) -> pl.DataFrame:
-    """`job` and `first_start` of all jobs, null if a job had not started."""
+    """Returns `job` and `first_start` of all jobs; the start is null if a job had not started."""
     times = job_times(run, run.window, "job", "first_start", "started")
     return times.select("job", pl.when("started").then("first_start"))
 
@@ -82,7 +86,11 @@ def _waited(waits: pl.Series) -> Waited:
 
 
 def slowdowns(material: Material) -> Waits:
-    """The slowdown of each job: time taken as a multiple of its work, bounded like `slowdown.bounded`."""
+    """Returns the slowdown of each job that finished.
+
+    The slowdown is the total time as a multiple of the run time, and it is bounded as in
+    `slowdown.bounded`.
+    """
 
     def of_all(run: Run) -> list[Waited]:
         times = job_times(run, run.window, "slowdown", "finished")
@@ -92,10 +100,10 @@ def slowdowns(material: Material) -> Waits:
 
 
 def waits_by_size(material: Material) -> Waits:
-    """The waits of jobs by their request of the charts' resource, which doubles from group to group.
+    """Returns the waits of jobs by their request of the charts' resource, which doubles from group to group.
 
-    Every group has jobs of some run, and the smallest group comes first. Runs that do not record requests
-    have none.
+    Each group has jobs in at least one run, and the groups with the smallest requests come first. Runs that
+    do not record requests have no groups.
     """
     column, unit = f"request.{material.resource}", shown_in(material.resource)
 
@@ -115,7 +123,7 @@ def waits_by_size(material: Material) -> Waits:
 
 
 def _doubling(amount: float) -> int:
-    """The number of the group: 0 for nothing, 1 for up to 1, 2 for up to 2, 3 for up to 4, ..."""
+    """Returns the group of an amount: 0 for nothing, 1 for up to 1, 2 for up to 2, 3 for up to 4, ..."""
     return 0 if amount <= 0 else 1 + ceil(log2(max(1.0, amount)))
 
 

@@ -1,1 +1,1 @@
-"""The drawing of each chart, in altair; imported only when charts are wanted."""
+"""The code that draws the charts with altair; it is imported only when charts are wanted."""

@@ -1,4 +1,4 @@
-"""Axes, sizes and panels that all charts have in common."""
+"""The axes, sizes and panels that all charts share."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from harness.base.units import DAY, HOUR, MINUTE, SECOND
 from harness.plugins.measurement import Window
 
 LEFT = 58
-"""The width of the vertical axis in pixels, the same for all labels, so that panels align."""
+"""The width of the vertical axis in pixels; it does not depend on the labels, so that panels align."""
 RIGHT = 14
 NARROW = 500
-"""Charts that are narrower than this have fewer details."""
 
 _WAITS = {0: "0", 1: "1m", 10: "10m", 60: "1h", 600: "10h", 1440: "1d", 10_080: "7d", 100_800: "70d"}
-"""Minutes -> the label on an axis of waits."""
+"""Maps minutes to their labels on an axis of waits."""
 
 _UNITS = ((DAY, "days"), (HOUR, "hours"), (MINUTE, "minutes"), (SECOND, "seconds"), (1, "microseconds"))
 
 
 def inner(width: int, *, columns: int = 1) -> int:
-    """The width of a plot in a chart of this many columns."""
+    """Returns the width of each plot in a chart with several columns."""
     return width // columns - LEFT - RIGHT
 
 
 def time_axis(material: Material, *, labels: bool = True, part: Window | None = None) -> alt.X:
-    """The axis of time, the same for all runs; covers only `part` if that is given."""
+    """Returns the time axis, which is the same for all runs; with `part`, the axis covers only that part."""
     shown = part or material.window
     domain = [_at(material, shown, time) for time in shown]
     if domain[0] == domain[1]:
         domain[1] += 1.0
     axis = alt.Axis(title=None, labels=labels, ticks=labels, grid=False, labelFlush=True, tickCount=6)
     if _dated(material):
-        # As expressions: Vega-Lite wraps plain times in a form that its interpreter of expressions cannot
-        # read.
+        # The ends are expressions, because Vega-Lite wraps plain times in a form that its expression
+        # interpreter
+        # cannot read.
         ends = [alt.ExprRef(expr=f"{time:.0f}") for time in domain]
         scale = alt.Scale(type="utc", domain=ends, nice=False)
         if labels and not Clock(material.runs[0]).is_utc:
@@ -52,47 +52,48 @@ def time_axis(material: Material, *, labels: bool = True, part: Window | None = 
 
 
 def timed(material: Material, frame: pl.DataFrame, part: Window | None = None) -> pl.DataFrame:
-    """A frame with `at`, its `time` on the axis of time; see `time_axis`."""
+    """Adds the column `at` to a frame: its `time` on the time axis; see `time_axis`."""
     return frame.with_columns(at=_value(material, part or material.window, pl.col("time"))).drop("time")
 
 
 def upright_axis(title: str, **settings: Any) -> alt.Axis:
-    """A vertical axis with space for numbers such as 12.5% between itself and its title."""
+    """Returns a vertical axis with space for numbers such as 12.5% between the axis and its title."""
     extent = LEFT - 20
     return alt.Axis(title=title, titlePadding=6, minExtent=extent, maxExtent=extent, **settings)
 
 
 def amount_axis(title: str, *, top: float, shown_as: str = "", field: str = "mean:Q") -> alt.Y:
-    """A vertical axis from 0; see `written` for the format of its numbers."""
+    """Returns a vertical axis that begins at 0; see `written` for the format of its numbers."""
     top = top or 1
-    # No more ticks than whole numbers, so that ticks stand at whole numbers: Vega may go below its least
-    # step.
+    # There are no more ticks than integers, so that all ticks are at integers. Vega may use a smaller step
+    # than
+    # the minimum step.
     ticks = 4 if shown_as or top < 1 else min(4, int(top))
     axis = upright_axis(title, tickCount=ticks, labelExpr=written(shown_as))
     return alt.Y(field, scale=alt.Scale(domain=[0, top], nice=False), axis=axis)
 
 
 def wait_scale(top: float) -> alt.Scale:
-    """A scale of minutes that shows both short and long waits."""
+    """Returns a scale of minutes that shows both short and long waits."""
     return alt.Scale(type="symlog", domain=[0, top], nice=False)
 
 
 def wait_axis(title: str, *, top: float, upright: bool = False) -> alt.Axis:
-    """The axis of `wait_scale`, with the usual marks for waits."""
+    """Returns the axis of `wait_scale`, with the usual marks for waits."""
     labels = f"({_WAITS})[format(datum.value, 'd')]"
     made = upright_axis if upright else alt.Axis
     return made(title=title, values=[each for each in _WAITS if each <= top], labelExpr=labels)
 
 
 def written(shown_as: str) -> str:
-    """The format of an axis' numbers: a given one of d3, or else short numbers such as 0.25, 400 and 15k."""
+    """Returns the number format of an axis: a given d3 format, or short numbers such as 0.25, 400 and 15k."""
     if shown_as:
         return f"format(datum.value, '{shown_as}')"
     return "format(datum.value, abs(datum.value) < 1 ? '.2~g' : '~s')"
 
 
 def coloured(field: str, keys: Sequence[Key]) -> alt.Color:
-    """Name of a key -> its colour."""
+    """Returns an encoding that gives each key its colour."""
     return alt.Color(
         field,
         scale=alt.Scale(domain=[key.name for key in keys], range=[key.colour for key in keys]),
@@ -101,7 +102,7 @@ def coloured(field: str, keys: Sequence[Key]) -> alt.Color:
 
 
 def dashed(field: str, keys: Sequence[Key]) -> alt.StrokeDash:
-    """Dashes by the name of a key."""
+    """Returns an encoding that gives each key its dashes."""
     dashes = [list(key.dash) or [1, 0] for key in keys]
     return alt.StrokeDash(
         field,
@@ -111,20 +112,20 @@ def dashed(field: str, keys: Sequence[Key]) -> alt.StrokeDash:
 
 
 def named(numbers: pl.Series, keys: Sequence[Key]) -> pl.Series:
-    """The names of keys by their number."""
+    """Returns the names of keys, which are given by number."""
     return pl.Series([key.name for key in keys], dtype=pl.String).gather(numbers)
 
 
 def endings(names: Iterable[str], letters: int) -> list[str]:
-    """Names cut to this many letters at their beginning, since their ends differ more often.
+    """Cuts names to a number of letters at their beginning, because names differ more often at their end.
 
-    Vega cuts names at their end, so that names with equal beginnings would look the same.
+    Vega cuts names at their end, so names with the same beginning would look the same.
     """
     return distinct(name if len(name) <= letters else f"…{name[1 - letters :]}" for name in names)
 
 
 def level(value: float, dash: Sequence[int]) -> alt.Chart:
-    """A horizontal line for reference."""
+    """Returns a horizontal reference line."""
     frame = pl.DataFrame({"mean": [float(value)]})
     rule: alt.Chart = alt.Chart(frame).mark_rule(
         color=palette.INK.light, strokeWidth=1.2, strokeDash=list(dash)
@@ -135,13 +136,13 @@ def level(value: float, dash: Sequence[int]) -> alt.Chart:
 def stepped(
     material: Material, steps: Sequence[tuple[int, float]], dash: Sequence[int], x: alt.X
 ) -> alt.Chart:
-    """A reference line that changes its level at given times.
+    """Returns a reference line that changes its level at given times.
 
     Args:
-        material: gives the axis of time.
+        material: the source of the time axis.
         steps: times on that axis, and the level from each time on.
         dash: the dashes of the line.
-        x: the axis of time of the layers beside it.
+        x: the time axis of the other layers.
     """
     if len(steps) == 1:
         return level(steps[0][1], dash)
@@ -155,7 +156,7 @@ def stepped(
 
 
 def panel(layers: Iterable[alt.Chart], *, title: str, width: int, height: int) -> alt.LayerChart:
-    """Layers on one pair of axes, below a heading."""
+    """Combines layers on the same axes into a panel with a title."""
     chart = alt.layer(*layers)
     assert isinstance(chart, alt.LayerChart)  # layers of charts without facets are a LayerChart
     heading = alt.Title(title, anchor="start", limit=width + LEFT)  # it begins left of the axis

@@ -12,7 +12,7 @@ from harness.analysis.report.blocks import Key
 from harness.analysis.report.charts import axes
 
 _LABEL, _LETTERS = 130, 18
-"""The pixels for names of rows, and the number of letters that fit."""
+"""The space for row names in pixels, and the number of letters that fit."""
 _NARROW_LABEL, _NARROW_LETTERS = 92, 12
 
 
@@ -27,7 +27,7 @@ def grouped(
     name: str = "",
     limit: float | None = None,
 ) -> alt.LayerChart:
-    """Bars side by side.
+    """Returns a chart with horizontal bars next to each other.
 
     Args:
         rows: the number of the label, the number of the key, and the value.
@@ -35,9 +35,9 @@ def grouped(
         keys: the colours of the bars in a row.
         width: the width of the chart.
         title: the title of the horizontal axis.
-        shown_as: the format of the axis's numbers, see `axes.written`.
+        shown_as: the format of the axis's numbers; see `axes.written`.
         name: the name of the panel.
-        limit: the length of the axis to both sides; as long as needed by default.
+        limit: the length of the axis to both sides; by default, the axis is as long as needed.
     """
     wide = width >= axes.NARROW
     room, letters = (_LABEL, _LETTERS) if wide else (_NARROW_LABEL, _NARROW_LETTERS)

@@ -1,4 +1,4 @@
-"""Events counted in equal parts of the window, stacked by kind, with one panel per run."""
+"""Events counted in equal parts of the window and stacked by kind, with one panel per run."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def counts(
     width: int,
     title: str,
 ) -> alt.VConcatChart:
-    """Bars of events.
+    """Returns a chart with bars for the numbers of events.
 
     Args:
-        material: gives the runs and the axis of time.
-        events: for each run `time` and `reason`, the number of a key.
+        material: the source of the runs and the time axis.
+        events: for each run, the `time` of each event and its `reason`, which is the number of a key.
         keys: the colours.
         bins: the number of bars.
         width: the width of the chart.

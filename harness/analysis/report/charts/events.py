@@ -1,4 +1,4 @@
-"""A strip with the changes of a run's cluster, to go below a chart over time."""
+"""A strip below a chart over time that shows how a run's cluster changes."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ from harness.base.text import first_of
 
 _ROW = 16
 _APART = 26
-"""The least distance in pixels between the beginnings of two marks in a row; nearer marks become one."""
+"""The minimum distance in pixels between the beginnings of two marks in a row; closer marks are merged."""
 
 _NAMED = 3
-"""A mark of several changes names this many objects."""
+"""The number of objects that the text of a merged mark names."""
 
 _PILL, _PILL_SIZE = "M-.5,-.55H.5A.55,.55,0,0,1,.5,.55H-.5A.55,.55,0,0,1,-.5,-.55Z", 12**2
-"""The outline under a number, and its size; Vega scales the outline by the root of the size."""
+"""The outline around a number, and its size; Vega scales the outline by the square root of the size."""
 
 
 def strip(material: Material, place: int, *, width: int, labels: bool) -> alt.LayerChart:
-    """A row for each kind of change: ticks where changes begin, and bars as long as they last.
+    """Returns a strip with a row for each kind of change.
 
-    Changes that are nearer to each other than the width of a number share one mark: their number.
+    Ticks show where changes begin, and bars show how long they last. If the beginnings of several changes
+    are closer to each other than the width of a number, a single mark shows how many changes there are.
 
     Args:
-        material: gives the runs, their changes and the axis of time.
-        place: the place of the run.
+        material: the source of the runs, their changes and the time axis.
+        place: the index of the run.
         width: the width of the plot, without axes.
-        labels: whether the axis of time has labels.
+        labels: whether the time axis has labels.
     """
     window, shift = material.windows[place], material.shifts[place]
     clock, span = Clock(material.runs[place]), max(1, material.window.end - material.window.start)
@@ -74,11 +75,11 @@ def strip(material: Material, place: int, *, width: int, labels: bool) -> alt.La
 
 
 def _lasting(marks: Sequence[Mark], last: int, least: int) -> Iterator[tuple[int, int]]:
-    """The times in which any of these changes holds; gaps shorter than `least` are closed.
+    """Yields the times during which any of these changes lasts, and closes gaps shorter than `least`.
 
     Args:
         marks: the marks, in order of time.
-        last: the time until which changes without an end hold.
+        last: the time until which changes without an end last.
         least: the shortest gap in microseconds.
     """
     begin = end = marks[0].begin
@@ -91,7 +92,7 @@ def _lasting(marks: Sequence[Mark], last: int, least: int) -> Iterator[tuple[int
 
 
 def _told(group: Sequence[Mark], clock: Clock) -> str:
-    """A mark in words, as shown under the pointer."""
+    """Describes a mark in words for the tooltip."""
     first, last = clock.text(group[0].begin), clock.text(group[-1].begin)
     if len(group) == 1:
         until = "" if group[0].end is None else f" to {clock.text(group[0].end)}"
@@ -101,5 +102,5 @@ def _told(group: Sequence[Mark], clock: Clock) -> str:
 
 
 def _short(count: int) -> str:
-    """A count in four letters at most."""
+    """Formats a count with at most four characters."""
     return str(count) if count < 1000 else f"{count / 1000:.{1 if count < 9950 else 0}f}k"

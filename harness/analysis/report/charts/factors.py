@@ -1,4 +1,4 @@
-"""Charts of an experiment's factors: effects with intervals, heat maps of two, and small multiples."""
+"""Charts of an experiment's factors: effects with intervals, heat maps, and small multiples."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from harness.analysis.report.charts.levels import PANEL
 
 _ROW = 20
 _LABELS, _LETTERS = 200, 28
-"""The pixels for names of effects, and the number of letters that fit."""
+"""The space for names of effects in pixels, and the number of letters that fit."""
 _NARROW_LABELS, _NARROW_LETTERS = 130, 18
 _NAMES, _NAME_LETTERS = 96, 14
-"""The pixels for names of a heat map's rows and columns, and the number of letters that fit."""
+"""The space for names of a heat map's rows and columns in pixels, and the number of letters that fit."""
 _PLACES, _PLACE_LETTERS = 70, 10
-"""The pixels for names of places of small multiples, and the number of letters that fit."""
+"""The space for horizontal labels of small multiples in pixels, and the number of letters that fit."""
 _CELL = 34
 _MULTIPLE = 110
 _PALEST, _FULLEST = 0.08, 0.75
@@ -31,10 +31,10 @@ class Effect(NamedTuple):
 
     Attributes:
         name: the factor and its value.
-        value: the difference that it makes, in the axis' unit.
-        low: the lower end of its interval, or None.
-        high: the upper end, or None.
-        told: the text under the pointer.
+        value: the difference that the value makes, in the unit of the axis.
+        low: the lower end of the effect's interval, or None.
+        high: the upper end of the interval, or None.
+        told: the text of the tooltip.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Effect(NamedTuple):
 
 
 def effects_chart(found: Sequence[Effect], *, title: str, shown_as: str, width: int) -> alt.LayerChart:
-    """A row for each value of a factor: a point, the line of its interval, and a line at no change."""
+    """Returns a row for each value of a factor: a point, its interval as a line, and a line at no change."""
     wide = width >= axes.NARROW
     room, letters = (_LABELS, _LETTERS) if wide else (_NARROW_LABELS, _NARROW_LETTERS)
     names = axes.endings((each.name for each in found), letters)
@@ -88,11 +88,11 @@ class Square(NamedTuple):
     """A cell of a heat map.
 
     Attributes:
-        column: the name of its column.
-        row: the name of its row.
-        value: the value that its colour shows.
-        text: its label.
-        told: the text under the pointer.
+        column: the name of the cell's column.
+        row: the name of the cell's row.
+        value: the value that the colour shows.
+        text: the label in the cell.
+        told: the text of the tooltip.
     """
 
     column: str
@@ -110,7 +110,7 @@ def heat_map(
     titles: tuple[str, str],
     width: int,
 ) -> alt.LayerChart:
-    """A heat map: the stronger a cell's colour, the higher its value; cells without a value stay empty."""
+    """Returns a heat map whose colours are stronger for higher values; cells without a value stay empty."""
     values = [each.value for each in squares]
     low, span = min(values), max(values) - min(values)
     depth = [_PALEST + (_FULLEST - _PALEST) * ((each - low) / span if span else 0.0) for each in values]
@@ -154,13 +154,13 @@ class Dot(NamedTuple):
     """A point of small multiples.
 
     Attributes:
-        panel: the number of its panel.
-        place: its place on the horizontal axis, in words.
-        key: the number of its line.
-        value: its value, in the axis's unit.
-        low: the lower end of its interval, or None.
-        high: the upper end, or None.
-        told: the text under the pointer.
+        panel: the number of the point's panel.
+        place: the label of the point's place on the horizontal axis.
+        key: the number of the point's line.
+        value: the value, in the unit of the axis.
+        low: the lower end of the value's interval, or None.
+        high: the upper end of the interval, or None.
+        told: the text of the tooltip.
     """
 
     panel: int
@@ -182,7 +182,11 @@ def multiples(
     shown_as: str,
     width: int,
 ) -> alt.ConcatChart:
-    """A panel per value of one factor, a line per value of a second, along a third; all on one scale."""
+    """Returns small multiples, all on the same scale.
+
+    Each value of one factor has a panel, each value of a second factor has a line, and the horizontal axis
+    shows a third factor.
+    """
     columns = min(len(panels), max(1, width // PANEL))
     inside = axes.inner(width, columns=columns)
     x_title, y_title = titles

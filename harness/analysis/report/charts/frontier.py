@@ -1,4 +1,4 @@
-"""Choices as named points between two costs; those that no other beats are filled and joined."""
+"""Choices as named points between two costs; the choices that no other choice beats are filled and joined."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ def frontier(
     *,
     best: Collection[int] | None = None,
 ) -> alt.LayerChart:
-    """A chart with one point per choice; a name that does not fit shows only under the pointer.
+    """Returns a chart with one point for each choice; a name that does not fit appears only in the tooltip.
 
     Args:
         choices: the points.
-        keys: their colours.
+        keys: the colours of the points.
         x_axis: the horizontal axis.
         y_axis: the vertical axis.
         width: the width of the chart.
-        best: the choices that no other choice beats, if more than two axes count. Then no line joins them.
+        best: the choices that no other choice beats, if more than two axes count; no line joins them in
+            this case.
     """
     joins = best is None
     best = unbeaten(choices, x_axis, y_axis) if best is None else best
@@ -99,7 +100,7 @@ def _names(
     y_ends: Sequence[float],
     inside: int,
 ) -> list[alt.Chart]:
-    """The names, and lines that lead from distant names to their points."""
+    """Draws the names, and lines that connect distant names to their points."""
 
     def back(across: float, down: float) -> tuple[float, float]:
         return (
@@ -131,7 +132,7 @@ def _names(
 
 
 def _around(values: Sequence[float]) -> list[float]:
-    """The ends of an axis with a margin around all values."""
+    """Returns the ends of an axis with a margin around all values."""
     low, high = min(values), max(values)
     room = (high - low) * 0.15 or abs(high) * 0.1 or 1.0
     return [low - room, high + room]

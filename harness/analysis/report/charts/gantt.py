@@ -1,4 +1,4 @@
-"""A Gantt chart: a row for each job, a bar for each span in which it held resources, one panel per run."""
+"""A Gantt chart with a panel for each run, a row for each job, and a bar while the job held resources."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from harness.plugins.measurement import Window
 
 _ROW = 11
 _LEFT = 98
-"""The pixels for names beside the rows."""
+"""The space for names next to the rows, in pixels."""
 _LETTERS = 14
-"""The number of a name's letters that fit beside the rows."""
+"""The number of letters of a name that fit next to the rows."""
 
 
 def gantt(material: Material, shown: Sequence[pl.Series], part: Window, width: int) -> alt.VConcatChart:
-    """Jobs in order of arrival.
+    """Draws jobs in order of arrival.
 
     Args:
-        material: gives the runs and the axis of time.
-        shown: for each run the rows of the jobs in `jobs.parquet`, ascending.
-        part: the time that is shown.
+        material: the source of the runs and the time axis.
+        shown: for each run, the rows of the jobs in `jobs.parquet`, in ascending order.
+        part: the time to show.
         width: the width of the chart.
     """
     panels = []

@@ -1,4 +1,4 @@
-"""Places names beside points, so that none covers another name, a point or a line."""
+"""Places names next to points so that no name covers another name, a point or a line."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import NamedTuple, TypeAlias
 from harness.base.text import columns
 
 SIZE = 11
-"""The size of letters, in pixels."""
+"""The font size of names, in pixels."""
 _LETTER = 6.3
-"""The approximate width of a letter of that size."""
+"""The approximate width of a letter at that size."""
 _LINE = 13
 _POINT = 7
-"""The pixels that a point takes to each side."""
+"""The distance in pixels from the middle of a point to its edge."""
 _RINGS = (10, 20, 32, 46, 62, 80)
 _AROUND = ((1, 0), (-1, 0), (0, -1), (0, 1), (1, -1), (-1, -1), (1, 1), (-1, 1))
 
 Point: TypeAlias = tuple[float, float]
 Line: TypeAlias = tuple[Point, Point]
-"""A line between two points, in pixels from the upper left."""
+"""The two ends of a line, in pixels from the upper left corner."""
 
 
 class Box(NamedTuple):
-    """The area of something on a chart, in pixels from the upper left."""
+    """The area that something covers on a chart, in pixels from the upper left corner."""
 
     left: float
     top: float
@@ -31,7 +31,7 @@ class Box(NamedTuple):
     bottom: float
 
     def meets(self, other: Box) -> bool:
-        """Returns True if the areas overlap."""
+        """Returns True if the two areas overlap."""
         return (
             self.left < other.right
             and other.left < self.right
@@ -42,7 +42,7 @@ class Box(NamedTuple):
     def crossed(self, line: Line) -> bool:
         """Returns True if a line crosses the area."""
         (x, y), (to_x, to_y) = line
-        since, until = 0.0, 1.0  # the part of the line that may be within the area
+        since, until = 0.0, 1.0  # the section of the line that may be within the area
         for at, to, least, most in ((x, to_x, self.left, self.right), (y, to_y, self.top, self.bottom)):
             if at == to:
                 if not least < at < most:
@@ -54,7 +54,7 @@ class Box(NamedTuple):
 
 
 class Label(NamedTuple):
-    """The middle of a name, and whether it is so far away that a line must lead to its point."""
+    """The middle of a name, and whether the name is so far away that a line must connect it to its point."""
 
     x: float
     y: float
@@ -62,7 +62,7 @@ class Label(NamedTuple):
 
 
 def box_of(text: str, x: float, y: float) -> Box:
-    """The area of a name whose middle is here."""
+    """Returns the area of a name with this middle."""
     half = columns(text) * _LETTER / 2
     return Box(x - half, y - _LINE / 2, x + half, y + _LINE / 2)
 
@@ -70,11 +70,12 @@ def box_of(text: str, x: float, y: float) -> Box:
 def placed(
     points: Sequence[Point], names: Sequence[str], lines: Sequence[Line] = (), *, width: int, height: int
 ) -> list[Label | None]:
-    """The place of each name; None if the name does not fit.
+    """Finds a place for each name; the place is None if the name does not fit.
 
     Args:
-        points: the points, in pixels from the upper left; points beyond the number of names have no name.
-        names: the names of the first points, the most important first.
+        points: the points, in pixels from the upper left corner; points beyond the number of names have no
+            name.
+        names: the names of the first points, with the most important name first.
         lines: other lines that the chart has.
         width: the width of the plot.
         height: the height of the plot.
@@ -99,7 +100,7 @@ def placed(
 
 
 def _places(name: str, x: float, y: float) -> Iterator[Label]:
-    """The possible places of a name, the nearest first."""
+    """Yields the possible places of a name, with the nearest place first."""
     half = columns(name) * _LETTER / 2
     for ring in _RINGS:
         for right, down in _AROUND:

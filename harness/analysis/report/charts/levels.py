@@ -1,4 +1,4 @@
-"""Charts of levels over time: stacked areas of one run each, and lines of runs in one panel."""
+"""Charts of levels over time: stacked areas for one run each, and lines for several runs in one panel."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from harness.analysis.report.material import Lane, Material
 PIXELS_A_POINT = 3
 PANEL = 280
 _LETTER = 7
-"""The approximate width of a letter of a panel's title, in pixels."""
+"""The approximate width of a letter in a panel's title, in pixels."""
 
 
 class Reference(NamedTuple):
     """A reference line.
 
     Attributes:
-        steps: times on the axis of time, and the level from each time on; one step if it never changes.
-        dash: its dashes.
+        steps: times on the time axis, and the level from each time on; a single step if the level never
+            changes.
+        dash: the dashes of the line.
     """
 
     steps: Sequence[tuple[int, float]]
@@ -32,7 +33,7 @@ class Reference(NamedTuple):
 
     @property
     def highest(self) -> float:
-        """The highest of its levels."""
+        """The highest level of the line."""
         return max(level for _, level in self.steps)
 
 
@@ -47,17 +48,17 @@ def stacked(
     width: int,
     title: str,
 ) -> alt.VConcatChart:
-    """One panel per run: the means of all series stacked, and the highest of their sum.
+    """Returns one panel per run with the stacked means of all series, and the maximum of their sum.
 
-    Below it is a strip with the changes of the run's cluster, if there are any.
+    If a run's cluster changes, a strip below the run's panel shows the changes.
 
     Args:
-        material: gives the axis of time.
+        material: the source of the time axis.
         titles: the titles of the panels.
-        areas: for each panel the result of `per_pixel`, in the unit of the axis.
-        peaks: the same, for the sum of all series.
-        keys: colours by number of series.
-        references: for each panel its reference lines.
+        areas: for each panel, the result of `per_pixel` in the unit of the axis.
+        peaks: the same for the sum of all series.
+        keys: the colours of the series, by number.
+        references: the reference lines of each panel.
         width: the width of the chart.
         title: the title of the vertical axis.
     """
@@ -98,7 +99,7 @@ def by_lane(
     title: str,
     references: Callable[[Lane], Sequence[Reference]] = lambda _: (),
 ) -> alt.ConcatChart:
-    """A panel for each lane, see `panels`."""
+    """Returns a panel for each lane; see `panels`."""
     names = [lane.name for lane in material.lanes]
     return panels(material, names, reduced, list(map(references, material.lanes)), width=width, title=title)
 
@@ -112,13 +113,13 @@ def panels(
     width: int,
     title: str,
 ) -> alt.ConcatChart:
-    """A panel for each series, with a line for each run, all on the same axes of time.
+    """Returns a panel for each series, with a line for each run; all panels have the same time axis.
 
     Args:
-        material: gives the axis of time.
+        material: the source of the time axis.
         names: the names of the series, by number.
-        reduced: for a number of pixels, the result of `per_pixel` for every run.
-        references: for each series its reference lines.
+        reduced: returns the result of `per_pixel` for every run, given a number of pixels.
+        references: the reference lines of each series.
         width: the width of the chart.
         title: the title of the vertical axes.
     """
@@ -147,7 +148,7 @@ def panels(
 
 
 def highest(frame: pl.DataFrame) -> float:
-    """The highest level in a result of `per_pixel`."""
+    """Returns the highest level in a result of `per_pixel`."""
     return max(frame["high"], default=0.0)
 
 
@@ -164,19 +165,21 @@ def lines(
     shown_as: str = "",
     references: Sequence[Reference] = (),
 ) -> alt.LayerChart:
-    """One panel with a line for each run: the mean of each pixel, and a band from its lowest to its highest.
+    """Returns a panel with a line for each run, and a band from the lowest to the highest value per pixel.
+
+    The lines show the mean of each pixel.
 
     Args:
-        material: gives the axis of time.
-        frames: for each run the result of `per_pixel` for one series, in the unit of the axis.
+        material: the source of the time axis.
+        frames: for each run, the result of `per_pixel` for one series, in the unit of the axis.
         keys: the keys of the runs.
         width: the width of the plot, without axes.
         height: the height of the plot.
         title: the title of the vertical axis.
         name: the name of the panel.
         top: the end of the vertical axis.
-        shown_as: the format of the vertical axis' numbers.
-        references: reference lines.
+        shown_as: the format of the vertical axis's numbers.
+        references: the reference lines.
     """
     frame = axes.timed(
         material,

@@ -23,10 +23,10 @@ class _Scale(NamedTuple):
     """A logarithmic axis.
 
     Attributes:
-        shortest: its beginning; shorter values are drawn at it.
-        least: the lowest value at which it may end.
-        rough: place -> its label.
-        fine: further labels, if they fit.
+        shortest: the value at which the axis begins; shorter values are drawn there.
+        least: the lowest value at which the axis may end.
+        rough: the labels of values.
+        fine: additional labels, which are used if they fit.
     """
 
     shortest: int
@@ -35,7 +35,7 @@ class _Scale(NamedTuple):
     fine: Mapping[int, str]
 
     def axis(self, longest: float, *, room: bool) -> alt.X:
-        """The axis; its places are multiples of the shortest one."""
+        """Returns the axis; its values are multiples of the shortest value."""
         marks = {**self.rough, **(self.fine if room else {})}
         names = {mark // self.shortest: name for mark, name in sorted(marks.items()) if mark <= longest}
         return alt.X(
@@ -60,12 +60,15 @@ _SLOWDOWNS = _Scale(1, 10, {10**power: f"{10**power:,} ×" for power in range(8)
 
 
 def wait_distribution(material: Material, found: Waits, width: int) -> alt.ConcatChart:
-    """A panel for each group with a line for each run; waits below a second are drawn at one second."""
+    """Returns a panel for each group with a line for each run; waits below a second count as one second."""
     return _distribution(material, found, width, _WAITS, title="jobs started", height=80)
 
 
 def slowdown_distribution(material: Material, found: Waits, width: int) -> alt.ConcatChart:
-    """A panel of slowdowns (how many times longer than their work jobs took), with a line for each run."""
+    """Returns a panel of slowdowns with a line for each run.
+
+    A job's slowdown is its completion time as a multiple of its run time.
+    """
     return _distribution(material, found, width, _SLOWDOWNS, title="jobs finished", height=150)
 
 
@@ -77,7 +80,7 @@ def _distribution(
     longest = max(found.longest, scale.least)
     steps, span = inside // 2, log10(longest / scale.shortest)
     grid = [scale.shortest * 10 ** (span * step / steps) for step in range(steps + 1)]
-    grid[-1] = longest  # whatever rounding did, the last point counts every job
+    grid[-1] = longest  # the last point counts every job, even if it was rounded
     x = scale.axis(longest, room=inside >= axes.NARROW)
     panels = []
     for place, name in enumerate(found.names):
@@ -100,7 +103,7 @@ def _distribution(
 
 
 def _line(waited: Waited, grid: Sequence[float], scale: _Scale) -> pl.DataFrame:
-    """For each place of the grid, the part of the jobs with at most that value."""
+    """Returns for each place of the grid the fraction of the jobs with at most that value."""
     values = waited.sorted.cast(pl.Float64)
     counts = values.search_sorted(pl.Series(grid, dtype=pl.Float64), side="right")
     return pl.DataFrame({"x": [each / scale.shortest for each in grid], "mean": counts / waited.jobs})
@@ -109,18 +112,18 @@ def _line(waited: Waited, grid: Sequence[float], scale: _Scale) -> pl.DataFrame:
 def by_size(
     material: Material, found: Waits, percents: Mapping[int, str], *, width: int, title: str
 ) -> alt.ConcatChart:
-    """The waits of jobs by their size, on an axis that shows both short and long waits.
+    """Returns the waits of jobs by their size, on an axis that shows both short and long waits.
 
     Args:
-        material: gives the runs.
-        found: groups of jobs of one size.
-        percents: the percentile of each panel -> its heading.
+        material: the source of the runs.
+        found: groups of jobs with similar sizes.
+        percents: the percentile of each panel, with the heading of the panel.
         width: the width of the chart.
         title: the title of the horizontal axes.
     """
     columns = 1 if width < axes.NARROW else len(percents)
     inside = axes.inner(width, columns=columns)
-    # The line is broken at a size without a wait; a whole line would suggest one.
+    # The line is broken at a size for which no wait is known, because a continuous line would suggest one.
     rows = [
         (percent, name, key.name, None if (wait := waited.quantile(percent)) is None else wait / MINUTE)
         for key, of_run in zip(material.run_keys, found.of_runs, strict=True)

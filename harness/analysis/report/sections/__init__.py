@@ -1,1 +1,1 @@
-"""The built-in sections, in words, tables and charts."""
+"""The built-in sections with their text, tables and charts."""

@@ -1,4 +1,4 @@
-"""Allocation: the amounts that quotas or queues held over time, beside their own quota."""
+"""Allocation: what quotas or queues held over time, compared with their own quota."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 
 _NONE = "none"
 _MOST, _SHORT = 300, 12
-"""The most changes in a table, and the most in a table that is not folded."""
+"""The maximum number of changes in a table, and in a table that is not folded."""
 
 _TOLD = 3
-"""A quota with at most this many levels has each of them named."""
+"""If a quota has at most this many levels, the text names each of them."""
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """A chart of all lanes stacked for each run, then a chart of each lane with all runs."""
+    """Yields a stacked chart of all lanes for each run, then a chart of each lane with all runs."""
     unit = shown_in(material.resource)
     others = [resource for resource in material.runs[0].resources if resource != material.resource]
     if others:
         yield Text(
-            f"These charts show {material.resource}, which the baseline uses most of; the table of all "
-            f"figures has {', '.join(others)} too."
+            f"These charts show {material.resource}, the resource that the baseline uses most. The table of "
+            f"all figures also covers {', '.join(others)}."
         )
     lines = ["the dashed line is the whole capacity"] if any(material.capacities) else []
     courses = zip(material.nominal_steps(material.lanes), material.capacity_steps, strict=True)
@@ -43,15 +43,15 @@ def blocks(material: Material) -> Iterator[Block]:
         lines.append("the dotted line is the sum of all quotas")
     if any(material.marks):
         lines.append(
-            "below are changes of the cluster: a tick is one, a number several; grey bars last as long as "
-            "they hold"
+            "the strip below shows how the cluster changes: a tick is one change, a number is several "
+            "changes, and grey bars show how long they last"
         )
     yield Figure(
         title=f"{unit.name} held, by {material.holder}",
         words=_words(material),
         draw=lambda width: _stacked(material, width),
         keys=material.lane_keys,
-        note="Areas are means over three pixels, the thin line is their peak"
+        note="Areas are means over three pixels, and the thin line is the peak of their sum"
         + "".join(f"; {line}" for line in lines)
         + ".",
     )
@@ -67,12 +67,15 @@ def blocks(material: Material) -> Iterator[Block]:
             keys=material.run_keys,
             note="Lines are means over three pixels, and bands show the lowest and highest level in them"
             + ("; the dashed line is the nominal quota" if quotas else "")
-            + (", which differs between runs: each has a line." if several else "."),
+            + (", which differs between runs, so there are several lines." if several else "."),
         )
 
 
 def _changes(material: Material) -> Iterator[Block]:
-    """A table of the changes of the clusters, once for runs with the same ones; a long one is folded."""
+    """Yields a table of cluster changes for each group of runs with the same changes.
+
+    A long table is folded.
+    """
     alike: dict[tuple[Mark, ...], list[int]] = {}
     for place, marks in enumerate(material.marks):
         alike.setdefault(tuple(marks), []).append(place)
@@ -132,7 +135,7 @@ def _lane_words(material: Material) -> str:
 
 
 def _course(steps: Sequence[Step], size: int) -> str:
-    """A lane's own quota over time, in words."""
+    """Describes how a lane's own quota changes over time."""
     amounts = [(each.amount or 0) / size for each in steps]
     if len(amounts) <= _TOLD:
         return ", then ".join(map(number, amounts)) or _NONE
@@ -140,7 +143,7 @@ def _course(steps: Sequence[Step], size: int) -> str:
 
 
 def _distinct(material: Material, lane: Lane) -> list[list[Step]]:
-    """A lane's own quota over time in the runs in which it has any; each different course once."""
+    """Returns the distinct courses of a lane's own quota over time, from the runs in which it has any."""
     found: list[list[Step]] = []
     for each in material.nominal_steps([lane]):
         if each and each not in found:

@@ -1,4 +1,4 @@
-"""The basis of a report: trace, cluster, settings, conventions, warnings, and the commands to repeat it."""
+"""What a report is based on: the trace, the cluster, settings, conventions, warnings and commands."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from harness.base.text import counted
 from harness.base.units import format_amount, format_duration
 
 _CONVENTIONS = (
-    "Times are on a virtual clock; integrals are exact over change points, nothing is sampled.",
+    "Times are on a virtual clock. Integrals are exact over change points; nothing is sampled.",
     "allocated = useful + lost + idle held + unfinished, to the resource-microsecond.",
-    "Jobs name a queue, and count against a quota (ClusterQueue, ElasticQuota), if there is one.",
-    "A share is a dominant share: the largest part of any resource's capacity that is held.",
+    "Jobs name a queue and count against a quota (ClusterQueue, ElasticQuota) if there is one.",
+    "A share is a dominant share: the largest fraction of any resource's capacity that a queue holds.",
     "Ideal shares are weighted max-min fair over all resources.",
     "A wait is from submission to first progress. Percentiles interpolate linearly between order statistics.",
-    "Jobs that had not started or finished when a replay ended count with what had accrued, marked ≥.",
-    "Hours waited are the mean wait times the jobs; distributions and waits by size show what had happened.",
-    "One preemption is one job taken for one other job at one instant, however many pods it had.",
+    "Jobs that had not started or finished when a replay ended count with the time so far, marked ≥.",
+    "Hours waited are the mean wait times the number of jobs. Other charts of waits show only ended waits.",
+    "A preemption is one job that loses its resources to another job at one time, with any number of pods.",
     "If all runs have equal arrivals, utilization, fairness and quota cover a window that all runs share.",
 )
 
@@ -50,7 +50,7 @@ def blocks(material: Material) -> Iterator[Block]:
     if warnings:
         yield Points(list(warnings), title="Warnings")
     yield Points(_CONVENTIONS, title="Conventions")
-    yield Text("To repeat it:")
+    yield Text("To repeat this report:")
     yield Code("\n".join(repeat(material)))
 
 
@@ -85,7 +85,7 @@ def cluster_lines(cluster: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _settings(material: Material) -> Iterator[tuple[str, list[str]]]:
-    """The settings of each run, line by line."""
+    """Yields the settings of all runs, line by line."""
     infos = [run.info for run in material.runs]
     policies = [info["policy"] for info in infos]
     yield "plugin", [f"{each['name']} {each.get('version', '')}".rstrip() for each in policies]
@@ -102,14 +102,14 @@ def _settings(material: Material) -> Iterator[tuple[str, list[str]]]:
     yield "a preempted job loses", [_loss(each["on_preemption"]) for each in settings]
     yield "grace period", [format_duration(each["grace_period_us"]) for each in settings]
     if any(each.get("startup_us") for each in settings):
-        yield "until pods are ready", [format_duration(each.get("startup_us", 0)) for each in settings]
+        yield "time until pods are ready", [format_duration(each.get("startup_us", 0)) for each in settings]
     yield "arrivals", [f"× {factor_text(each['scale_arrivals'])}" for each in settings]
     if any(each.get("at_start") for each in settings):
-        yield "world at the start", [each.get("at_start") or "–" for each in settings]
+        yield "objects at the start", [each.get("at_start") or "–" for each in settings]
     if any(each.get("unfinished") for each in settings):
-        yield "run times of its unfinished work", [_run_times(each) for each in settings]
+        yield "run times of unfinished objects", [_run_times(each) for each in settings]
     if any(each.get("calibration") for each in settings):
-        yield "changed of the trace", [_calibrated(each.get("calibration", {})) for each in settings]
+        yield "changes to the trace", [_calibrated(each.get("calibration", {})) for each in settings]
     yield (
         "stopped after",
         ["–" if each.get("until_us") is None else format_duration(each["until_us"]) for each in settings],
@@ -118,13 +118,13 @@ def _settings(material: Material) -> Iterator[tuple[str, list[str]]]:
 
 
 def _run_times(settings: Mapping[str, Any]) -> str:
-    """The setting for the run times of unfinished work from manifests."""
+    """Describes the setting for the run times of unfinished work in manifests."""
     seed = f", seed {settings['seed']}" if "seed" in settings else ""
     return f"{settings.get('unfinished', '–')}{seed}"
 
 
 def _calibrated(changed: Mapping[str, str]) -> str:
-    """The changes made to the trace before the replay."""
+    """Describes the changes that were made to the trace before the replay."""
     return ", ".join(f"{name.replace('_', ' ')} {_step(name, text)}" for name, text in changed.items()) or "–"
 
 

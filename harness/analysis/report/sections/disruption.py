@@ -1,4 +1,4 @@
-"""Preemptions and their reasons: preemptions over time by reason, and chains of them."""
+"""Preemptions: their reasons, their number over time, and chains in which one leads to another."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 _BINS = 120
 _DEPTHS = 4
-"""Longer chains share one row."""
+"""Chains that are at least this long share one row."""
 _NAMES_OF_DEPTHS = {0: "after no other", 1: "after 1 other", _DEPTHS: f"after {_DEPTHS} others or more"}
 _LINKS = 6
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """Preemptions of each run by reason; a sentence if there were none."""
+    """Yields the preemptions of each run by reason, or a sentence if there were none."""
     found = material.on_axis(material.of_runs(_preemptions))
     if not sum(each.height for each in found):
         yield Text("Nothing was preempted.")
@@ -50,7 +50,7 @@ def blocks(material: Material) -> Iterator[Block]:
         words=_words(material, counted, names),
         draw=lambda width: _chart(material, counted, keys, width),
         keys=keys,
-        note="One preemption is one job taken for one other job at one instant, however many pods it had."
+        note="A preemption is one job that loses its resources to another job, with any number of pods."
         + material.own_jobs,
     )
     yield from _chains(material)
@@ -62,7 +62,7 @@ def _preemptions(run: Run) -> pl.DataFrame:
 
 
 def _chains(material: Material) -> Iterator[Block]:
-    """The number of preemptions that followed others, and the longest chain of each run."""
+    """Yields how many preemptions followed others, and the longest chain of each run."""
     found = material.of_runs(_chains_of)
     deepest = max(depth for each in found for depth in each.depths)
     if not deepest:
@@ -101,7 +101,7 @@ def _chains_of(run: Run) -> _Chains:
         at = before[at]
     chain.reverse()
     names = run.scan("jobs").select("job_id").collect()["job_id"]
-    told = [f"{names[row['job']]} went for {names[row['by']]}" for row in chain[:_LINKS]]
+    told = [f"{names[row['job']]} made way for {names[row['by']]}" for row in chain[:_LINKS]]
     more = [f"{len(chain) - _LINKS:,} more"] if len(chain) > _LINKS else []
     span = format_duration(chain[-1]["time"] - chain[0]["time"])
     return _Chains(depths, f"{', '.join([*told, *more])}, within {span}")
@@ -122,7 +122,7 @@ def _words(material: Material, counted: Sequence[pl.DataFrame], names: Sequence[
         width = (material.window.end - material.window.start) // _BINS + 1
         busiest = each.group_by((pl.col("time") - material.window.start) // width).len()["len"]
         sentences.append(
-            f"{name}: {each.height:,} in all ({parts}), at most {max(busiest):,} within "
+            f"{name}: {each.height:,} in total ({parts}), at most {max(busiest):,} within "
             f"{format_duration(width)}."
         )
     return " ".join(sentences)

@@ -1,4 +1,4 @@
-"""Use of topology domains: the amounts that pods held in each domain over time, beside its capacity."""
+"""Topology domains: what pods held in each domain over time, compared with the domain's capacity."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from harness.runs.run import Run
 
 MOST = 24
-"""This many domains of a level have a panel: the domains with the largest mean use over all runs."""
+"""The maximum number of domains of a level that have a panel: those with the largest mean use in all runs."""
 
 
 class _Shown(NamedTuple):
@@ -31,10 +31,11 @@ class _Shown(NamedTuple):
 
     Attributes:
         level: the label of the level.
-        names: the names of the domains, printable.
-        steps: for each run the amounts held in each: `series` by number, `time` and `level`.
-        room: for each run and domain the capacity of its nodes over time, on the axis of time; empty for a
-            domain that the run's cluster lacks.
+        names: the printable names of the domains.
+        steps: for each run, the amounts held in each domain: `series` (the number of the domain), `time`
+            and `level`.
+        room: for each run and domain, the capacity of its nodes over time, on the time axis; empty if the
+            run's cluster lacks the domain.
         left_out: the number of domains that are not shown.
     """
 
@@ -46,7 +47,7 @@ class _Shown(NamedTuple):
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """A chart for each level of each topology, with a panel for each domain; nothing without topologies."""
+    """Yields a chart for each level of each topology, with a panel for each domain."""
     of_runs = material.of_runs(levels_of)
     known = dict.fromkeys((level.topology, level.name) for own in of_runs for level in own)
     if not known:
@@ -126,7 +127,7 @@ def _words(material: Material, shown: _Shown) -> str:
 
 
 def _mean(steps: Sequence[Step], window: Window) -> float:
-    """The mean of steps over a window."""
+    """Returns the mean of steps over a window."""
     if len(steps) < 2:
         return sum(each.amount or 0 for each in steps)
     times = [max(each.time, window.start) for each in steps] + [window.end]

@@ -1,4 +1,4 @@
-"""Fairness over time: the distance of shares from ideal, and the side of each lane on average."""
+"""Fairness over time: how far shares are from ideal, and in which direction each lane is on average."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ONE = 10**9
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """The deviation of all runs over time, then the mean excess of each lane. Nothing for a single lane."""
+    """Yields the deviation of all runs over time and each lane's mean excess, for several lanes."""
     if len(material.places) < 2 or not any(run.capacity for run in material.runs):
         return
     found = material.of_runs(deviation)
@@ -35,16 +35,16 @@ def blocks(material: Material) -> Iterator[Block]:
         words=_words(material, found),
         draw=lambda width: _over_time(material, found, width),
         keys=material.run_keys,
-        note=f"Half the sum of all differences between {material.holder}s' dominant shares and ideal ones, "
-        "which are weighted max-min fair; 0 % is ideal. Lines are means over three pixels, and bands show "
-        "the lowest and highest value in them.",
+        note=f"Half the sum of all differences between {material.holder}s' dominant shares and their ideal "
+        "shares, which are weighted max-min fair; 0 % is ideal. Lines are means over three pixels, and bands "
+        "show the lowest and highest value in them.",
     )
     yield Figure(
         title=f"Share of each {material.holder} beyond its ideal share, on average",
         words=_excess_words(material, found),
         draw=lambda width: _excess(material, found, width),
         keys=material.run_keys,
-        note="To the right: it held more than it should have; to the left: less.",
+        note="A bar to the right means more than the ideal share, and a bar to the left means less.",
     )
 
 
@@ -67,7 +67,7 @@ def _excess_words(material: Material, found: Sequence[Deviation]) -> str:
     for place, lane in enumerate(material.lanes):
         each = (f"{name} {100 * run[place]:+.1f} %" for name, run in zip(material.names, excess, strict=True))
         sentences.append(f"{lane.name}: {', '.join(each)}.")
-    return "In points of the cluster. " + " ".join(sentences)
+    return "In percentage points of the cluster. " + " ".join(sentences)
 
 
 def _over_time(material: Material, found: Sequence[Deviation], width: int) -> ChartType:

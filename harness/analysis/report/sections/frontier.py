@@ -1,4 +1,4 @@
-"""The trade-off between waits and lost work, and the runs that no other beats."""
+"""The trade-off between waits and lost work, and the runs that no other run beats."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Side(NamedTuple):
-    """The metric of an axis, with its value in every run, and whether that is a lower bound."""
+    """The metric of an axis with its value in every run, and whether each value is a lower bound."""
 
     about: str
     measured: Measurement
@@ -38,13 +38,13 @@ class _Side(NamedTuple):
         return Axis(told, self.scale.shown_as)
 
     def told(self, place: int) -> str:
-        """A value in words."""
+        """Describes a value."""
         least = bool(self.at_least[place])
         return f"{self.about} {shown(self.values[place], self.measured.unit, at_least=least)}"
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """One chart of several runs; a sentence instead if the runs differ too little."""
+    """Yields a chart of several runs, or a sentence if the runs differ too little."""
     if len(material.runs) < 2:
         return
     unit = shown_in(material.resource)
@@ -54,27 +54,27 @@ def blocks(material: Material) -> Iterator[Block]:
         [(LOST, f"{unit.hours} lost", material.resource), (SHARES, "distance from ideal shares", "")],
     )
     if waits is None or costs is None:
-        yield Text("The runs do not differ in both waits and costs, so there is no trade-off.")
+        yield Text("Waits and costs do not both differ between the runs, so there is no trade-off.")
         return
     yield Figure(
         title=f"{waits.about[0].upper()}{waits.about[1:]}, against {costs.about}",
         words=_words(material, costs, waits),
         draw=lambda width: _chart(material, costs, waits, width),
         keys=[replace(key, line=False) for key in material.run_keys],
-        note="Better is to the left and down. Filled points are those that no other beats: none is as "
-        "good in both and better in one."
+        note="Points further to the left and further down are better. No other run beats a filled point: "
+        "none is at least as good on both axes and better on one."
         + (
             " The dashed line joins them."
             if len(unbeaten(_choices(material, costs, waits), costs.axis, waits.axis)) > 1
             else ""
         )
-        + ("" if material.comparison.shake else " With one replay of each, luck may move the points.")
-        + (f" Waits and lost work are of {material.common_jobs}." if material.common_jobs else ""),
+        + ("" if material.comparison.shake else " Each run is a single replay, so luck may move the points.")
+        + (f" Waits and lost work cover {material.common_jobs}." if material.common_jobs else ""),
     )
 
 
 def _differing(material: Material, wanted: Sequence[tuple[str, str, str]]) -> _Side | None:
-    """The first of some metrics that has a value in every run and differs between runs."""
+    """Returns the first of some metrics that has a value in every run and differs between runs."""
     known = {(row.metric, row.resource): (row, values) for row, values in material.comparison.select()}
     for metric, about, resource in wanted:
         if (metric, resource) in known:
@@ -97,7 +97,7 @@ def _words(material: Material, costs: _Side, waits: _Side) -> str:
     choices = _choices(material, costs, waits)
     best = unbeaten(choices, costs.axis, waits.axis)
     names = ", ".join(each.name for place, each in enumerate(choices) if place in best)
-    return f"{'. '.join(each.told for each in choices)}. No other one beats: {names}."
+    return f"{'. '.join(each.told for each in choices)}. No other run beats: {names}."
 
 
 def _chart(material: Material, costs: _Side, waits: _Side, width: int) -> ChartType:

@@ -1,4 +1,4 @@
-"""Job by job: when jobs waited, ran and were evicted; all jobs of small runs, or the jobs of a given time."""
+"""Job by job: when jobs waited, ran and were evicted, for small runs or for the jobs of a given time."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _CROSS = "A cross marks an eviction that threw progress away."
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """A bar for every span in which a job held resources.
+    """Yields a chart with a bar for every span in which a job held resources.
 
-    Without a given part of the time, only small runs are shown. If a part has many jobs, the chart shows the
-    jobs that held most, and a sentence gives the number of all jobs.
+    If no part of the time is given, only small runs are shown. If the part has many jobs, the chart shows
+    the jobs that held the most resources, and a sentence says how many jobs there are.
     """
     part = material.part
     if part is None:
@@ -54,8 +54,8 @@ def blocks(material: Material) -> Iterator[Block]:
     if chosen.is_empty():
         yield Text(f"{title}: there were no jobs.")
         return
-    of = f"the {len(chosen)} of {sums.height:,} jobs that held most {shown_in(material.resource).hours} in it"
-    which = f"Shown are {of}." if len(chosen) < sums.height else f"Shown are all {sums.height:,} jobs in it."
+    of = f"the {len(chosen)} of {sums.height:,} jobs that held the most {shown_in(material.resource).hours}"
+    which = f"Shown are {of}." if len(chosen) < sums.height else f"Shown are all {sums.height:,} jobs."
     shown = [rows.gather(chosen).sort() for rows in material.comparison.pairs.rows]
     words = f"{which} {_words_of_part(material, shown, part, clock)}"
     yield _figure(material, shown, part, title, words, [which])
@@ -79,7 +79,7 @@ def _figure(
 
 
 def _marks(material: Material, rows: Sequence[pl.Series], part: Window) -> list[str]:
-    """The meanings of all marks that occur in a panel."""
+    """Returns the meanings of the marks that appear in any panel."""
     drawn = set[str]()
     for run, shift, chosen in zip(material.runs, material.shifts, rows, strict=True):
         mine, of = pl.col("job").is_in(chosen.cast(pl.Int32).implode()), moved(part, -shift)
@@ -100,7 +100,7 @@ def _marks(material: Material, rows: Sequence[pl.Series], part: Window) -> list[
 
 
 def _held(run: Run, part: Window, resource: str) -> pl.Series:
-    """For each job the amount that it held within a part of the time; null if it was absent then."""
+    """Returns the amount that each job held within a part of the time; null if the job was absent."""
     span = pl.col("end").clip(None, part.end) - pl.col("start").clip(part.start)
     stints = (
         run.micros("stints")
@@ -131,7 +131,7 @@ def _words(material: Material) -> str:
 
 
 def _words_of_part(material: Material, rows: Sequence[pl.Series], part: Window, clock: Clock) -> str:
-    """The numbers of jobs with a bar and with a first start, the times of these starts, and the crosses."""
+    """Describes how many jobs held resources, how many started and when, and how many were evicted."""
     sentences = []
     for name, run, shift, chosen in zip(material.names, material.runs, material.shifts, rows, strict=True):
         with reading(run.path):

@@ -1,4 +1,4 @@
-"""The recommendation with its condition, and the costs and gains of each run."""
+"""The recommendation with its condition, and what each run costs and gains."""
 
 from __future__ import annotations
 
@@ -33,33 +33,33 @@ _HEADLINES = (
     _Headline(
         "Utilization",
         "goodput.of_capacity",
-        "the part of the capacity that became work of finished jobs; more is better",
+        "the share of the capacity that became work of finished jobs; more is better",
         of_resource=True,
     ),
     _Headline(
         "Fairness",
         "fairness.share_deviation",
-        "how far shares of quotas were from ideal ones; less is better",
+        "how far the shares of quotas were from their ideal shares; less is better",
     ),
     _Headline(
         "Disruption",
         "disruption.lost_of_allocated",
-        "the part of what was allocated that evictions threw away; less is better",
+        "the share of the allocated resources that evictions threw away; less is better",
         of_resource=True,
     ),
     _Headline(
         "Waiting",
         "wait.first_start.p95",
-        "95 of 100 jobs waited no longer than this for their start; less is better",
+        "95 of 100 jobs waited no longer than this to start; less is better",
     ),
 )
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """The recommendation, the costs of each run, and four headline figures of each.
+    """Yields the recommendation, then four headline figures of each run, and what each run costs.
 
-    Between them: replays that were stopped because they made no progress, metrics that failed, and
-    differences besides plugins.
+    In between are the replays that were stopped because they made no progress, the metrics that failed, and
+    differences other than plugins.
     """
     answer = recommendation(material.comparison)
     if answer is not None:
@@ -72,7 +72,7 @@ def blocks(material: Material) -> Iterator[Block]:
         if run.stopped is not None
     ]
     if ended:
-        yield Points(ended, title="Ended before the end")
+        yield Points(ended, title="Stopped early")
     failed = [
         f"{name}: {sentence}"
         for name, run in zip(material.names, material.runs, strict=True)
@@ -98,15 +98,15 @@ def blocks(material: Material) -> Iterator[Block]:
 
 
 def _costs(material: Material) -> Iterator[Table]:
-    """Amounts and their changes; if jobs differ, figures over each run's own jobs have a second table."""
-    rows, caption = list(_amounts(material)), "What each one costs and brings"
+    """Yields a table of costs and gains, and a second table of each run's own jobs if jobs differ."""
+    rows, caption = list(_amounts(material)), "What each run costs and gains"
     tables = [(caption, "of all jobs", [row for _, row in rows])]
     if material.common_jobs:
         common = [row for measured, row in rows if is_of_jobs(measured)]
         own = [row for measured, row in rows if not is_of_jobs(measured)]
         tables = [
             (caption, f"of {material.common_jobs}", common),
-            ("What else each one costs and brings", "of all jobs of each run", own),
+            ("What else each run costs and gains", "of all jobs of each run", own),
         ]
     for title, whose, shown in tables:
         if shown:
@@ -114,20 +114,20 @@ def _costs(material: Material) -> Iterator[Table]:
 
 
 def _amounts(material: Material) -> Iterator[tuple[Measurement, Sequence[str | Cell]]]:
-    """The measurement behind each row, and the row."""
+    """Yields each row with the measurement that it shows."""
     unit = shown_in(material.resource)
     jobs = [sum(each.values()) for each in material.jobs_of_queues]
     for line in material.lines("wait.first_start.mean"):
         hours = hours_cells(hours_waited(line, jobs), line)
         name = f"hours that jobs waited for their start{so_far(material)}"
         yield line.measured, compared_row(name, hours)
-    # The row above names the whole, unless it covers other jobs.
+    # The row above names the total, unless it covers other jobs.
     lost = f"{unit.hours} lost, " if material.common_jobs else ""
     for metric, resource, name in (
         ("wait.first_start.p95", "", "95 of 100 jobs started within"),
-        ("slowdown.bounded.mean", "", "times longer than its work, a job on average"),
+        ("slowdown.bounded.mean", "", "mean time of a job, as a multiple of its run time"),
         ("disruption.lost", material.resource, f"{unit.hours} lost to evictions"),
-        ("disruption.lost_of_allocated", material.resource, f"{lost}as a part of what was allocated"),
+        ("disruption.lost_of_allocated", material.resource, f"{lost}as a share of what was allocated"),
         ("disruption.preemptions", "", "preemptions"),
         ("utilization.useful.hours", material.resource, f"{unit.hours} of work of finished jobs"),
     ):

@@ -28,7 +28,7 @@ _KEYS = (
 
 
 def _waited(material: Material) -> Iterator[Block]:
-    """Hours that jobs of each queue waited; of many queues, those whose hours differ most."""
+    """Yields how many hours the jobs of each queue waited, for the queues whose hours differ most."""
     counts = material.jobs_of_queues
     found = []
     for line in material.lines("wait.first_start.mean", QUEUE):
@@ -42,7 +42,7 @@ def _waited(material: Material) -> Iterator[Block]:
     yield Table(
         f"Hours that jobs waited for their start{so_far(material)}, by queue"
         + (f", of {material.common_jobs}" if material.common_jobs else "")
-        + (f": of {len(found):,} the {len(ranked)} that differ most" if len(ranked) < len(found) else ""),
+        + (f": the {len(ranked)} of {len(found):,} that differ most" if len(ranked) < len(found) else ""),
         compared_head(material, QUEUE),
         [
             compared_row(name, hours_cells(hours, line, widest=widest))
@@ -50,24 +50,24 @@ def _waited(material: Material) -> Iterator[Block]:
         ],
     )
     if len(material.runs) > 1:
-        yield Text(f"Bars to the left: its jobs wait fewer hours than under {material.names[0]}.")
+        yield Text(f"A bar to the left means that the jobs wait fewer hours than under {material.names[0]}.")
 
 
 def _spread(hours: Sequence[float | None]) -> float:
-    """The largest difference of the runs' hours from the baseline's; for a single run, its hours."""
+    """Returns how far the runs' hours are from the baseline's hours at most; for a single run, its hours."""
     base, *others = [each or 0.0 for each in hours]
     return max((abs(each - base) for each in others), default=base)
 
 
 class _Loss(NamedTuple):
-    """Resource-hours of a queue."""
+    """The resource-hours that a queue lost, and that were lost for it."""
 
     own: float = 0.0
     for_it: float = 0.0
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """Hours waited and work lost by queue, and the pairs of queues with the most preemptions."""
+    """Yields the hours waited and the work lost by queue, and the pairs of queues with most preemptions."""
     yield from _waited(material)
     found = material.of_runs(lambda run: _losses(run, material.resource))
     sums: dict[str, float] = {}
@@ -88,14 +88,14 @@ def blocks(material: Material) -> Iterator[Block]:
             words=_words(material, names, tables),
             draw=lambda width: _chart(material, names, tables, width),
             keys=_KEYS,
-            note="To the left: what a queue's own jobs lost. To the right: what others lost to make room for "
-            "its jobs." + material.own_jobs,
+            note="Bars to the left show what a queue's own jobs lost, and bars to the right show what others "
+            "lost to make room for its jobs." + material.own_jobs,
         )
     yield from _pairs(material)
 
 
 def _losses(run: Run, resource: str) -> Mapping[str, _Loss]:
-    """Queue -> the work that it lost, and the work that was lost for it, from the metrics."""
+    """Returns for each queue the work that it lost and the work that was lost for it, from the metrics."""
     metrics = run.metrics.filter(metric="disruption.lost", resource=resource)
     found: dict[str, _Loss] = {}
     for scope, value in metrics.select("scope", "value").iter_rows():
@@ -118,7 +118,7 @@ def _words(material: Material, names: Sequence[str], tables: Sequence[Sequence[_
     for run, losses in zip(material.names, tables, strict=True):
         rows = [(name, loss) for name, loss in zip(names, losses, strict=True) if loss != _Loss()]
         each = "; ".join(
-            f"{name} lost {number(loss.own)}, gained from {number(loss.for_it)}" for name, loss in rows
+            f"{name} lost {number(loss.own)}, others lost {number(loss.for_it)} for it" for name, loss in rows
         )
         sentences.append(f"{run}: {each or 'nothing was lost'}.")
     return " ".join(sentences)
@@ -148,13 +148,13 @@ def _chart(
 
 
 def _counts(run: Run) -> pl.DataFrame:
-    """The number of preemptions for each pair of victim's and beneficiary's queues."""
+    """Counts preemptions for each pair of a victim's and a beneficiary's queue."""
     each = preemptions(preempted_pods(run, run.window)).drop_nulls("by_queue")
     return each.group_by("queue", "by_queue").len()
 
 
 def _pairs(material: Material) -> Iterator[Block]:
-    """A table of preemptions by pair of victim's and beneficiary's queues."""
+    """Yields a table of preemptions for each pair of a victim's and a beneficiary's queue."""
     counts: dict[tuple[str, str], list[int]] = {}
     for place, each in enumerate(material.of_runs(_counts)):
         for victim, beneficiary, count in each.iter_rows():

@@ -1,4 +1,4 @@
-"""All figures: the comparison's table."""
+"""All figures: the table of the comparison."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.analysis.report.material import Material
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """The comparison of all jobs together, and the notes to read it right."""
+    """Yields the comparison of all jobs together, and the notes that readers need to interpret it."""
     rows = [compared_row(name_of(line.measured), cells(line)) for line in material.table]
     yield Table(caption="Metrics over all jobs", head=compared_head(material, "metric"), rows=rows)
     notes = list(remarks(material.comparison, material.table))

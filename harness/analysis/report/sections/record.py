@@ -1,4 +1,4 @@
-"""Simulations against the record of what happened, if one of the runs is a record."""
+"""Simulations compared with the record of what happened, if one of the runs is a record."""
 
 from __future__ import annotations
 
@@ -21,18 +21,23 @@ if TYPE_CHECKING:
 
 _BINS = 60
 _MOST = 1500
-"""Points of a scatter plot."""
+"""The maximum number of points in a scatter plot."""
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """Errors of first starts, waits against recorded waits, and errors over time; empty without a record."""
+    """Yields the errors of first starts, a chart of waits against recorded waits, and the errors over time.
+
+    Yields nothing without a record.
+    """
     found = [place for place, run in enumerate(material.runs) if run.is_record]
     others = [place for place, run in enumerate(material.runs) if not run.is_record]
     if not found:
         return
     record = material.runs[found[0]]
     if notes := list(notes_of(record.info)):
-        yield Points(notes, title=f"{material.names[found[0]]} is a record of what happened, no simulation")
+        yield Points(
+            notes, title=f"{material.names[found[0]]} is a record of what happened, not a simulation"
+        )
     try:
         pairs = [pairs_of(record, material.runs[place], material.resource) for place in others]
     except RunError:
@@ -47,12 +52,12 @@ def blocks(material: Material) -> Iterator[Block]:
         rows=list(_rows(errors)),
     )
     yield Figure(
-        title="Simulated waits against recorded ones",
+        title="Simulated waits against recorded waits",
         words=" ".join(_words(key.name, each) for key, each in zip(keys, errors, strict=True)),
         draw=lambda width: _scatter(keys, pairs, width),
         keys=keys,
-        note=f"One point a job, at most {_MOST:,} of them, evenly in order of arrival. On the line both "
-        "waits are equal; above it the simulation waits longer.",
+        note=f"Each point is a job. At most {_MOST:,} jobs are shown, evenly spread in order of arrival. On "
+        "the line, both waits are equal; above the line, the job waits longer in the simulation.",
     )
     medians = [_medians(material, each) for each in pairs]
     yield Figure(
@@ -61,8 +66,8 @@ def blocks(material: Material) -> Iterator[Block]:
         + " ".join(_range(key.name, each["error"]) for key, each in zip(keys, medians, strict=True)),
         draw=lambda width: _over_time(material, keys, medians, width),
         keys=[replace(key, line=True) for key in keys],
-        note=f"The median error of the jobs submitted in each of {_BINS} equal parts of the time; above zero "
-        "the simulation starts them later than recorded.",
+        note=f"The median error of the jobs submitted in each of {_BINS} equal parts of the time. Above "
+        "zero, the simulation starts them later than recorded.",
     )
 
 
@@ -70,7 +75,7 @@ def _rows(errors: Sequence[Errors]) -> Iterator[list[str]]:
     yield ["jobs", *(f"{each.jobs:,}" for each in errors)]
     yield ["median error", *(_time(each.quantiles[2]) for each in errors)]
     yield ["median size of the error", *(_time(each.absolute) for each in errors)]
-    yield ["90th percentile of it", *(_time(each.absolute_p90) for each in errors)]
+    yield ["90th percentile of the size", *(_time(each.absolute_p90) for each in errors)]
     for name, of in (
         ("within a minute", "within_minute"),
         ("within 10 minutes", "within_ten_minutes"),
@@ -81,8 +86,8 @@ def _rows(errors: Sequence[Errors]) -> Iterator[list[str]]:
         "rank correlation of waits",
         *("–" if each.rank is None else f"{each.rank:.3f}" for each in errors),
     ]
-    yield ["waits in all", *(_time(each.simulated_wait) for each in errors)]
-    yield ["recorded", *(_time(each.recorded_wait) for each in errors)]
+    yield ["total of the waits", *(_time(each.simulated_wait) for each in errors)]
+    yield ["total of the recorded waits", *(_time(each.recorded_wait) for each in errors)]
 
 
 def _words(name: str, errors: Errors) -> str:
@@ -126,7 +131,7 @@ def _over_time(
 
 
 def _medians(material: Material, pairs: pl.DataFrame) -> pl.DataFrame:
-    """The median `error` of the jobs submitted in each part of the time, with the `time` of its middle."""
+    """Returns the median `error` of the jobs submitted in each part of the time, and the part's middle."""
     start = material.window.start
     step = (material.window.end - start) // _BINS + 1
     return (
@@ -139,7 +144,7 @@ def _medians(material: Material, pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _range(name: str, medians: pl.Series) -> str:
-    """The range from the earliest to the latest median, in words."""
+    """Describes the range from the earliest to the latest median."""
     if medians.is_empty():
         return f"{name}: no job starts."
     ends = dict.fromkeys(_side(float(medians.sort()[at])) for at in (0, -1))

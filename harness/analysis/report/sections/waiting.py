@@ -1,4 +1,4 @@
-"""Waits: waiting jobs over time, distributions of waits and slowdowns, and waits by size."""
+"""Waits: waiting jobs over time, the distributions of waits and slowdowns, and waits by size."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PERCENTS = {50: "half of the jobs start within", 95: "95 of 100 start within"}
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """Waiting jobs and waits of all lanes and of each, then slowdowns, and waits by size."""
+    """Yields waiting jobs and waits, for all lanes and for each lane, then slowdowns and waits by size."""
     several = len(material.lanes) > 1
     yield Figure(
         title="Waiting jobs",
@@ -50,11 +50,11 @@ def blocks(material: Material) -> Iterator[Block]:
     slow = slowdowns(material)
     if slow.longest:
         yield Figure(
-            title="Jobs that had finished, by how many times longer than their work they took",
+            title="Jobs that had finished, by their total time as a multiple of their run time",
             words=_slowdown_words(material, slow),
             draw=lambda width: _slowdowns(material, slow, width),
             keys=material.run_keys,
-            note="Bounded: jobs shorter than 10 s count as 10 s long. The higher a line, the better."
+            note="Jobs shorter than 10 s count as 10 s long. The higher a line, the better."
             + material.own_jobs,
         )
     sizes = waits_by_size(material)
@@ -64,7 +64,7 @@ def blocks(material: Material) -> Iterator[Block]:
             words=_size_words(material, sizes),
             draw=lambda width: _sizes(material, sizes, width),
             keys=material.run_keys,
-            note="A size has a point only if that many of its jobs started." + material.own_jobs,
+            note="A size has a point only if enough of its jobs started." + material.own_jobs,
         )
 
 
@@ -86,7 +86,7 @@ def _depth_by_lane_words(material: Material) -> str:
             mean, most = own.select("mean", "high").row(0) if own.height else (0.0, 0)
             each.append(f"{name} {number(mean)} (at most {number(most)})")
         sentences.append(f"{lane.name}: {', '.join(each)}.")
-    return "Waiting jobs on average. " + " ".join(sentences)
+    return "Mean number of waiting jobs. " + " ".join(sentences)
 
 
 def _wait_words(material: Material, found: Waits) -> str:
@@ -120,7 +120,7 @@ def _slowdown_words(material: Material, found: Waits) -> str:
         sentences.append(
             f"{name}: {', '.join(parts) or 'few finished'}" + (f", {never:,} not finished." if never else ".")
         )
-    return "Jobs took longer than their work: " + " ".join(sentences)
+    return "Total time of jobs as a multiple of their run time: " + " ".join(sentences)
 
 
 def _size_words(material: Material, found: Waits) -> str:
