@@ -110,7 +110,7 @@ def test_time_outs_are_no_preemptions_and_who_has_too_many_is_rejected(
     told = harness.explain(run, "j0").text()
     assert "rejected; one undisturbed run takes 10s" in told
     assert (
-        "waited 42s in all; was evicted 2 times and lost 0s of work; "
+        "waited 42s in total; was evicted 2 times and lost 0s of work; "
         "held its resources without progress for 2m00s"
     ) in told
     assert (

@@ -1,4 +1,4 @@
-"""Compares two runs of the same jobs: the first decision that differs, and the jobs that gained or lost."""
+"""Compares two runs of the same jobs: the first decision that differs, and the jobs that gain or lose."""
 
 from __future__ import annotations
 
@@ -20,25 +20,24 @@ from harness.runs.folder import reading
 from harness.runs.run import Run
 
 MOST = 10
-"""The default number of jobs and decisions that are shown."""
+"""The default number of jobs and decisions to show."""
 
 _FOR_THE_RECORD = ("refuse", "nominate", "unnominate")
-"""Actions that change nothing. Policies word them differently even if their decisions are equal."""
+"""Actions that change nothing; policies word them differently even if their decisions are equal."""
 
 _SAME = ["time", "action", "job_id", "pods", "pod", "by", "node"]
-"""The columns in which equal decisions agree."""
+"""The columns that have the same values in equal decisions."""
 
 _CHANGES = ("first_start", "finish", "lost")
 
 
 class Parting(NamedTuple):
-    """The point at which two runs part.
+    """The point at which two runs diverge.
 
     Attributes:
-        time: the first instant at which they decide differently, in microseconds since the first run's
-            origin.
-        alike: how many decisions of the first run came before that instant.
-        first, second: the decisions at that instant that only one run has, as sentences.
+        time: the first time at which the decisions differ, in microseconds since the first run's origin.
+        alike: how many decisions of the first run came before that time.
+        first, second: the decisions at that time that only one of the runs has, as sentences.
     """
 
     time: int
@@ -48,14 +47,14 @@ class Parting(NamedTuple):
 
 
 class Difference:
-    """The differences between a first and a second run.
+    """The differences between two runs.
 
     Args:
         first, second: runs of the same jobs; their clusters may differ.
 
     Attributes:
         names: the names of the runs.
-        head: the differences between their plugins, settings, traces and clusters.
+        head: the differences between the runs' plugins, settings, traces and clusters.
         pairs: the jobs that both runs have; all other jobs are left out.
 
     Raises:
@@ -70,10 +69,10 @@ class Difference:
 
     @cached_property
     def parting(self) -> Parting | None:
-        """The point at which the runs part; None if they decide equally to the end.
+        """The point at which the runs diverge, or None if all their decisions are equal.
 
-        Decisions without effect (refusals, nominations) do not count. Admissions count only if both runs have
-        any: a policy that only binds pods admits no job.
+        Decisions without effect (refusals, nominations) do not count. Admissions count only if both runs
+        have any, because a policy that only binds pods admits no job.
         """
         with reading(self._runs[1].path):
             several = [
@@ -120,12 +119,17 @@ class Difference:
 
     @cached_property
     def jobs(self) -> pl.DataFrame:
-        """The changes of each job, in order of arrival.
+        """How each job changes, in order of arrival.
 
-        Columns: `job_id, queue`; `first_start, finish`: how much later in the second run, counted from
-        submission. Both are in microseconds, and null if the job does not start or finish in one of the runs.
-        `lost`: how much more work preemptions threw away. `preemptions`: how many more there were.
-        `finished`: 1 if only the second run finishes the job, -1 if only the first does.
+        The columns are:
+
+        - `job_id` and `queue`.
+        - `first_start` and `finish`: how much later these are in the second run, relative to the
+          submission. Both are in microseconds, and null if the job does not start or finish in one of the
+          runs.
+        - `lost`: how much more work preemptions threw away.
+        - `preemptions`: how many more preemptions there were.
+        - `finished`: 1 if only the second run finishes the job, -1 if only the first run does.
         """
         columns = [
             "job_id",
@@ -161,10 +165,14 @@ class Difference:
 
     @cached_property
     def queues(self) -> pl.DataFrame:
-        """The changes of each queue, sorted by name.
+        """How each queue changes, sorted by name.
 
-        Columns: `queue, jobs`; the mean change of `first_start` and `finish`, rounded to microseconds; the
-        sums of `lost`, `preemptions` and `finished`; `earlier, later`: jobs that finish earlier or later.
+        The columns are:
+
+        - `queue` and `jobs`.
+        - `first_start` and `finish`: the mean change, rounded to microseconds.
+        - `lost`, `preemptions` and `finished`: the sum of the changes.
+        - `earlier` and `later`: how many jobs finish earlier or later.
         """
         return (
             self.jobs.group_by("queue")
@@ -180,7 +188,7 @@ class Difference:
         )
 
     def extremes(self, most: int = MOST) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """The jobs that gain most and the jobs that lose most, by how far their ends move."""
+        """Returns the jobs that gain the most and the jobs that lose the most, by how far their ends move."""
         jobs = self.jobs.with_row_index("row")
         moved = jobs.filter(pl.col("finish") != 0)
         most = min(most, moved.height)  # polars counts in 64 bits
@@ -189,16 +197,16 @@ class Difference:
         return gained.drop("row"), lost.drop("row")
 
     def __str__(self) -> str:
-        """The text, as `harness diff` prints it."""
+        """Returns the text that `harness diff` prints."""
         return self.text()
 
     def text(self, most: int = MOST, *, markdown: bool = False, width: int | None = None) -> str:
-        """The difference as text: where the runs part, and which jobs gained or lost.
+        """Describes the difference: where the runs diverge, and which jobs gain or lose.
 
         Args:
-            most: how many jobs and decisions are listed.
-            markdown: True for tables in Markdown, else for a terminal.
-            width: columns of the terminal; None for any number.
+            most: how many jobs and decisions to list.
+            markdown: True for tables in Markdown; otherwise, tables are for a terminal.
+            width: the width of the terminal in columns; None for no limit.
         """
         first, second = self.names
         table = _markdown if markdown else partial(_aligned, width=width)
@@ -227,7 +235,7 @@ class Difference:
                     titles = [title, "queue", "first start", "finish", "lost work", "preemptions"]
                     parts.append(table([titles, *rows]))
             remarks = [
-                f"changes from {first} to {second}: + is later, or more; for queues, means over their jobs"
+                f"changes from {first} to {second}: + means later or more; queues show means over their jobs"
             ]
             only = {1: second, -1: first}
             for sign, name in only.items():
@@ -241,7 +249,7 @@ class Difference:
         return "\n\n".join(parts)
 
     def to_json(self, most: int = MOST) -> dict[str, Any]:
-        """The difference as plain values; times and changes are in microseconds."""
+        """Returns the difference as plain values; times and changes are in microseconds."""
         gained, lost = self.extremes(most)
         return {
             "schema": "1",
@@ -264,17 +272,17 @@ class Difference:
         }
 
     def _is_common(self, place: int, job: pl.Expr) -> pl.Expr:
-        """Returns True for rows of `jobs.parquet` whose job both runs have."""
+        """Selects the rows of `jobs.parquet` whose job both runs have."""
         return pl.lit(value=True) if self.pairs.whole else job.is_in(self.pairs.rows[place].implode())
 
     def _left_out(self) -> Iterator[str]:
-        """Notes on jobs that the output leaves out, and on different arrivals."""
+        """Yields notes on jobs that the output leaves out, and on different arrivals."""
         for name, jobs in zip(self.names, self.pairs.jobs, strict=True):
             if jobs > self.pairs.count:
                 yield f"left out: jobs that only {name} has, {jobs - self.pairs.count:,}"
         first, second = self._arrivals
         if not first.equals(second + self.pairs.shifts[1]):
-            yield "arrivals differ: changes count from each job's submission"
+            yield "arrivals differ, so changes count from each job's submission"
 
     def _parted(self, most: int) -> Iterator[str]:
         parting = self.parting
@@ -282,19 +290,19 @@ class Difference:
             yield f"{self.names[0]} and {self.names[1]} make the same decisions to the end"
             return
         yield (
-            f"{self.names[0]} and {self.names[1]} part at {self._clock.text(parting.time)}, "
+            f"{self.names[0]} and {self.names[1]} diverge at {self._clock.text(parting.time)}, "
             f"after {parting.alike:,} equal decisions"
         )
         for name, said in zip(self.names, (parting.first, parting.second), strict=True):
             if not said:
-                yield f"  {name} decides nothing else at that time"
+                yield f"  {name} makes no other decision at that time"
             for sentence in said[:most]:
                 yield f"  {name} alone: {sentence}"
             if len(said) > most:
                 yield f"  {name} alone: … and {len(said) - most:,} more"
 
     def _sentences(self, run: Run, numbers: Sequence[int]) -> list[str]:
-        """Decisions of a run in words."""
+        """Describes decisions of a run."""
         with reading(run.path):
             rows = run.micros("decisions").filter(pl.col("seq").is_in(list(numbers))).collect()
         units, clock = units_of(run), Clock(run)

@@ -66,10 +66,10 @@ def test_the_first_run_is_the_baseline_unless_another_is(harness: Callable, repl
     assert "\nbaseline b (plugin none): the first of 2 runs, as given\n" in harness("compare", b, a).out
     ended = harness("compare", a, b, "--baseline", "b")
     assert heading(ended.out) == ["metric", "b", "a"]
-    assert "\nbaseline b (plugin none): as asked for\n" in ended.out
+    assert "\nbaseline b (plugin none): as requested\n" in ended.out
     assert "changes are against b\n" in ended.out
     ended = harness("compare", a, b, "--baseline", "aa")
-    assert (ended.code, ended.err) == (2, "Error: no run is called 'aa'\nHint: did you mean 'a'?\n")
+    assert (ended.code, ended.err) == (2, "Error: no run is named 'aa'\nHint: did you mean 'a'?\n")
 
 
 def test_patterns_choose_metrics_and_scopes_choose_parts(harness: Callable, replayed: RunFolder) -> None:
@@ -150,12 +150,12 @@ def test_what_differs_between_runs_that_do_not_compare_is_said(
     ended = harness("compare", other, a, one)
     assert (ended.code, ended.out) == (2, "")
     lines = ended.err.split("\n")
-    assert lines[0] == f"Error: these runs do not compare with {other} (1 jobs):"
+    assert lines[0] == f"Error: these runs cannot be compared with {other} (1 jobs):"
     assert lines[1].startswith(
         f"  {one}: 0 of its 2 jobs are the same: none has the id of a job there; another trace: t"
     )
     assert lines[1].endswith("; --window 5s..7s, not 0s..1s")
-    assert lines[2].startswith("Hint: runs compare if at least half of the smaller one's jobs")
+    assert lines[2].startswith("Hint: runs can be compared if at least half of the smaller run's jobs")
 
 
 def cluster(cores: int, *queues: str, name: str) -> str:

@@ -99,7 +99,7 @@ def test_every_cycle_is_told_where_there_is_no_terminal(
     told = harness(*common, "--step", "-o", "watched")
     assert told.code == 0, told.err
     assert told.out.startswith(WHOLE)
-    assert "told     it is the time at which the policy asked to be woken" in told.out
+    assert "told     the policy asked to be woken at this time" in told.out
     plain = harness(*common, "-o", "plain")
     assert plain.code == 0
     assert told.out.endswith(plain.out), "the comparison follows"

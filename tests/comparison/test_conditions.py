@@ -510,7 +510,7 @@ def test_a_gate_between_manifests_asks_every_run_but_the_baseline(
         1,
         "4 checks of every run but the baseline base, by point values: 1 fails",
     )
-    assert title == "baseline base (plugin kueue-classic): as asked for"
+    assert title == "baseline base (plugin kueue-classic): as requested"
     assert checked("less", "base", more=("--baseline", str(runs["base"].path)))[0] == 1
 
 

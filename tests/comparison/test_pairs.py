@@ -99,7 +99,7 @@ def test_jobs_that_ask_for_something_else_are_other_jobs(
         harness.compare([one, other])
     text = str(error.value)
     assert text.startswith(
-        f"these runs do not compare with {one.path} (20 jobs):\n  {other.path}: 8 of its 20 "
+        f"these runs cannot be compared with {one.path} (20 jobs):\n  {other.path}: 8 of its 20 "
     )
     assert f"20 have the id of a job there, but {said}; another trace: other (20 jobs, sha256 " in text
 

@@ -59,7 +59,7 @@ def test_what_is_better_and_in_nothing_worse_is_to_be_taken(replayed: Callable[.
     assert found.carried
     start = "Where preempted jobs lose all their progress and whatever the capacity itself costs, "
     assert found.sentence == (
-        f"{start}take “many”: it is better than “few” in something, and worse in nothing judged here."
+        f"{start}take “many”: it is better than “few” in at least one respect, and worse in none judged here."
     )
     assert found.weighed == ["many"]
     price = found.prices["many"]
@@ -71,7 +71,7 @@ def test_what_is_better_and_in_nothing_worse_is_to_be_taken(replayed: Callable[.
     assert price[3] == "disrupted: equal"
     assert found.lines == [found.sentence, "The price of “many”:", *(f"  {each}" for each in price)]
     found = told(many, few)
-    assert found.sentence == f"{start}keep “many”: nothing else is better in anything judged here."
+    assert found.sentence == f"{start}keep “many”: no other run is better in any respect that was judged."
     assert found.lines == [found.sentence]
     assert found.prices["few"][1].startswith("waited: worse, 95 of 100 jobs start within ")
 
@@ -89,7 +89,7 @@ def test_prices_within_a_group_are_told_by_name_where_they_differ() -> None:
 def test_of_several_that_are_clearly_better_it_says_how_to_tell(replayed: Callable[..., harness.Run]) -> None:
     """They are compared with the baseline alone."""
     found = told(replayed("few", 1), replayed("more", 2), replayed("many", 4))
-    assert "take “more” or “many”: each is better than “few” in something" in found.sentence
+    assert "take “more” or “many”: each is better than “few” in at least one respect" in found.sentence
     assert "--baseline more compares them with each other" in found.sentence
 
 
@@ -114,7 +114,7 @@ def test_a_difference_that_the_table_marks_is_never_denied(
         for plugin in ("none", "default-preemption")
     ]
     found = told(*runs, shake=3)
-    assert "keep “none”, unless delay.mean matters to you: nothing judged here differs" in found.sentence
+    assert "keep “none”, unless delay.mean matters to you: nothing that was judged differs" in found.sentence
     found = told(*runs, shake=None)
     assert not found.carried, "one replay of each cannot tell a difference from luck"
 
@@ -170,9 +170,11 @@ def test_twins_are_not_advised_where_they_would_be_refused(
     assert not comparison.pairs.whole
     found = recommendation(comparison)
     assert found is not None
-    assert found.sentence.endswith("from luck, and twins compare only if all runs have the same jobs.")
+    assert found.sentence.endswith(
+        "from luck, and twins can be compared only if all runs have the same jobs."
+    )
     assert "--shake" not in comparison.table()
-    with pytest.raises(RunError, match="twins of runs compare only if all runs have the same jobs"):
+    with pytest.raises(RunError, match="twins can be compared only if all runs have the same jobs"):
         harness.compare([run, cut], shake=2)
 
 

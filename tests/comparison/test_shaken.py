@@ -172,7 +172,7 @@ def test_runs_of_other_jobs_are_not_shaken(replayed: Callable[..., harness.Run])
 
     part = replayed("part", calibration=Calibration.parse(sample="0.6"))
     whole = replayed("whole")
-    with pytest.raises(RunError, match="twins of runs compare only if all runs have the same jobs"):
+    with pytest.raises(RunError, match="twins can be compared only if all runs have the same jobs"):
         harness.compare([whole, part], shake=2)
     assert not (whole.path.parent / ".twins").exists(), "refused before anything is replayed"
     with pytest.raises(OptionError, match="priorities cannot vary"):

@@ -341,7 +341,7 @@ def test_two_traces_are_refused_in_every_format(
         out, err = capsys.readouterr()
         assert out == ""
         assert not page.exists()
-        assert f"these runs do not compare with {base.path} (60 jobs):" in err
+        assert f"these runs cannot be compared with {base.path} (60 jobs):" in err
         assert "none has the id of a job there; another trace: other (60 jobs, sha256 " in err
 
 
@@ -468,7 +468,7 @@ def test_the_baseline_is_told_and_how_it_was_chosen(
     assert head(first, third, second).endswith(": the first of 3 runs, as given")
     by_name = f"by name (as {first.path.parent / '*'} gives them); --baseline chooses another"
     assert head(first, second) == f"baseline 1s (plugin kueue-classic): the first of 2 runs, {by_name}"
-    assert head(first, second, baseline="2s") == "baseline 2s (plugin kueue-classic): as asked for"
+    assert head(first, second, baseline="2s") == "baseline 2s (plugin kueue-classic): as requested"
     alone = harness.compare([first]).table()
     assert alone.startswith("metric")
     assert "\n1s: plugin kueue-classic\n" in alone

@@ -67,7 +67,7 @@ def test_where_runs_part_is_told_in_the_time_zone_of_the_trace(runs: tuple[Run, 
         )
         for plugin in ("none", "kueue-classic")
     ]
-    assert " part at 2024-05-01 09:01:00+09:00, " in Difference(*zoned).text()
+    assert " diverge at 2024-05-01 09:01:00+09:00, " in Difference(*zoned).text()
 
 
 def test_changes_of_jobs_and_queues_are_exact(runs: tuple[Run, Run]) -> None:
@@ -136,7 +136,7 @@ def test_runs_on_two_clusters_differ_under_the_head_of_their_comparison(
     base, pr = alone("base"), alone("pr", cluster=tmp_path / "pr.yaml")
     difference = Difference(base, pr)
     assert difference.text().startswith(
-        "pr\n  ClusterQueue b: nominalQuota cpu 2 -> 4\n\nbase and pr part at "
+        "pr\n  ClusterQueue b: nominalQuota cpu 2 -> 4\n\nbase and pr diverge at "
     )
     assert difference.parting is not None
     assert difference.parting.time == 60_000_000
@@ -163,7 +163,7 @@ def test_changes_are_since_the_submission_and_of_jobs_that_both_have(alone: Call
     ]
     for row in difference.jobs.iter_rows(named=True):
         assert row["first_start"] == waits[1][row["job_id"]] - waits[0][row["job_id"]]
-    assert "arrivals differ: changes count from each job's submission" in difference.text()
+    assert "arrivals differ, so changes count from each job's submission" in difference.text()
     part = alone("part", calibration=Calibration.parse(window="0s..30s"))
     difference = Difference(base, part)
     assert difference.jobs["job_id"].to_list() == ["early", "theirs"]
@@ -210,7 +210,7 @@ def test_a_window_stands_against_the_whole_at_the_times_of_the_trace(
     assert parting.time == 3660_000_000
     assert parting.first[0].startswith("job theirs-late of queue b: preempted by job mine-late of queue a")
     written = "2024-05-01 01:01:00" if dated else "0d 01:01:00"
-    assert f" part at {written}, " in difference.text()
+    assert f" diverge at {written}, " in difference.text()
     assert "arrivals differ" not in difference.text()
     assert difference.jobs["job_id"].to_list() == ["early-late", "theirs-late", "mine-late"]
 

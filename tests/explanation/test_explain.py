@@ -60,12 +60,12 @@ def test_a_preemption_is_told_to_both_sides_with_rule_figures_and_cost(kueue: Ru
     """Who, by which rule, what both queues used and own, and what was lost."""
     (line,) = (line for line in lines(kueue, "theirs") if "preempted by" in line)
     assert line == (
-        "0d 00:01:00  preempted by job mine of queue a (InCohortReclamation): 1 pod; a asked for 2 cpu; "
+        "0d 00:01:00  preempted by job mine of queue a (InCohortReclamation): 1 pod; a requested 2 cpu; "
         "a used 0 of 2 cpu; b used 4 of 2 cpu; it had run for 1m00s and lost 1m00s of work (0.07 cpu-hours)"
     )
     (line,) = (line for line in lines(kueue, "mine") if "preempts" in line)
     assert line == (
-        "0d 00:01:00  it preempts job theirs of queue b (InCohortReclamation); a asked for 2 cpu; "
+        "0d 00:01:00  it preempts job theirs of queue b (InCohortReclamation); a requested 2 cpu; "
         "a used 0 of 2 cpu; b used 4 of 2 cpu"
     )
 
@@ -88,7 +88,7 @@ def test_an_admission_tells_whom_it_waits_for_and_when_the_job_starts(
     assert lines(run, "next")[4:] == [
         "0d 00:00:05  submitted to queue default: 1 pod, priority 0",
         "0d 00:00:05  it preempts job victim of queue default (Rule)",
-        "0d 00:00:05  admitted; it starts when the leaving jobs are gone",
+        "0d 00:00:05  admitted; it starts when the evicted jobs are gone",
         "0d 00:00:35  1 pod started: the resources for its admission are free",
         "0d 00:00:45  1 pod finished",
     ]
@@ -158,8 +158,11 @@ def test_a_node_that_failed_tells_how_many_pods_of_the_job_were_there(
 def test_a_wait_says_what_was_short_and_who_held_it(kueue: Run) -> None:
     """2 of 4 cpu are missing while a runs; in the cycle before they were kept for a's job."""
     turned_down, line = (line for line in lines(kueue, "theirs") if "waits (" in line)
-    assert "(FailedAfterNomination); kept before its turn: 2 cpu for job mine; short of 2 cpu" in turned_down
-    assert "short of 2 cpu, asking for 4 cpu; b used 0 of 2 cpu; all queues of all used 2 of 4 cpu" in line
+    assert (
+        "(FailedAfterNomination); kept for jobs ahead of it: 2 cpu for job mine; short of 2 cpu"
+        in turned_down
+    )
+    assert "short of 2 cpu, requesting 4 cpu; b used 0 of 2 cpu; all queues of all used 2 of 4 cpu" in line
     assert line.endswith("most cpu held by a 2")
 
 
@@ -173,7 +176,7 @@ def test_what_queues_keep_by_lending_limits_is_told_apart(write_trace: WriteTrac
     cluster = queues({"a": {"cpu": "4"}, "b": {"cpu": "2"}}, limits={"a": (None, "1")})
     run = replayed(trace, cluster, tmp_path, plugin="kueue-classic")
     (line,) = (line for line in lines(run, "waits") if "waits (" in line)
-    assert "short of 2 cpu, asking for 3 cpu; b used 2 of 2 cpu; all queues of all used 2 of 3 cpu" in line
+    assert "short of 2 cpu, requesting 3 cpu; b used 2 of 2 cpu; all queues of all used 2 of 3 cpu" in line
     assert "lending limits keep another 3 cpu for individual queues" in line
     (event,) = (each for each in told_events(run, "waits") if each["what"] == "refuse")
     assert event["figures"]["pool"] == ("all", {"f/cpu": 2000}, {"f/cpu": 3000}, {"f/cpu": 3000})
@@ -234,7 +237,7 @@ def test_a_wait_for_a_place_says_which_level_has_how_much_room_where(
     run = replayed(trace, manifests, tmp_path, plugin="kueue-classic")
     (line,) = (line for line in lines(run, "b") if " waits " in line)
     assert (
-        "it asks for 1 cpu; pod set main requests 2 pods in one rack of flavor f; most room: 1 in rack r0, "
+        "it requests 1 cpu; pod set main requests 2 pods in one rack of flavor f; most room: 1 in rack r0, "
         in line
     )
     assert "q used 3 of 4 cpu" in line
@@ -289,7 +292,7 @@ def test_a_node_that_fails_tells_its_pods_and_which_node_takes_its_place(
 def test_an_instant_of_a_job_tells_its_state_and_its_chapter(kueue: Run) -> None:
     """At 70 s it is leaving."""
     told = lines(kueue, "theirs", at="70s")
-    assert "  at 0d 00:01:10 it was leaving, preempted" in told
+    assert "  at 0d 00:01:10 it was terminating after a preemption" in told
     assert any("preempted by" in line for line in told)
     assert not any("finished" in line for line in told[4:])
 
@@ -304,7 +307,7 @@ def test_what_is_explained_can_be_printed(asked: dict[str, str], kueue: Run) -> 
 def test_an_instant_tells_levels_waiting_jobs_and_the_last_decisions(kueue: Run) -> None:
     """Of all queues, or of one."""
     text = "\n".join(lines(kueue, at="65s"))
-    assert "\n1 job held nothing, the longest wait first\n" in text
+    assert "\n1 job held nothing (longest wait first)\n" in text
     assert "at 0d 00:01:05" in text
     assert "mine since 0d 00:01:00 (5s)" in text
     assert "job theirs of queue b: preempted by job mine of queue a" in text
@@ -373,7 +376,7 @@ def test_what_koordinators_quotas_may_use_is_told_where_they_refuse_and_revoke(
 def test_a_queue_tells_who_preempted_it_and_which_jobs_lost(kueue: Run) -> None:
     """Over the whole run."""
     text = "\n".join(lines(kueue, queue="b"))
-    assert "1 was preempted, once in all, and lost 1m00s of work" in text
+    assert "1 was preempted, once in total, and lost 1m00s of work" in text
     assert "InCohortReclamation" in text
     assert "theirs" in text
     json.dumps(harness.explain(kueue, queue="b").to_json())

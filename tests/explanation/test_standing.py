@@ -117,13 +117,13 @@ def test_an_instant_of_pods_bound_one_by_one_is_told_as_it_was(singly: Run, olde
         "10s": "it waited",
         "15s": "it waited",
         "22s": "it held nodes",
-        "27s": "it was leaving, preempted",
+        "27s": "it was terminating after a preemption",
         "35s": "it waited",
         "45s": "it held nodes",
         "50s": "it was finished",
     }.items():
         head = harness.explain(singly, "x", at=at).text().split("\n")
-        assert head[2].startswith("  waited 20s in all")
+        assert head[2].startswith("  waited 20s in total")
         assert head[3].endswith(f" {told}"), at
         nothing = f"x since 0d 00:00:{'10' if at in ('10s', '15s') else '30'}" if told == "it waited" else ""
         standing = harness.explain(singly, at=at).text()
@@ -145,7 +145,7 @@ def test_an_instant_of_a_job_without_nodes_is_told_as_it_was(write_trace: WriteT
     assert [line.split(" ", 5)[-1] for line in told] == [
         "it waited",
         "it ran",
-        "it was leaving, preempted",
+        "it was terminating after a preemption",
         "it waited",
         "it held quota",
         "it ran",

@@ -1,4 +1,4 @@
-"""Compares runs of the same jobs: the measured values, what changed, and whether a change is significant."""
+"""Compares runs of the same jobs: the measured values, the changes, and whether a change is significant."""
 
 from harness.analysis.comparison.changes import Change, Row, Verdict
 from harness.analysis.comparison.comparison import Comparison

@@ -1,9 +1,9 @@
-"""The difference of a value from the baseline's, and the rules for calling it a change.
+"""The difference between a value and the baseline's value, and the rules for calling it a change.
 
-There are two gates. The practical one: a difference below 1 % of the baseline's value is no change. The
-statistical one: the 95 % interval of the difference excludes 0, and p is below 5 %. That p is corrected for
-the whole family of tests (`harness.analysis.comparison.family`). Differences that a single replay cannot
-separate from luck get no verdict.
+A difference must pass two gates. The practical gate is that the difference is at least 1 % of the
+baseline's value. The statistical gate is that the 95 % interval of the difference excludes 0 and that p is
+below 5 %. This p is corrected for the whole family of tests (`harness.analysis.comparison.family`).
+Differences that a single replay cannot separate from luck get no verdict.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from harness.analysis.comparison.statistics.significance import LEVEL, Interval
 from harness.plugins.measurement import Measurement
 
 PRACTICAL = 0.01
-"""A difference below this part of the baseline's value is no change."""
+"""A difference below this fraction of the baseline's value is not a change."""
 
 
 class Verdict(StrEnum):
@@ -33,14 +33,14 @@ class Verdict(StrEnum):
 
 
 class Ground(StrEnum):
-    """The kind of evidence that a difference is judged by, or the reason why it is not judged."""
+    """The kind of evidence that a difference is judged by, or the reason why the difference is not judged."""
 
     TWINS = "twins"  # an interval over twins of the trace, or seeds of an experiment
     BLOCKS = "blocks"  # an interval over blocks of jobs of one replay
     CONGESTED = "congested"  # values of jobs of one replay; its blocks are too similar for an interval
-    CUT = "cut"  # lost work of runs that were cut short at different times
+    CUT = "cut"  # lost work, for runs that were cut short at different times
     FEW = "few"  # too few jobs, twins or seeds with a value
-    REPLAY = "replay"  # a value of one replay as a whole
+    REPLAY = "replay"  # a value of a single replay as a whole
     RUN_TIMES = "run times"  # the value depends on the run times of jobs, and some are unknown
 
 
@@ -48,10 +48,10 @@ class Evidence(NamedTuple):
     """The evidence that a difference is judged by.
 
     Attributes:
-        ground: its kind, or why there is none.
+        ground: the kind of evidence, or the reason why there is none.
         interval: the interval of the difference, for twins and for blocks of jobs.
-        means: the means of the baseline and of the other run over the twins in which both have a value; None
-            if all twins have one.
+        means: the means of the baseline and of the other run over the twins in which both have a value;
+            None if all twins have a value.
     """
 
     ground: Ground
@@ -60,16 +60,16 @@ class Evidence(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One run's value compared with the baseline's.
+    """One run's value compared with the baseline's value.
 
     Attributes:
-        difference: the value less the baseline's, over the twins in which both runs have a value; None if
+        difference: the run's value minus the baseline's, over the twins in which both have a value; None if
             either run has no value.
-        relative: the difference as a part of the baseline's absolute value; None if that is 0.
+        relative: the difference as a fraction of the baseline's absolute value; None if that value is 0.
         verdict: the verdict on the difference.
         ground: the kind of evidence for the verdict.
-        interval: that of the factor between the two values if both can only be positive, else of the
-            difference in the metric's unit; None if there is no interval.
+        interval: the interval of the factor between the two values, if both can only be positive.
+            Otherwise, the interval of the difference in the metric's unit. None if there is no interval.
         p: the p of the difference, corrected for the family of tests; None without an interval.
     """
 
@@ -82,18 +82,18 @@ class Change(NamedTuple):
 
     @property
     def exact(self) -> bool:
-        """Returns True if the difference is the same in every twin, so that chance plays no part."""
+        """True if the difference is the same in every twin, so that chance plays no part."""
         return self.interval is not None and self.interval.certain
 
     @property
     def misses(self) -> bool:
-        """Returns True if the interval excludes 0, but the corrected p is too large for a verdict."""
+        """True if the interval excludes 0, but the corrected p is too large for a verdict."""
         interval, p = self.interval, self.p
         return interval is not None and p is not None and not interval.has_nothing and p > LEVEL
 
 
 def gates(tests: str) -> str:
-    """Says when a difference counts as a change; `tests` says for how many tests p is corrected."""
+    """Explains when a difference counts as a change; `tests` says for how many tests p is corrected."""
     return (
         f"a difference counts as a change if it is {100 * PRACTICAL:g} % or more, its interval excludes 0, "
         f"and p < 0.05 ({tests})"
@@ -104,9 +104,9 @@ class Row(NamedTuple):
     """One metric of one scope and resource, with its value in every run.
 
     Attributes:
-        measured: the metric, scope, resource and unit; its value is the baseline's.
-        values: one value per run, the baseline's first.
-        changes: one for each run except the baseline.
+        measured: the metric, scope, resource and unit; its value is the baseline's value.
+        values: one value per run, with the baseline's value first.
+        changes: one change for each run except the baseline.
         at_least: for each value, whether it is a lower bound that can still grow; empty if not requested.
     """
 
@@ -116,21 +116,21 @@ class Row(NamedTuple):
     at_least: Sequence[bool | None] = ()
 
     def is_least(self, place: int) -> bool:
-        """Returns True if a run's value is a lower bound: the run ended before some jobs got that far."""
+        """Returns True if a run's value is a lower bound, because some jobs did not get far enough."""
         return place < len(self.at_least) and bool(self.at_least[place])
 
 
 def change_of(
     base: float | None, value: float | None, better: str, evidence: Evidence, p: float | None
 ) -> Change:
-    """Compares a value with the baseline's and gives the verdict.
+    """Compares a value with the baseline's value and gives the verdict.
 
     Args:
         base: the baseline's value.
         value: the other run's value.
         better: `higher`, `lower` or "".
-        evidence: the evidence to judge the difference by.
-        p: the p of the evidence's interval, corrected.
+        evidence: the evidence for judging the difference.
+        p: the corrected p of the evidence's interval.
     """
     ground, interval, means = evidence
     if base is None or value is None or not isfinite(base) or not isfinite(value):
@@ -148,7 +148,7 @@ def change_of(
 def _verdict(
     difference: float, relative: float | None, better: str, interval: Interval | None, p: float | None
 ) -> Verdict:
-    """The verdict on a difference, by its size and its significance."""
+    """Gives the verdict on a difference, based on its size and its significance."""
     if interval is None:
         return Verdict.OPEN if difference else Verdict.SAME
     if interval.certain and interval.has_nothing:

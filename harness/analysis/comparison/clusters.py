@@ -1,4 +1,4 @@
-"""Lists the differences between two runs' clusters, from the cluster content that runs record."""
+"""Lists the differences between two runs' clusters, using the cluster content that runs record."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from harness.base.text import first_of
 from harness.base.units import format_amount
 from harness.cluster.content import FLAVORS, NOTHING, QUOTAS, default_of
 
-_TOLD_OF_NEW = 4  # fields of an object that is only in one of the clusters
+_TOLD_OF_NEW = 4  # the number of fields to show of an object that only one cluster has
 _NONE_COUNTED: Mapping[str, Any] = {"count": 0, "sha256": ""}
 
 Info = Mapping[str, Any]
 
 
 def cluster_distinctions(base: Info, other: Info) -> list[Distinction]:
-    """Lists the differences object by object; `base` and `other` are `cluster` of `run.json`."""
+    """Lists the differences object by object; `base` and `other` are the `cluster` entries of `run.json`."""
     if base["sha256"] == other["sha256"]:
         return []
     if "content" not in base or "content" not in other:
@@ -31,7 +31,7 @@ def cluster_distinctions(base: Info, other: Info) -> list[Distinction]:
         *_counted(mine["counted"], theirs["counted"]),
     ]
     if not found and base.get("events") != other.get("events"):
-        return []  # a distinction of its own gives the number of events
+        return []  # the number of events has a distinction of its own
     same = "the manifests differ, but in no modelled part (perhaps in the order of objects)"
     return found or [Distinction(CLUSTER, "", same, None, None)]
 
@@ -40,7 +40,7 @@ def cluster_distinctions(base: Info, other: Info) -> list[Distinction]:
 
 
 def _objects(base: Info, other: Info) -> Iterator[Distinction]:
-    """Changes of objects; an object that only one cluster has is shown with its first fields."""
+    """Yields the changes of objects; an object that only one cluster has is shown with its first fields."""
     for kind in dict.fromkeys((*base, *other)):
         mine, theirs = base.get(kind, {}), other.get(kind, {})
         for name in sorted({*mine, *theirs}):
@@ -62,27 +62,27 @@ def _changes(kind: str, name: str, before: Info, after: Info) -> Iterator[Distin
 
 
 def _not_given(kind: str, field: str, fields: Info) -> str:
-    """The value of a field that an object's content leaves out; the names of quotas tell a single flavor."""
+    """Returns the value of a field that an object's content omits; quota names identify a single flavor."""
     if field == FLAVORS:
         return next(filter(None, map(_flavor, fields)), NOTHING)
     return default_of(kind, field)
 
 
 def _fields(fields: Info) -> str:
-    """The first fields of an object."""
+    """Describes an object by its first fields."""
     plain = not len({flavor for flavor in map(_flavor, fields) if flavor}) > 1
     told = [f"{_short(field) if plain else field} {value}" for field, value in fields.items()]
     return first_of(told, _TOLD_OF_NEW, "fields")
 
 
 def _flavor(field: str) -> str:
-    """The flavor of a quota's or limit's field, else ""."""
+    """Returns the flavor that a quota's or limit's field belongs to, or ""."""
     word, _, rest = field.partition(" ")
     return rest.partition("/")[0] if word in QUOTAS else ""
 
 
 def _short(field: str) -> str:
-    """The name of a quota's or limit's field without the flavor, if there is no choice of flavors."""
+    """Returns the field name of a quota or limit without the flavor, which is enough for a single flavor."""
     flavor = _flavor(field)
     return field.replace(f" {flavor}/", " ", 1) if flavor else field
 
@@ -91,7 +91,7 @@ def _short(field: str) -> str:
 
 
 def _counted(base: Info, other: Info) -> Iterator[Distinction]:
-    """Differences in pods, workloads, and objects that the run counts without naming them."""
+    """Yields differences in pods, workloads, and objects that the run counts without naming them."""
     for what in dict.fromkeys((*base, *other)):
         before, after = (each.get(what, _NONE_COUNTED) for each in (base, other))
         if before["count"] != after["count"]:
@@ -101,7 +101,7 @@ def _counted(base: Info, other: Info) -> Iterator[Distinction]:
 
 
 def _sizes(base: Info, other: Info) -> Iterator[Distinction]:
-    """Differences in the sizes that every run records: nodes, capacity, and queues with their quotas."""
+    """Yields differences in the sizes that every run records: nodes, capacity, queues and quotas."""
     if base["nodes"] != other["nodes"]:
         yield Distinction(NODES, "", "count", f"{base['nodes']:,}", f"{other['nodes']:,}")
     for resource in sorted({*base["capacity"], *other["capacity"]}):
@@ -113,6 +113,6 @@ def _sizes(base: Info, other: Info) -> Iterator[Distinction]:
 
 
 def _plain(queue: Info) -> dict[str, str]:
-    """The entry of a queue with quotas in `run.json`, as fields."""
+    """Converts the entry of a queue with quotas in `run.json` into fields."""
     nominal = {f"nominal {key}": format_amount(key, amount) for key, amount in queue["nominal"].items()}
     return {"cohort": queue["cohort"] or NOTHING, "weight": queue["weight"], **nominal}

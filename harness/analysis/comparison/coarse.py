@@ -1,4 +1,7 @@
-"""Checks that a jitter of arrivals is small for the trace; a larger one turns twins into other traces."""
+"""Checks that the jitter of arrivals is small compared with the trace.
+
+A larger jitter would turn twins into different traces.
+"""
 
 from __future__ import annotations
 
@@ -15,24 +18,24 @@ if TYPE_CHECKING:
     from harness.trace.shake import Shake
 
 _JITTERS = 100
-"""Arrivals must span this many jitters."""
+"""Arrivals must span at least this many times the jitter."""
 _FEW = 1_000
-"""With fewer jobs than these the gaps between arrivals count; in a larger trace luck averages out."""
+"""The gaps between arrivals count only with fewer jobs than this; in a larger trace, luck averages out."""
 _GAPS = 10
-"""The jitter is at most this many times the median gap between arrivals."""
+"""The maximum jitter, as a multiple of the median gap between arrivals."""
 
 SMALLER = "a smaller jitter, such as --shake 10,arrivals=1s, keeps twins similar"
 """The advice for a jitter that is too large."""
 
 
 def why_coarse(run: Run, shake: Shake) -> str:
-    """Why the jitter is too large for a run's arrivals, as a clause; "" if it is small enough."""
+    """Explains as a clause why the jitter is too large for a run's arrivals; "" if it is small enough."""
     jitter = shake.shaking.arrivals
     if not jitter:
         return ""
     with reading(run.path):
         jobs = run.micros("jobs")
-        if RAN_BEFORE in jobs.collect_schema():  # jobs that were there at the beginning do not arrive
+        if RAN_BEFORE in jobs.collect_schema():  # jobs that exist at the beginning do not arrive
             jobs = jobs.filter(pl.col(RAN_BEFORE).is_null())
         times = jobs.select("submit_time").collect().to_series().sort()
     if len(times) < 2:

@@ -1,4 +1,4 @@
-"""Compares runs of the same jobs: each metric's value in every run, and what changed against the baseline."""
+"""Compares runs of the same jobs: each metric's value in every run, and its change from the baseline."""
 
 from __future__ import annotations
 
@@ -36,34 +36,34 @@ if TYPE_CHECKING:
 
 
 class Comparison:
-    """Several runs of the same jobs side by side. Their clusters, plugins and settings may differ.
+    """A comparison of several runs of the same jobs, whose clusters, plugins and settings may differ.
 
     Metrics of jobs are measured over the jobs that all runs have in common and that no run refused at
     arrival. If the same jobs arrive at the same times, runs are measured over windows that they share
-    (`harness.analysis.metrics.shared_window`). Otherwise each run is measured over its own window.
+    (`harness.analysis.metrics.shared_window`). Otherwise, each run is measured over its own window.
 
     Args:
-        runs: at least one.
-        baseline: name of the run that the others are compared with; the first by default.
-        chosen: why this run is the baseline, for the output; by default found from how the runs were given.
-        shake: the twins that are compared instead of the runs themselves; none by default.
+        runs: the runs, at least one.
+        baseline: the name of the run that the others are compared with; by default, the first run.
+        chosen: why this run is the baseline, for the output; by default, as the runs were given.
+        shake: the twins that are compared instead of the runs themselves; by default, none.
         twins: the replayed twins of each run, in the order of the runs.
 
     Attributes:
-        runs: the baseline first.
-        names: the name of each run: its label; if labels are not distinct, its folder's name or path.
+        runs: the runs, with the baseline first.
+        names: the name of each run: its label, or else the name or the path of its folder.
         head: the differences between the runs' plugins, settings, traces and clusters.
         pairs: the jobs that the runs have in common.
-        shares: the window of each run; empty if twins are compared, because twins of one number share
-            windows.
-        window: the window of metrics that add up over time. None if arrivals differ, so that each run has its
-            own window, or if twins are compared.
-        shake: the twins that are compared; None if the runs themselves are.
+        shares: the window of each run; empty if twins are compared, because the twins with the same number
+            share windows.
+        window: the window of metrics that add up over time. None if arrivals differ, so that each run has
+            its own window, or if twins are compared.
+        shake: the twins that are compared; None if the runs themselves are compared.
         twins: the twins of each run.
 
     Raises:
-        RunError: the runs have too few jobs in common, or one run is given twice. Or no run has the
-            baseline's name. Or twins are requested, but the runs differ in jobs.
+        RunError: the runs have too few jobs in common, or a run is given twice. No run has the baseline's
+            name. Twins are requested, but the runs have different jobs.
     """
 
     def __init__(
@@ -111,13 +111,13 @@ class Comparison:
         return f"<Comparison of {', '.join(self.names)}>"
 
     def __str__(self) -> str:
-        """The table of the headlines, as the command prints it."""
+        """Returns the table of the headlines, as the command prints it."""
         return self.table()
 
     def over_own_window(self, place: int) -> Mapping[Key, Measurement]:
-        """A run's values over its own window, of metrics that the comparison measures over another one.
+        """Returns a run's values over its own window, if the comparison measures over another window.
 
-        If twins are compared, these are means, like all other values.
+        If twins are compared, the values are means, like all other values.
         """
         if isinstance(self._figures, Shaken):
             return self._figures.own(place)
@@ -132,12 +132,12 @@ class Comparison:
 
     @property
     def shares_window(self) -> bool:
-        """Returns True if all runs have the same window, and every metric is measured over it."""
+        """True if all runs have the same window, and every metric is measured over it."""
         return all(run.window == self.window for run in self.runs)
 
     @cached_property
     def fullest(self) -> str:
-        """The resource that the baseline uses most; the first resource if no utilization is known."""
+        """The resource that the baseline uses most, or the first resource if no utilization is known."""
         known = {
             measured.resource: values[0]
             for measured, values in self.select()
@@ -165,16 +165,16 @@ class Comparison:
             yield keys[key], [each[key].value if key in each else None for each in self._figures.measured]
 
     def at_least(self, measured: Measurement) -> list[bool | None]:
-        """For each run, whether its value is a lower bound that can still grow; None if that is not known."""
+        """Returns for each run whether its value is a lower bound that can still grow, or None if unknown."""
         key = key_of(measured)
         return [each[key].at_least if key in each else None for each in self._figures.measured]
 
     def lack(self, measured: Measurement, place: int) -> Lack:
-        """The number of replays of a run (the run itself or its twins) in which a metric has no value."""
+        """Returns in how many replays of a run (the run itself or its twins) a metric has no value."""
         return self._figures.lack(measured, place)
 
     def without_run_times(self, measured: Measurement, place: int) -> str:
-        """Why a run's value and its difference from the baseline are meaningless; "" if they are not.
+        """Explains why a run's value and its change from the baseline are meaningless; "" if they are not.
 
         Waits and losses are meaningless if the run times of some jobs are unknown.
         """
@@ -183,7 +183,7 @@ class Comparison:
         return self.runs[0].without_run_times or self.runs[place].without_run_times
 
     def absent(self, *metrics: str, scope: str | None = "all") -> list[str]:
-        """Sentences that name each requested metric that was measured, but not for this scope."""
+        """Returns a sentence for each requested metric that was measured, but not for this scope."""
         if scope is None:
             return []
         keys = {(row.metric, row.scope) for measured in self._figures.measured for row in measured.values()}
@@ -196,7 +196,7 @@ class Comparison:
         return said
 
     def rows(self, *metrics: str, scope: str | None = "all") -> list[Row]:
-        """The measured metrics with their changes; see `to_polars` for the arguments and errors."""
+        """Returns the measured metrics with their changes; see `to_polars` for the arguments and errors."""
         return self.judge(self.select(*metrics, scope=scope))
 
     def judge(self, found: Iterable[tuple[Measurement, list[float | None]]]) -> list[Row]:
@@ -204,29 +204,29 @@ class Comparison:
         return [self._judged(measured, values) for measured, values in found]
 
     def remarks(self, changes: Sequence[Change]) -> Iterator[str]:
-        """Notes on changes: where intervals come from, and which differences are not judged."""
+        """Yields notes on changes: where intervals come from, and which differences are not judged."""
         size = self._family.size
         tests = f"corrected for {size:,} tests, Holm" if size > 1 else "one test"
         yield from self._figures.remarks(changes, tests)
 
     def changes(self, *metrics: str, scope: str | None = "all") -> pl.DataFrame:
-        """A table with one row per metric, scope, resource and run: the value, and its change.
+        """Returns a table with one row per metric, scope, resource and run: the value, and its change.
 
-        Columns: `metric, scope, resource, unit, better, run`, then those of the value: `value`, `at_least`
-        (whether it is a lower bound that can still grow), and `baseline` (the value of the baseline). Those
-        of the change are `difference, relative, low, high` (the ends of the 95 % interval), `scale` (whether
-        these are differences or factors) and `p, ground, verdict`: see `Change`. The baseline is the first of
-        the runs. Arguments and errors are those of `to_polars`.
+        The first columns are `metric, scope, resource, unit, better, run`. Then there are `value`,
+        `at_least` (whether the value is a lower bound that can still grow) and `baseline` (the baseline's
+        value). The change has the columns `difference, relative, low, high` (the ends of the 95 % interval),
+        `scale` (whether the ends are differences or factors) and `p, ground, verdict`; see `Change`. The
+        baseline is the first run. The arguments and errors are the ones of `to_polars`.
         """
         return changes_frame(self.rows(*metrics, scope=scope), self.names)
 
     def to_polars(self, *metrics: str, scope: str | None = "all") -> pl.DataFrame:
-        """A table with one row per metric, scope and resource, and one column per run.
+        """Returns a table with one row per metric, scope and resource, and one column per run.
 
         Args:
-            metrics: names or patterns such as `wait.*`; all by default.
-            scope: `all`, a kind such as `queue` or `reason`, or one of a kind such as `queue=prod`: see
-                `harness.plugins.scopes`; None for every scope.
+            metrics: names or patterns such as `wait.*`; by default, all metrics.
+            scope: `all`, a kind such as `queue` or `reason`, or a single scope such as `queue=prod`; see
+                `harness.plugins.scopes`. None selects every scope.
 
         Raises:
             OptionError: there is no such kind of scope.
@@ -240,15 +240,16 @@ class Comparison:
         return pl.DataFrame(rows, schema=schema, orient="row")
 
     def check(self, *conditions: str | Condition, values: bool = False) -> list[Check]:
-        """Checks conditions such as `wait.first_start.p95{queue=prod} > +5%` for each run but the baseline.
+        """Checks conditions such as `wait.first_start.p95{queue=prod} > +5%` for every run but the baseline.
 
         Args:
             conditions: the conditions that must not hold.
-            values: True to judge point values. By default a condition is judged by the 95 % interval over
-                twins: it holds if the whole interval meets it, and is undecided if only a part does.
+            values: True to judge point values. By default, a condition is judged by the 95 % interval over
+                twins. The condition holds if the whole interval meets it, and it is undecided if only a
+                part of the interval does.
 
         Raises:
-            OptionError: a condition cannot be parsed, or its bound does not fit the metric. Or there are no
+            OptionError: a condition cannot be parsed, or its bound does not fit the metric. There are no
                 twins, and `values` is false.
             RunError: no such metric was measured, or a run has no value.
         """
@@ -263,15 +264,15 @@ class Comparison:
         return [check for condition in parsed for check in condition.checks(self, values=values)]
 
     def difference(self, measured: Measurement, place: int) -> Interval | None:
-        """The interval of a run's difference from the baseline, in the metric's unit; None without twins."""
+        """Returns the interval of a run's difference from the baseline, or None without twins."""
         return self._figures.difference(measured, place) if isinstance(self._figures, Shaken) else None
 
     def relative(self, measured: Measurement, place: int) -> tuple[float, float] | None:
-        """The interval of a run's change as a part of the baseline's value; None without twins."""
+        """Returns the interval of a run's change as a fraction of the baseline, or None without twins."""
         return self._figures.relative(measured, place) if isinstance(self._figures, Shaken) else None
 
     def level(self, measured: Measurement, place: int) -> Interval | None:
-        """The interval of a run's mean over its twins; None without twins."""
+        """Returns the interval of a run's mean over its twins, or None without twins."""
         return self._figures.level(measured, place) if isinstance(self._figures, Shaken) else None
 
     def table(
@@ -282,20 +283,20 @@ class Comparison:
         brief: bool = False,
         every_note: bool = False,
     ) -> str:
-        """Headlines or metrics for a terminal of this width; `brief` has few notes unless `every_note`."""
+        """Returns headlines or metrics for a terminal; `brief` hides most notes unless `every_note`."""
         return text(self, metrics, scope, width, brief=brief, every_note=every_note)
 
     def markdown(self, *metrics: str, scope: str | None = "all", brief: bool = False) -> str:
-        """The comparison as a Markdown table, for a pull request."""
+        """Returns the comparison as a Markdown table for a pull request."""
         return markdown(self, metrics, scope, brief=brief)
 
     def to_json(self, *metrics: str, scope: str | None = "all", changes: bool = True) -> dict[str, Any]:
-        """The comparison as plain values; a number that JSON cannot express becomes null.
+        """Returns the comparison as plain values; a number that JSON cannot express becomes null.
 
         Args:
             metrics: as in `to_polars`.
             scope: as in `to_polars`.
-            changes: whether to include the changes; intervals for very many scopes take a while.
+            changes: whether to include the changes; computing intervals for very many scopes takes a while.
         """
         found = self.select(*metrics, scope=scope)
         rows = self.judge(found) if changes else [Row(*each, [], self.at_least(each[0])) for each in found]
@@ -333,7 +334,6 @@ class Comparison:
         }
 
     def _repr_html_(self) -> str:
-        """The table for a notebook."""
         return html(self)
 
     def _judged(self, measured: Measurement, values: list[float | None]) -> Row:
@@ -360,7 +360,7 @@ class Comparison:
 
     @cached_property
     def _family(self) -> Family:
-        """The headline metrics of all runs that differ; a metric that cannot be tested has p = 1."""
+
         same_as = equal_ones([self._figures.outcome(place) for place in range(len(self.runs))])
         tests: dict[tuple[Key, int], float] = {}
         for key, measured in self._figures.measured[0].items():

@@ -1,7 +1,7 @@
 """Conditions that a comparison must not meet, such as `wait.first_start.p95{queue=prod} > +5%`, for CI.
 
-Over twins a condition is judged by the 95 % interval. It holds if the whole interval lies beyond the bound,
-and is undecided if the bound lies within the interval. Point values are judged only on request.
+With twins, a condition is judged by the 95 % interval. The condition holds if the whole interval is beyond
+the bound, and it is undecided if the bound is within the interval. Point values are judged only on request.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from harness.plugins.measurement import Measurement
 
 NEEDS_TWINS = "conditions need twins: one replay of each run cannot separate a change from luck"
-"""Why conditions are refused without twins, unless the user asks for point values."""
+"""Why conditions are refused without twins, unless the user requests point values."""
 
 _COMPARED: Mapping[str, Callable[[float, float], bool]] = {">=": ge, "<=": le, ">": gt, "<": lt}
 _CONDITION = re.compile(
@@ -49,7 +49,7 @@ class Check(NamedTuple):
 
     Attributes:
         condition: the condition as the user wrote it.
-        measured: the metric, scope and resource; its value is the baseline's.
+        measured: the metric, scope and resource; its value is the baseline's value.
         run: the name of the run.
         value: the value of that run.
         baseline: the baseline's value; None if there is only one run.
@@ -66,7 +66,7 @@ class Check(NamedTuple):
     text: str
 
     def to_json(self) -> dict[str, Any]:
-        """The check as plain values, for JSON."""
+        """Returns the check as plain values, for JSON."""
         return {
             "condition": self.condition,
             **{name: getattr(self.measured, name) for name in ("metric", "scope", "resource", "unit")},
@@ -85,10 +85,10 @@ class Condition:
     Attributes:
         text: the whole condition.
         metric: a name or pattern.
-        scope: such as `all` or `queue=prod`.
+        scope: a scope such as `all` or `queue=prod`.
         resource: the resource to check; None for all resources.
         how: `>`, `>=`, `<` or `<=`.
-        sign: 1 or -1 if the bound is a change, 0 if it is the value itself.
+        sign: 1 or -1 if the bound is a change, 0 if the bound is a value.
         bound: the bound as written, without its sign.
     """
 
@@ -104,12 +104,13 @@ class Condition:
         """Checks the condition for each run except the baseline, or for the only run.
 
         Args:
-            comparison: the runs, over twins unless `values`.
-            values: whether point values are judged instead of intervals.
+            comparison: the runs, which must have twins unless `values` is true.
+            values: whether to judge point values instead of intervals.
 
         Raises:
             RunError: no such metric was measured, or a value is missing.
-            OptionError: the bound does not fit the metric's unit, or there is no second run to differ from.
+            OptionError: the bound does not fit the metric's unit, or there is no second run to compare
+                with.
         """
         for row in self.rows(comparison):
             for place in range(0 if len(comparison.runs) == 1 else 1, len(comparison.runs)):
@@ -139,11 +140,12 @@ class Condition:
         )
 
     def rows(self, comparison: Comparison) -> list[Row]:
-        """The measured metrics that the condition matches, each with a unit that its bound fits.
+        """Returns the measured metrics that match the condition, and whose units its bound fits.
 
         Raises:
             RunError: no such metric was measured.
-            OptionError: the bound does not fit the metric's unit, or there is no second run to differ from.
+            OptionError: the bound does not fit the metric's unit, or there is no second run to compare
+                with.
         """
         if self.sign and len(comparison.runs) == 1:
             raise OptionError(
@@ -182,17 +184,17 @@ class Condition:
         return _COMPARED[self.how](difference, self.sign * limit)
 
     def _beyond(self, row: Row, ends: tuple[float, float]) -> bool | None:
-        """Returns True if a whole interval meets the condition, False if none of it does, else None."""
+        """Returns True if a whole interval meets the condition, False if no part of it does, or else None."""
         limit = self._limit(row.measured.unit)
         met = {_COMPARED[self.how](end, self.sign * limit if self.sign else limit) for end in ends}
         return met.pop() if len(met) == 1 else None
 
     def _ends(self, comparison: Comparison, row: Row, place: int) -> tuple[float, float]:
-        """The ends of the interval that the bound is compared with.
+        """Returns the ends of the interval that the bound is compared with.
 
-        A bound without a sign is compared with the interval of the mean, other bounds with that of the
-        change. Changes are parts of the baseline's value if the bound is in per cent, else in the metric's
-        unit.
+        A bound without a sign is compared with the interval of the mean, and other bounds are compared with
+        the interval of the change. Changes are fractions of the baseline's value if the bound is in per
+        cent. Otherwise, they are in the metric's unit.
         """
         measured = row.measured
         if self.sign and self.bound.endswith("%"):
@@ -208,12 +210,12 @@ class Condition:
         return ends
 
     def excess(self, unit: str, value: float, base: float) -> float:
-        """The distance by which a value breaks the bound, in the metric's unit; at most 0 if it is allowed.
+        """Returns how far a value is beyond the bound, in the metric's unit; at most 0 if it is allowed.
 
         Args:
-            unit: the metric's.
+            unit: the metric's unit.
             value: the value to check.
-            base: the value that a bound with a sign is a change against.
+            base: the value that the change is relative to, if the bound has a sign.
 
         Raises:
             OptionError: the bound does not fit the metric's unit.
@@ -226,7 +228,7 @@ class Condition:
         return beyond if beyond or self.how.endswith("=") else _LEAST  # the bound itself is not allowed
 
     def _said(self, comparison: Comparison, row: Row, place: int, ends: tuple[float, float] | None) -> str:
-        """A sentence with a run's value and its counterpart; `ends` are those of the judged interval."""
+        """Describes a run's value and what it is compared with; `ends` are those of the judged interval."""
         unit = row.measured.unit
 
         def value_in(at: int) -> str:
@@ -254,7 +256,7 @@ class Condition:
         return f"{sentence}, {was}{f' ({how})' if how else ''}"
 
     def _limit(self, unit: str) -> float:
-        """The bound as a number: a part if it is in per cent, seconds if it is a duration."""
+        """Converts the bound into a number: a fraction if it is in per cent, seconds if it is a duration."""
         if _PER_CENT.fullmatch(self.bound) and (self.sign or unit in PARTS):
             return float(self.bound[:-1]) / 100
         if _NUMBER.fullmatch(self.bound):
@@ -294,7 +296,7 @@ def parse_condition(text: str) -> Condition:
 
 
 def _where(text: str, where: str) -> tuple[str, str | None]:
-    """The scope and the resource in the braces of a condition."""
+    """Parses the scope and the resource in the braces of a condition."""
     found: dict[str, str] = {}
     for part in where.split(","):
         key, equals, value = (each.strip() for each in part.partition("="))

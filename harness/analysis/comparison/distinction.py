@@ -1,4 +1,4 @@
-"""One difference between the worlds of two runs, and sentences that summarize several differences."""
+"""A difference between the worlds of two runs, and sentences that summarize several differences."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from harness.base.text import counted, first_of, shortened, told_apart
 
 PLUGIN, OPTION, SETTING, TRACE, CLUSTER, NODES = "plugin", "option", "setting", "trace", "cluster", "nodes"
 EVENTS = "events"
-"""Kinds of differences besides those of Kubernetes' objects."""
+"""The kinds of differences other than the kinds of Kubernetes objects."""
 
-_NAMED = 3  # names shown of objects with equal changes
+_NAMED = 3  # the number of names to show if several objects change in the same way
 _WIDEST = 63 + 1 + 253
-"""The most characters of a name or value: the longest that a Kubernetes namespace and name can be."""
+"""The maximum length of a name or value: the longest namespace and name that Kubernetes allows."""
 
 
 class Distinction(NamedTuple):
-    """One difference.
+    """A difference between two runs.
 
     Attributes:
         kind: the kind of an object (`ClusterQueue`), or `plugin`, `option`, `setting`, `trace`, `nodes`,
             `cluster`.
         name: the name of the object, option or setting; "" if there is only one of its kind.
-        field: such as `nominalQuota nvidia.com/gpu`; "" for the whole object.
-        before: the value in the baseline; None if it has none. For nodes, their number.
-        after: the value in the other run; None if it has none.
+        field: the field, such as `nominalQuota nvidia.com/gpu`; "" for the whole object.
+        before: the value in the baseline; None if the baseline has none. For nodes, the number of nodes.
+        after: the value in the other run; None if that run has none.
     """
 
     kind: str
@@ -36,16 +36,20 @@ class Distinction(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The difference as text for people."""
+        """The difference as a sentence."""
         return _told([self])
 
     def to_json(self) -> dict[str, Any]:
-        """The difference as plain values, for JSON."""
+        """Returns the difference as plain values, for JSON."""
         return {**self._asdict(), "text": self.text}
 
 
 def summarized(distinctions: Iterable[Distinction]) -> list[str]:
-    """Sentences for people; equal changes of several objects become one, placed where the first was."""
+    """Describes differences in sentences.
+
+    If several objects change in the same way, they share a sentence, which takes the place of the first
+    one.
+    """
     alike: dict[tuple[object, ...], list[Distinction]] = {}
     for each in distinctions:
         counts = each.kind == NODES and not each.field  # added or removed nodes become one sentence
@@ -55,7 +59,7 @@ def summarized(distinctions: Iterable[Distinction]) -> list[str]:
 
 
 def _told(alike: Sequence[Distinction]) -> str:
-    """A sentence about a change of one object, or of several objects that changed alike."""
+    """Describes a change of one object, or of several objects that changed in the same way."""
     kind, _, field, before, after = alike[0]
     if kind == EVENTS:
         return f"{kind}: {after}" if before is None else f"{kind}: {before} -> {after or 'none'}"

@@ -15,27 +15,27 @@ from harness.plugins.measurement import SHARE, Measurement
 from harness.plugins.scopes import ALL, hint_at, parse_scope
 
 Key: TypeAlias = tuple[str, str, str]
-"""Metric, scope and resource."""
+"""The metric, the scope and the resource."""
 
 _SIGNS = {Verdict.BETTER: "▲", Verdict.WORSE: "▼", Verdict.NONE: "~", Verdict.SAME: "="}
 _EXACT = {Verdict.BETTER: "△", Verdict.WORSE: "▽"}
-"""Verdict on a change that is the same in every twin -> its sign."""
+"""Maps verdicts on a change that is the same in every twin to their signs."""
 
 _REFUSED = (Ground.CONGESTED, Ground.CUT, Ground.FEW)
 
 _RUN_TIMES = "run times unknown"
-"""Replaces a verdict if the run time of some jobs is unknown."""
+"""The text that replaces a verdict if the run time of some jobs is unknown."""
 PARTS = (SHARE, "ratio")
 """The units that a table shows in per cent."""
 
 _NAMED = (*HOURS_OF_RESOURCES, "cores", "GiB", "devices")
-"""The units that a table writes beside a number; the names of other metrics say what they count."""
+"""The units that a table writes next to a number; the names of other metrics say what they count."""
 
 _MOST_DIGITS = 6
 
 
 def key_of(row: Measurement) -> Key:
-    """The key that identifies a measured value within a run."""
+    """Returns the key that identifies a measured value within a run."""
     return row.metric, row.scope, row.resource
 
 
@@ -60,16 +60,16 @@ def chosen(keys: Mapping[Key, Measurement], metrics: Sequence[str], scope: str |
 
 
 def name_of(row: Measurement) -> str:
-    """The label of a line: the metric, its resource, and its scope unless that is everything."""
+    """Returns the label of a line: the metric, its resource, and its scope unless the scope is `all`."""
     name = f"{row.metric} {row.resource}".rstrip()
     return name if row.scope == "all" else f"{name} {{{row.scope}}}"
 
 
 def digits_of(*values: float | None) -> int:
-    """The number of digits after the point, one for all numbers of a column.
+    """Returns the number of digits after the point, which is the same for all numbers of a column.
 
-    It is 0 if all numbers are whole or the largest has five digits. Otherwise it is 2, or as many as show
-    three digits of the largest number.
+    There are no such digits if all numbers are integers or if the largest number has five digits.
+    Otherwise, there are two digits, or as many as are needed to show three digits of the largest number.
     """
     known = [abs(value) for value in values if value is not None and isfinite(value)]
     top = max(known, default=0.0)
@@ -79,12 +79,12 @@ def digits_of(*values: float | None) -> int:
 
 
 def shown(value: float | None, unit: str, digits: int | None = None, *, at_least: bool = False) -> str:
-    """A value as text.
+    """Formats a value.
 
     Args:
         value: the value.
         unit: the metric's unit.
-        digits: digits after the point, if the number stands in a column.
+        digits: the number of digits after the point, if the number is in a column.
         at_least: whether the value is a lower bound that can still grow.
     """
     if value is None or not isfinite(value):
@@ -103,18 +103,18 @@ def _shown(value: float, unit: str, digits: int | None) -> str:
 
 
 def changed(change: Change, unit: str, digits: int | None = None) -> str:
-    """A value's difference from the baseline's, its interval, and the sign of the verdict."""
+    """Formats the difference from the baseline's value, with its interval and the sign of the verdict."""
     return " ".join(filter(None, told(change, unit, digits)))
 
 
 def between(low: float, high: float, unit: str) -> str:
-    """An interval of values."""
+    """Formats an interval of values."""
     digits = digits_of(low, high)
     return f"[{shown(low, unit, digits)}, {shown(high, unit, digits)}]"
 
 
 def change_between(low: float, high: float, unit: str, *, relative: bool) -> str:
-    """A change with this interval, as text: in per cent of the baseline, or in the metric's unit."""
+    """Formats a change with this interval, in per cent of the baseline or in the metric's unit."""
     values = (low + high) / 2, low, high
     digits = digits_of(*values)
     middle, *ends = (_of_baseline(each, unit) if relative else _signed(each, unit, digits) for each in values)
@@ -122,16 +122,19 @@ def change_between(low: float, high: float, unit: str, *, relative: bool) -> str
 
 
 def _of_baseline(part: float, unit: str) -> str:
-    """A change as a part of the baseline's value; marked as relative if the value itself is in per cent."""
+    """Formats a change as a percentage of the baseline's value.
+
+    The percentage is marked as relative if the value itself is in per cent.
+    """
     return f"{100 * part:+,.1f} %{' relative' if unit in PARTS else ''}"
 
 
 def told(change: Change, unit: str, digits: int | None = None) -> tuple[str, str]:
-    """A value's difference from the baseline's with its interval, and the sign of the verdict.
+    """Returns the difference from the baseline's value with its interval, and the sign of the verdict.
 
-    The difference is in per cent of the baseline, marked as relative if the value itself is in per cent. If
-    the baseline's value is 0 or the values have both signs, the difference is in the metric's unit, or in
-    points.
+    The difference is in per cent of the baseline, and it is marked as relative if the value itself is in
+    per cent. If the baseline's value is 0 or the values have both signs, the difference is in the metric's
+    unit, or in percentage points.
     """
     if change.ground is Ground.RUN_TIMES:
         return "", _RUN_TIMES
@@ -151,7 +154,7 @@ def told(change: Change, unit: str, digits: int | None = None) -> tuple[str, str
 
 
 def within(change: Change, unit: str) -> str:
-    """The range of a change, by its interval; its size alone if it is the same in every twin."""
+    """Returns the range of a change from its interval, or only its size if it is the same in every twin."""
     if change.interval is None or change.exact:
         return "" if change.difference is None else _difference(change, unit, None)
     low, high = _ends(change, unit, None)
@@ -166,7 +169,10 @@ def _sign(change: Change) -> str:
 
 
 def _in_units(change: Change) -> bool:
-    """Returns True if a table shows a difference in the metric's unit: per cents need values above 0."""
+    """Returns True if a table shows a difference in the metric's unit.
+
+    Differences in per cent are possible only if all values are above 0.
+    """
     return change.relative is None or (change.interval is not None and not change.interval.ratio)
 
 
@@ -189,12 +195,12 @@ def _ends(change: Change, unit: str, digits: int | None) -> tuple[str, str]:
 
 
 def _suffix(unit: str) -> str:
-    """The unit to write once, after the last of several numbers."""
+    """Returns the unit, which is written only once, after the last of several numbers."""
     return "" if unit == "s" else f" {_signed(1, unit, 0).partition(' ')[2]}"
 
 
 def _signed(value: float, unit: str, digits: int | None) -> str:
-    """A difference in the metric's unit; in points if the metric is shown in per cent."""
+    """Formats a difference in the metric's unit, or in points if the metric is shown in per cent."""
     sign = "-" if value < 0 else "+"
     if unit in PARTS:
         return f"{sign}{100 * abs(value):.1f} points"

@@ -1,4 +1,4 @@
-"""The output about conditions: each condition, each run, and the result."""
+"""Output about conditions: each condition, each run, and the result."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ if TYPE_CHECKING:
     from harness.analysis.comparison.conditions import Check
 
 _WORDS = {True: "fails", False: "passes", None: "undecided"}
-"""Whether a condition holds -> the word for its check. A check passes if its condition does not hold."""
+"""Maps whether a condition holds to the word for its check.
+
+A check passes if its condition does not hold.
+"""
 
 
 def checks_text(
     comparison: Comparison, checks: Sequence[Check], *, values: bool, width: int | None = None
 ) -> str:
-    """All checks for a terminal, including those that pass; `values` says whether point values were judged.
+    """Describes all checks for a terminal, including the checks that pass.
 
-    If the table is wider than the terminal, each check becomes a sentence.
+    The argument `values` says whether point values were judged. If the table is wider than the terminal,
+    each check becomes a sentence.
     """
     summary = printable(_summary(comparison, checks, values=values))
     rows = [[check.condition, _WORDS[check.holds], check.text] for check in checks]
@@ -33,13 +37,13 @@ def checks_text(
 
 
 def checks_markdown(comparison: Comparison, checks: Sequence[Check], *, values: bool) -> str:
-    """The checks as Markdown, for a pull request."""
+    """Returns the checks as Markdown for a pull request."""
     lines = [f"- {_WORDS[check.holds]}: {plain(f'{check.condition}: {check.text}')}" for check in checks]
     return "\n".join([plain(_summary(comparison, checks, values=values)), "", *lines])
 
 
 def _summary(comparison: Comparison, checks: Sequence[Check], *, values: bool) -> str:
-    """The numbers of failing and undecided checks, the judged runs, and the judged values."""
+    """Summarizes how many checks fail or are undecided, and which runs and values were judged."""
     failed, undecided = (sum(check.holds is each for check in checks) for each in (True, None))
     runs = len(comparison.runs) - 1
     of = f"every run but the baseline {comparison.names[0]}" if runs else comparison.names[0]

@@ -1,4 +1,4 @@
-"""The head of a comparison: the baseline, the reason for it, and the differences of the other runs."""
+"""The head of a comparison: the baseline, the reason for choosing it, and how the other runs differ."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from harness.runs.epochs import sentence, shared, summary
 from harness.runs.run import Run
 
 _MOST = 12
-"""The most lines about one group of runs; JSON has them all."""
+"""The maximum number of lines about a group of runs; JSON has all of them."""
 
 _NAMED = 3
-"""The head names this many events one by one."""
+"""The number of events that the head lists individually."""
 
 _SAME = "the same plugin, options, settings, trace and cluster"
-"""The text for equal runs, such as after a patch without effect or for one run under two names."""
+"""The text for equal runs, which may come from a patch without effect or from one run with two names."""
 
 
 class Group(NamedTuple):
-    """Runs that all differ from the baseline in the same way, with these differences.
+    """Runs that all differ from the baseline in the same way, with their differences.
 
     Attributes:
-        names: the runs.
+        names: the names of the runs.
         sentences: the differences.
-        alike: whether the sentences are what the runs share.
+        alike: whether the sentences describe what the runs share.
     """
 
     names: Sequence[str]
@@ -36,15 +36,15 @@ class Group(NamedTuple):
 
 
 class Head:
-    """The facts that a reader must know about runs before reading their figures.
+    """What a reader must know about runs before reading their figures.
 
     Args:
-        runs: the baseline first.
+        runs: the runs, with the baseline first.
         names: the name of each run.
         chosen: why the first run is the baseline.
 
     Attributes:
-        chosen: as given.
+        chosen: the given reason.
         distinctions: for each run, its differences from the baseline; empty for the baseline itself.
     """
 
@@ -61,16 +61,16 @@ class Head:
 
     @property
     def title(self) -> str:
-        """The baseline's name and why it is the baseline; "" if there is a single run."""
+        """The baseline's name and why it is the baseline; "" if there is only one run."""
         name, plugin = self._names[0], self._plugins[0]
         of_plugin = "" if name.startswith(plugin) else f" (plugin {plugin})"
         return f"baseline {name}{of_plugin}: {self.chosen}" if len(self._names) > 1 else ""
 
     @property
     def groups(self) -> list[Group]:
-        """Groups of runs with their differences, or with a note that they have none.
+        """Groups of runs with their differences, or with a note that there are none.
 
-        A different plugin is left out if the runs' names say it.
+        A different plugin is left out if the names of the runs already mention it.
         """
         of_runs: dict[Distinction, list[str]] = {}
         for name, plugin, found in zip(self._names, self._plugins, self.distinctions, strict=True):
@@ -85,7 +85,7 @@ class Head:
         return groups + ([Group(same, [_SAME], alike=True)] if same else []) + list(self._shared())
 
     def _shared(self) -> Iterator[Group]:
-        """The first events that several runs share, and the number of shared events."""
+        """Yields the first events that several runs share, with the number of shared events."""
         if len(self._events) < 2:
             return
         found = shared([events for _, events in self._events])
@@ -102,14 +102,14 @@ class Head:
         yield Group([name for name, _ in self._events], [said], alike=bool(found))
 
     def _tells(self, name: str, plugin: str) -> bool:
-        """Returns True if the names of a run and of the baseline say their plugins."""
+        """Returns True if the names of a run and of the baseline mention their plugins."""
         return name.startswith(plugin) and self._names[0].startswith(self._plugins[0])
 
 
 def chosen_by(runs: Sequence[Run], baseline: str | None) -> str:
-    """Why the first run is the baseline; a shell expands a pattern in order of names."""
+    """Explains why the first run is the baseline; a shell expands a pattern in order of names."""
     if baseline is not None or len(runs) < 2:
-        return "as asked for"
+        return "as requested"
     paths = [run.path.absolute() for run in runs]
     names = [path.name.casefold() for path in paths]
     if len({path.parent for path in paths}) == 1 and names == sorted(names):

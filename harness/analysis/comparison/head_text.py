@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def head_lines(head: Head, title: str = "") -> Iterator[str]:
-    """The head for a terminal, followed by a blank line; nothing if there is nothing to say."""
+    """Yields the head for a terminal, followed by a blank line; nothing if the head is empty."""
     if title:
         yield printable(title)
     for group in head.groups:
@@ -24,7 +24,7 @@ def head_lines(head: Head, title: str = "") -> Iterator[str]:
 
 
 def head_markdown(head: Head, title: str = "") -> Iterator[str]:
-    """The head as Markdown, for a pull request."""
+    """Yields the head as Markdown for a pull request."""
     if title:
         yield plain(title)
         yield ""
@@ -36,7 +36,7 @@ def head_markdown(head: Head, title: str = "") -> Iterator[str]:
 
 
 def head_html(head: Head) -> str:
-    """The head as HTML, for a notebook."""
+    """Returns the head as HTML for a notebook."""
     from html import escape
 
     parts = [f"<p>{escape(head.title)}</p>"] if head.title else []

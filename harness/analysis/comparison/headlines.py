@@ -1,4 +1,4 @@
-"""The metrics of a comparison: those that are judged together, and those that a table shows.
+"""The metrics of a comparison: the metrics that are judged together, and the metrics that a table shows.
 
 Allocated time is left out, because it also grows when lost work is repeated.
 """
@@ -24,7 +24,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
     "shared": ("fairness.share_deviation",),
     "disrupted": ("disruption.lost", "disruption.preemptions_per_1000_jobs"),
 }
-"""Goal of a policy -> the headline metrics that measure it."""
+"""Maps each goal of a policy to the headline metrics that measure it."""
 
 HEADLINES = tuple(chain.from_iterable(GROUPS.values()))
 """The family of metrics that get verdicts, whatever a table shows."""
@@ -64,9 +64,9 @@ SHOWN = (
     "disruption.lost",
     "disruption.lost_before",
 )
-"""The metrics that a table shows by default, in this order; hours only if capacities differ.
+"""The metrics that a table shows by default, in this order; hours are shown only if capacities differ.
 
-Metrics that are measured on request are shown for runs that have them.
+Metrics that are measured only on request are shown for runs that have them.
 """
 
 BRIEF = (
@@ -85,7 +85,7 @@ BRIEF = (
 )
 """The metrics that terminals show first, for the resource that the baseline uses most.
 
-Metrics that say nearly the same are left out: hours beside shares, and further indices of fairness.
+Metrics that say nearly the same are left out: hours in addition to shares, and further indices of fairness.
 """
 
 ALARMS = (
@@ -94,7 +94,7 @@ ALARMS = (
     "jobs.rejected",
     "disruption.failures_per_1000_jobs",
 )
-"""The metrics that the brief table adds if they are not 0 in every run."""
+"""The metrics that the brief table adds unless they are 0 in every run."""
 
 
 def comes_first(measured: Measurement, values: Sequence[float | None], *, fullest: str) -> bool:
@@ -102,7 +102,7 @@ def comes_first(measured: Measurement, values: Sequence[float | None], *, fulles
 
     Args:
         measured: the metric.
-        values: its value in each run.
+        values: the metric's value in each run.
         fullest: the resource that the baseline uses most.
     """
     if measured.metric in ALARMS:

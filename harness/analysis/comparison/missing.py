@@ -1,6 +1,6 @@
-"""Explains why a table has `-` for some runs, and which replays a mean covers.
+"""Explains why a table shows `-` for some runs, and which replays a mean covers.
 
-A metric has no value if the replay had no such job or event, or if it was not measured.
+A metric has no value if the replay had no such job or event, or if the metric was not measured.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from harness.plugins.measurement import Measurement
 from harness.runs.run import Run
 
 TWINS, SEEDS = "twins", "seeds"
-"""The words for several replays of one run or setting."""
+"""The words for several replays of a run or of a setting."""
 
 _OF_RUN_TIMES = (
     *("wait.", "delay.", "jct.", "slowdown.", "starvation", "reclaim_latency", "fairness.finish_time"),
@@ -29,15 +29,15 @@ _OF_RUN_TIMES = (
 _NAMED = 6
 
 _OfRuns: TypeAlias = dict[int, list["Lack"]]
-"""For each run, the missing values: one entry for each line."""
+"""The missing values of each run, with one entry for each line."""
 
 
 class Lack(NamedTuple):
-    """The number of replays of one run or setting in which a metric has no value.
+    """In how many replays of a run or setting a metric has no value.
 
     Attributes:
         absent: the number of replays without a value.
-        replays: the number of all replays: the run itself, its twins, or the seeds of an experiment's
+        replays: the total number of replays: the run itself, its twins, or the seeds of an experiment's
             setting.
         called: the word for several replays.
     """
@@ -48,17 +48,17 @@ class Lack(NamedTuple):
 
     @property
     def partly(self) -> str:
-        """The twins that a mean covers, as text; "" if it covers all."""
+        """The twins that a mean covers, as text; "" if it covers all of them."""
         if not self.absent or self.absent == self.replays:
             return ""
         return f"over {self.replays - self.absent:,} of {self.replays:,} {self.called}"
 
 
 def depends_on_run_times(metric: str) -> bool:
-    """Returns True for metrics of waits and losses, which say nothing if run times are unknown.
+    """Returns True for metrics of waits and losses, which are meaningless if run times are unknown.
 
-    Jobs of unknown run time hold their resources for the whole replay. They keep others waiting for as long
-    as the trace lasts, and lose all that they have run by then.
+    Jobs of unknown run time hold their resources for the whole replay. Other jobs wait for them until the
+    end of the trace, and such a job loses everything that it has run until then.
     """
     return metric.startswith(_OF_RUN_TIMES)
 
@@ -67,7 +67,7 @@ def lack_of(key: Key, replays: Sequence[Mapping[Key, Measurement]], called: str 
     """Counts the replays in which a metric has no value.
 
     Args:
-        key: the metric, its scope and resource.
+        key: the metric with its scope and resource.
         replays: the measurements of each replay.
         called: the word for several replays.
     """
@@ -75,7 +75,7 @@ def lack_of(key: Key, replays: Sequence[Mapping[Key, Measurement]], called: str 
 
 
 def number(of_replay: Mapping[Key, Measurement], key: Key) -> float | None:
-    """A replay's value of a metric; None if it is missing or no number that could be averaged."""
+    """Returns a replay's value of a metric, or None if it is missing or not a number that can be averaged."""
     value = of_replay[key].value if key in of_replay else None
     return value if value is not None and isfinite(value) else None
 
@@ -87,13 +87,15 @@ def about_missing(
     *,
     or_else: str = "",
 ) -> Iterator[str]:
-    """Sentences that explain `-` in these lines, and name values that cover only some twins.
+    """Yields sentences that explain `-` in these lines, and that name values which cover only some twins.
 
     Args:
         rows: the lines.
-        lack: gives the number of replays without a value, for a metric and the place of a run or setting.
+        lack: returns the number of replays without a value, given a metric and the index of a run or
+            setting.
         names: the names of the runs or settings.
-        or_else: a further reason why replays may lack a value, besides that there was no such job or event.
+        or_else: another reason why replays may lack a value, in addition to the lack of such a job or
+            event.
     """
     absent: list[str] = []
     partly: list[str] = []
@@ -123,12 +125,12 @@ def about_unshaken(
     measured: Sequence[Mapping[Key, Measurement]],
     on_request: Mapping[str, Sequence[str]],
 ) -> Iterator[str]:
-    """A sentence on metrics that runs have and their twins lack; nothing if there are none.
+    """Yields a sentence on metrics that runs have and their twins lack, if there are any.
 
     Args:
         runs: the runs themselves.
-        measured: the measurements of the twins of each.
-        on_request: option -> the metrics that are measured only with it.
+        measured: the measurements of each run's twins.
+        on_request: the metrics that are measured only with each option.
     """
     has = (run.metrics.filter(pl.col("value").is_not_null())["metric"].to_list() for run in runs)
     known = {row.metric for of_run in measured for row in of_run.values()}
@@ -136,13 +138,13 @@ def about_unshaken(
     if lacking:
         options = [option for option, names in on_request.items() if set(lacking) & set(names)]
         known = {name for option in options for name in on_request[option]}
-        does = f"{named(options)} beside --shake {'do' if len(options) > 1 else 'does'} that"
+        does = f"{named(options)} together with --shake {'do' if len(options) > 1 else 'does'} that"
         how = f"; {does}" if set(lacking) <= known else ""
         yield f"measured for runs, but not for their twins: {named(lacking)}{how}"
 
 
 def _of_replays(found: _OfRuns, names: Sequence[str]) -> str:
-    """For each run, the number of twins with a value: the least and the most of several lines."""
+    """Describes for each run how many twins have a value: the minimum and the maximum over several lines."""
     told = []
     for place, lacks in sorted(found.items()):
         there = [each.replays - each.absent for each in lacks]

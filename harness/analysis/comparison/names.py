@@ -1,4 +1,4 @@
-"""Names for the compared runs."""
+"""Chooses names for the compared runs."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from harness.runs.run import Run
 
 
 def names_of(runs: Sequence[Run], *, taken: Container[str] = ()) -> list[str]:
-    """A name for each run, all different: its label, else its folder's name, else its path.
+    """Returns distinct names for runs: the label, or else the name of the folder, or else its path.
 
     Args:
         runs: the runs.
         taken: names that no run may have.
 
     Raises:
-        RunError: one run is given twice.
+        RunError: a run is given twice.
     """
     places = [run.path.resolve() for run in runs]
     for place, run in zip(places, runs, strict=True):
@@ -33,9 +33,9 @@ def names_of(runs: Sequence[Run], *, taken: Container[str] = ()) -> list[str]:
 
 
 def place_of(baseline: str, runs: Sequence[Run], names: Sequence[str]) -> int:
-    """The place of the baseline among the runs; it is given by its name, label, folder's name or folder."""
+    """Returns the index of the baseline, which is given by its name, label, folder or the folder's name."""
     folders = [str(run.path) for run in runs]
     for known in (names, [run.label for run in runs], [run.info["run"] for run in runs], folders):
         if baseline in known:
             return known.index(baseline)
-    raise RunError(f"no run is called {baseline!r}", hint=did_you_mean(baseline, names))
+    raise RunError(f"no run is named {baseline!r}", hint=did_you_mean(baseline, names))

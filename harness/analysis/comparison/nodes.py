@@ -1,4 +1,4 @@
-"""Lists the differences between the nodes of two runs' clusters; runs keep nodes as kinds of equal nodes."""
+"""Lists the differences between the nodes of two runs' clusters; runs record kinds of equal nodes."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from harness.analysis.comparison.distinction import NODES, Distinction
 from harness.cluster.content import NOTHING
 from harness.cluster.node_kinds import digest
 
-_SAY_LITTLE = ("pods", "ephemeral-storage")  # resources that say little about a node
+_SAY_LITTLE = ("pods", "ephemeral-storage")  # the amounts of these resources say little about a node
 _COMMON = ("kinds", "allocatable", "taints", "unschedulable", "ready")
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,9})", re.DOTALL)
 
 Info = Mapping[str, Any]
 Kinds: TypeAlias = dict[str, dict[str, Any]]
-"""The common properties of equal nodes, as text -> the kind of nodes."""
+"""Maps the common properties of equal nodes, as text, to the kind of nodes."""
 
 
 def node_distinctions(base: Info, other: Info) -> Iterator[Distinction]:
     """Lists the differences between the nodes of two clusters.
 
-    It names kinds of nodes that were added, removed or changed, and nodes that left or joined a kind because
-    they changed. It also names labels that divide nodes into too many kinds.
+    The differences are kinds of nodes that were added, removed or changed, and nodes that left or joined a
+    kind because they changed. Labels that divide nodes into too many kinds are named as well.
 
     Args:
         base: the kinds of the first cluster's nodes, from `node_kinds`.
-        other: the same for the second cluster.
+        other: the kinds of the second cluster's nodes.
     """
     left_out = {*base["labels"], *other["labels"]}
     mine, theirs = (_kinds(each["nodes"], left_out) for each in (base, other))
@@ -54,9 +54,10 @@ def node_distinctions(base: Info, other: Info) -> Iterator[Distinction]:
 
 
 def _kinds(nodes: Iterable[Info], left_out: Container[str]) -> dict[str, dict[str, Any]]:
-    """The common properties of equal nodes, as text -> the kind of nodes; labels in `left_out` do not count.
+    """Maps the common properties of equal nodes, as text, to the kind of nodes.
 
-    Kinds that are equal without these labels are joined. The names of their nodes are then unknown.
+    The labels in `left_out` do not count. Kinds that are equal without these labels are joined, and the
+    names of their nodes are then unknown.
     """
     found: dict[str, dict[str, Any]] = {}
     for kind in nodes:
@@ -71,10 +72,10 @@ def _kinds(nodes: Iterable[Info], left_out: Container[str]) -> dict[str, dict[st
 
 
 def _apart(mine: Kinds, theirs: Kinds) -> Iterator[Distinction]:
-    """Yields nodes of one kind of `mine` that are kinds of their own in `theirs`, and removes them from both.
+    """Yields nodes of one kind of `mine` that are separate kinds in `theirs`, and removes them from both.
 
-    It does so only if the names of all these nodes are known. The remaining nodes of the kind keep the other
-    names.
+    This requires that the names of all these nodes are known. The remaining nodes of the kind keep the
+    other names.
     """
     alone = {key: names for key, kind in theirs.items() if key not in mine and (names := _names(kind))}
     for key in list(mine) if alone else ():
@@ -92,9 +93,11 @@ def _apart(mine: Kinds, theirs: Kinds) -> Iterator[Distinction]:
 
 
 def _names(kind: Info) -> frozenset[str]:
-    """The names of a kind's nodes, if known: the first and last, or nodes numbered from the first on.
+    """Returns the names of a kind's nodes if they are known.
 
-    A run keeps a hash of the names of a kind's nodes. The guess is right if its hash is the same.
+    A run records the first and the last name and a hash of all names. The guess is that there are only
+    these two names, or that nodes are numbered from the first name on. It is correct if its hash is the
+    recorded one.
     """
     names, numbered = {kind["first"], kind["last"]}, _NUMBERED.fullmatch(kind["first"])
     if kind["count"] > len(names) and numbered is not None:
@@ -106,12 +109,12 @@ def _names(kind: Info) -> frozenset[str]:
 
 
 def _named(names: Iterable[str]) -> str:
-    """The hash of names, as `node_kinds` computes it."""
+    """Hashes names in the same way as `node_kinds`."""
     return digest(sorted(names))
 
 
 def _other_nodes(before: Info, after: Info) -> Iterator[Distinction]:
-    """Differences in the nodes of one kind: more of them, fewer, or nodes of other names."""
+    """Yields differences in the nodes of one kind: more nodes, fewer nodes, or nodes with other names."""
     if before["count"] != after["count"]:
         larger = max(before, after, key=lambda each: int(each["count"]))
         yield Distinction(NODES, _about(larger), "count", f"{before['count']:,}", f"{after['count']:,}")
@@ -122,7 +125,7 @@ def _other_nodes(before: Info, after: Info) -> Iterator[Distinction]:
 
 
 def _changed_nodes(before: Info, after: Info) -> Iterator[Distinction]:
-    """Differences in the resources, labels or taints of nodes that both clusters have."""
+    """Yields differences in the resources, labels or taints of nodes that both clusters have."""
     for table, word in (("allocatable", "allocatable"), ("labels", "label")):
         mine, theirs = before.get(table, {}), after.get(table, {})
         for key in dict.fromkeys((*mine, *theirs)):
@@ -139,7 +142,7 @@ def _changed_nodes(before: Info, after: Info) -> Iterator[Distinction]:
 
 
 def _about(kind: Info) -> str:
-    """The names of a kind's nodes, and the resources of one of them."""
+    """Describes a kind of nodes by the names of its nodes and the resources of one node."""
     amounts = ", ".join(
         f"{resource} {amount}"
         for resource, amount in kind["allocatable"].items()

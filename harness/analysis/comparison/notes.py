@@ -1,4 +1,4 @@
-"""The notes below a comparison's table, as sentences; the most important ones first."""
+"""The notes below a comparison's table, as sentences with the most important ones first."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NAMED_GANGS = 3
 _NAMED_VALUES = 12
 
 _ON_REQUEST = {"--isolated": FINISH_TIMES, "--idle-causes": IDLE_METRICS}
-"""Option of a replay -> the metrics that are measured only with it."""
+"""Maps options of a replay to the metrics that are measured only with the option."""
 
 _OF_CAPACITY = ("utilization.", "goodput.", "backlog", "fairness.")
 _OF_WINDOW = (*_OF_CAPACITY, "fragmentation", "quota.", "reclaim.owed")
@@ -41,7 +41,7 @@ _NAMED = 3
 
 
 def remarks(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
-    """Notes for the reader: the legend, unusual facts about runs, and how runs were measured."""
+    """Yields notes for the reader: the legend, unusual facts about runs, and how runs were measured."""
     runs, names = comparison.runs, comparison.names
     legend, *about_changes = _about_changes(comparison, shown) if len(runs) > 1 else ("",)
     if legend:
@@ -61,9 +61,9 @@ def remarks(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
 
 
 def _about_run(run: Run) -> Iterator[str]:
-    """Notes on what is unusual about a run."""
+    """Yields notes on what is unusual about a run."""
     if run.is_record:
-        yield "a record of what happened, no simulation"
+        yield "a record of what happened, not a simulation"
     if run.without_run_times:
         yield f"{run.without_run_times}; waits and losses have no verdict"
     yield from (*run.unmeasured.values(), *run.remarks)
@@ -76,14 +76,14 @@ def _about_run(run: Run) -> Iterator[str]:
 
 
 def stopped(comparison: Comparison) -> Iterator[str]:
-    """A sentence for each run that was stopped because it made no progress."""
+    """Yields a sentence for each run that was stopped because it made no progress."""
     for name, run in zip(comparison.names, comparison.runs, strict=True):
         if run.stopped is not None:
             yield f"{name}: {run.stopped.told()}"
 
 
 def _about_windows(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
-    """Notes on the windows and jobs that metrics are measured over, if runs differ in these."""
+    """Yields notes on the windows and jobs that metrics are measured over, if these differ between runs."""
     if comparison.shake is not None:
         found = [list(_over_own_window(comparison, shown, place)) for place in range(len(comparison.runs))]
         if any(found):
@@ -120,7 +120,7 @@ def _about_windows(comparison: Comparison, shown: Sequence[Line]) -> Iterator[st
 
 
 def _over_own_window(comparison: Comparison, of_table: Sequence[Line], place: int) -> Iterator[str]:
-    """A run's values over its own window, from its own files, if the table has other values."""
+    """Yields a run's values over its own window, from its own files, if the table shows other values."""
     own = comparison.over_own_window(place)
     told = []
     for line in of_table:
@@ -136,7 +136,7 @@ def _over_own_window(comparison: Comparison, of_table: Sequence[Line], place: in
 
 
 def _about_capacity(comparison: Comparison) -> Iterator[str]:
-    """The capacity of the requested resources, which shares refer to."""
+    """Yields notes on the capacity of the requested resources, which shares are relative to."""
     capacities = [_capacity(run) for run in comparison.runs]
     if not any(capacities):
         return
@@ -154,9 +154,10 @@ def _about_capacity(comparison: Comparison) -> Iterator[str]:
 
 
 def _capacity(run: Run) -> str:
-    """The capacity of the resources that a run's jobs request, and the nodes or quotas that provide it.
+    """Describes the capacity of the resources that a run's jobs request, and what provides this capacity.
 
-    If it changes during the run, these are the least and the most.
+    The capacity comes from nodes or quotas. If it changes during the run, the text has the minimum and the
+    maximum.
     """
     first = number_at(run.epochs, run.window.start)
     last = max(first, number_at(run.epochs, run.window.end - 1))
@@ -172,13 +173,13 @@ def _capacity(run: Run) -> str:
 
 
 def _between(amounts: Sequence[int], text: Callable[[int], str]) -> str:
-    """The least and the most of an amount that may change over time."""
+    """Formats the minimum and the maximum of an amount that may change over time."""
     least, most = min(amounts), max(amounts)
     return text(most) if least == most else f"{text(least)} to {text(most)}"
 
 
 def _half_bound(gangs: Sequence[Mapping[str, Any]]) -> str:
-    """The resources that gangs held without effect at the end, and the names of the first gangs."""
+    """Describes what gangs held without effect at the end, with the names of the first gangs."""
     held: dict[str, int] = {}
     for gang in gangs:
         for resource, amount in gang["held"].items():
@@ -191,7 +192,7 @@ def _half_bound(gangs: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _about_changes(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
-    """The legend of the signs, the source of the intervals, and the differences that are not judged."""
+    """Yields the legend of the signs, the source of the intervals, and which differences are not judged."""
     changes = [change for line in shown for change in line.row.changes]
     exact = ", △ ▽ the same in every twin" if any(map(_is_sure, changes)) else ""
     against = f"changes are against {comparison.names[0]}"
@@ -205,7 +206,10 @@ def _is_sure(change: Change) -> bool:
 
 
 def _about_lost_work(comparison: Comparison, listed: Sequence[Line]) -> Iterator[str]:
-    """The part of the work that each run loses, if the baseline loses none and no percentage is possible."""
+    """Yields the share of the work that each run loses, if the baseline loses none.
+
+    In this case, no percentage change is possible.
+    """
     from_nothing = [
         line.measured.resource
         for line in listed

@@ -1,8 +1,8 @@
-"""Figures of one replay of each run, and the evidence for their differences.
+"""The figures of a single replay of each run, and the evidence for their differences.
 
-For values of jobs (waits, slowdown, lost work), blocks of jobs are resampled if blocks are long enough to be
-independent. A metric of a run as a whole is a single draw of a chaotic system. Only twins separate its
-differences from luck (`harness.analysis.comparison.shaken`).
+For values of jobs (waits, slowdown, lost work), blocks of jobs are resampled if the blocks are long enough
+to be independent. A metric of a whole run is a single draw from a chaotic system, so only twins can
+separate its differences from luck (`harness.analysis.comparison.shaken`).
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class OneReplay:
     """The measurements of runs that were replayed once each.
 
     Args:
-        runs: the baseline first.
-        pairs: the jobs that they have in common.
-        shares: the window and jobs that each run is measured over.
+        runs: the runs, with the baseline first.
+        pairs: the jobs that the runs have in common.
+        shares: the window and the jobs that each run is measured over.
         hours: whether capacities differ, so that utilization is also given in resource-hours.
     """
 
@@ -52,11 +52,11 @@ class OneReplay:
         return [self._measurements(place) for place in range(len(self._runs))]
 
     def outcome(self, place: int) -> dict[Key, float | None]:
-        """All figures of a run."""
+        """Returns all figures of a run."""
         return {key: row.value for key, row in self.measured[place].items()}
 
     def lack(self, measured: Measurement, place: int) -> Lack:
-        """Says whether a run has no value of a metric."""
+        """Counts whether a run has no value of a metric."""
         return lack_of(key_of(measured), [self.measured[place]])
 
     def testable(self, measured: Measurement) -> bool:
@@ -64,7 +64,7 @@ class OneReplay:
         return statistic_of(measured) is not None
 
     def evidence(self, measured: Measurement, place: int) -> Evidence:
-        """The evidence for a run's difference from the baseline."""
+        """Returns the evidence for a run's difference from the baseline."""
         statistic = statistic_of(measured)
         if statistic is None:
             return _REPLAY
@@ -84,7 +84,7 @@ class OneReplay:
         return Evidence(Ground.FEW) if interval is None else Evidence(Ground.BLOCKS, interval)
 
     def remarks(self, changes: Iterable[Change], tests: str) -> Iterator[str]:
-        """Notes on these changes; `tests` says for how many tests p is corrected."""
+        """Yields notes on these changes; `tests` says for how many tests p is corrected."""
         several = list(changes)
         undecided = {change.ground for change in several if change.verdict is Verdict.OPEN}
         if any(change.interval is not None for change in several):
@@ -100,7 +100,7 @@ class OneReplay:
             use = f", and {in_vain}" if in_vain else ": use --shake 10"
             yield f"?: too congested to say from one replay{use}"
         if Ground.CUT in undecided:
-            yield "?: one run stops earlier, with less time to lose work: give both the same --until"
+            yield "?: one run stops earlier and has less time to lose work; give both the same --until"
         if Ground.FEW in undecided:
             from harness.analysis.comparison.statistics.bootstrap import LEAST_JOBS
 
@@ -110,16 +110,16 @@ class OneReplay:
             yield f"no sign: one replay of each cannot separate the difference from luck{tells}"
 
     def _cut_apart(self, place: int) -> bool:
-        """Returns True if a run and the baseline are measured up to different times, as one was cut short.
+        """Returns True if a run and the baseline are measured up to different times because of a cut.
 
-        This happens only if their jobs arrive at different times; otherwise the first cut ends both.
+        This happens only if their jobs arrive at different times; otherwise, the first cut ends both.
         """
         ends = [self._shares[of].jobs for of in (0, place)]
         cut = any(self._runs[of].cut_at is not None for of in (0, place))
         return ends[0] != ends[1] and cut
 
     def _paired(self, place: int, column: str, scope: str) -> Paired | None:
-        """The values of a scope's jobs in two runs; None if the scope has other jobs in each run."""
+        """Returns the values of a scope's jobs in two runs, or None if the scope's jobs differ."""
         key = (place, column, scope)
         if key not in self._paired_values:
             base, other = self._samples[0], self._samples[place]
@@ -139,7 +139,7 @@ class OneReplay:
         return {}
 
     def _measurements(self, place: int) -> dict[Key, Measurement]:
-        """A run's measurements: over the windows that runs share, and of the jobs that all of them have."""
+        """Returns a run's measurements, over the windows and the jobs that all runs share."""
         run = self._runs[place]
         with reading(run.path):
             found = measurements_of(run)
@@ -165,13 +165,13 @@ class OneReplay:
 
 
 def measurements_of(run: Run) -> dict[Key, Measurement]:
-    """The measurements in a run's table of metrics."""
+    """Returns the measurements in a run's table of metrics."""
     rows = map(Measurement._make, run.metrics.select(Measurement._fields).iter_rows())
     return {key_of(row): row for row in rows}
 
 
 def _paired_within(of_scope: Sequence[pl.Series | None], base: pl.Series, other: pl.Series) -> Paired | None:
-    """The values of the jobs that are in a scope in both runs; None if the runs have different jobs in it."""
+    """Returns the values of the jobs in a scope, or None if the scope's jobs differ between the runs."""
     from harness.analysis.comparison.statistics.bootstrap import Paired
 
     mine, theirs = of_scope

@@ -1,7 +1,7 @@
 """A metric over several replays: the twins of each run, or the seeds of each setting.
 
-If some replays lack a value, the mean is over the others. Differences use the replays in which both sides
-have a value. Missing values of one run never change the figures of another.
+If some replays lack a value, the mean covers the others. Differences use the replays in which both sides
+have a value. Missing values of one run never change the figures of another run.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Paired:
     """A metric's values, with their means and their differences.
 
     Args:
-        values: for each run or setting, the baseline first, its values in the order of twins or seeds. These
-            are the same for all; None if a replay has no value.
-        lacks: for each run or setting, the number of replays without a value.
-        unit: the metric's unit; shares can be 1 at most.
+        values: the values of each run or setting, with the baseline first, in the order of twins or seeds.
+            All runs have the same twins or seeds. A value is None if a replay has no value.
+        lacks: the number of replays without a value, for each run or setting.
+        unit: the metric's unit; shares are at most 1.
     """
 
     def __init__(
@@ -47,18 +47,18 @@ class Paired:
 
     @property
     def ratio(self) -> bool:
-        """Returns True if means are geometric and differences are factors.
+        """True if means are geometric and differences are factors.
 
         This requires that all values are above 0, and that no value is a share of 1.
         """
         return self._interval is _of_factors
 
     def mean(self, place: int) -> float | None:
-        """The mean of a run over its twins; None if none of them has a value."""
+        """Returns the mean of a run over its twins, or None if no twin has a value."""
         return mean_of([value for value in self.values[place] if value is not None], ratio=self.ratio)
 
     def evidence(self, place: int) -> Evidence:
-        """The evidence for a run's difference from the baseline."""
+        """Returns the evidence for a run's difference from the baseline."""
         sides = self._sides(place)
         interval = self._interval(*sides)
         if interval is None:
@@ -71,16 +71,17 @@ class Paired:
         return Evidence(Ground.TWINS, interval, (base, other))
 
     def difference(self, place: int) -> Interval | None:
-        """The interval of a run's difference from the baseline, in the metric's unit; None without pairs."""
+        """Returns the interval of a run's difference in the metric's unit, or None without pairs."""
         sides = self._sides(place)
         return self._interval_of([*sides[0], *sides[1]], factors=False)(*sides)
 
     def relative(self, place: int) -> tuple[float, float] | None:
-        """The interval of a run's change relative to the baseline's value; None with fewer than two pairs.
+        """Returns the interval of a run's relative change from the baseline; None below two pairs.
 
-        It uses this pair alone, whatever else is compared. If differences are factors, it is the interval of
-        the factors. If all baselines are above 0, it is the interval of the change in each replay. Otherwise
-        it is the interval of the difference, divided by the baselines' mean.
+        The interval depends only on this pair of runs, whatever else is compared. If differences are
+        factors, it is the interval of the factors. If all of the baseline's values are above 0, it is the
+        interval of the change in each replay. Otherwise, it is the interval of the difference, divided by
+        the baseline's mean.
         """
         bases, others = self._sides(place)
         interval = self._interval_of([*bases, *others])
@@ -100,9 +101,9 @@ class Paired:
         return low, high
 
     def level(self, place: int) -> Interval | None:
-        """The interval of a run's mean, in the metric's unit; None with fewer than two values."""
+        """Returns the interval of a run's mean in the metric's unit, or None with fewer than two values."""
         there = [value for value in self.values[place] if value is not None]
-        # Equal values need no logarithms, which would round them.
+        # Equal values need no logarithms, which would introduce rounding errors.
         if self._interval_of(there) is _of_factors and min(there) < max(there):
             return _of_factors([1.0] * len(there), there)
         bound = self._most if self._most is not None and max(there, default=0) == self._most else 0.0
@@ -110,21 +111,21 @@ class Paired:
         return found and found._replace(low=bound + found.low, high=bound + found.high)
 
     def _interval_of(self, values: Sequence[float], *, factors: bool = True) -> _Interval:
-        """The method that judges differences between values; `factors` says whether they may be factors."""
+        """Returns the method for judging differences; `factors` says whether they may be factors."""
         least, most = min(values, default=0), max(values, default=0)
         if least == 0 or most == self._most:
             return of_bounded_pairs
         return _of_factors if least > 0 and factors else _of_differences
 
     def _sides(self, place: int) -> tuple[list[float], list[float]]:
-        """The baseline's and a run's values, from the replays that have both."""
+        """Returns the baseline's and a run's values, from the replays that have both."""
         pairs = zip(self.values[0], self.values[place], strict=True)
         both = [(base, other) for base, other in pairs if base is not None and other is not None]
         return [base for base, _ in both], [other for _, other in both]
 
 
 def mean_of(values: Sequence[float], *, ratio: bool) -> float | None:
-    """The mean, geometric if values are compared by factors; None if there are no values."""
+    """Computes the mean, which is geometric if values are compared by factors; None without values."""
     if not values:
         return None
     if min(values) == max(values):

@@ -1,4 +1,4 @@
-"""Finds the jobs that several runs have in common: equal in id, number of pods, demand and duration.
+"""Finds the jobs that several runs have in common: jobs with equal id, number of pods, demand and duration.
 
 Arrivals may be scaled, and samples or windows of one trace may overlap. Comparisons by job leave out the
 other jobs of each run.
@@ -26,23 +26,23 @@ class Pairs:
     """The jobs that several runs have in common.
 
     Args:
-        runs: the baseline first.
+        runs: the runs, with the baseline first.
 
     Attributes:
         count: how many jobs are in all runs.
-        jobs: for each run, its number of jobs.
-        rows: for each run, the rows of the common jobs in `jobs.parquet`, in order of arrival in the
-            baseline.
+        jobs: the number of jobs in each run.
+        rows: for each run, the rows of the common jobs in `jobs.parquet`, in the baseline's order of
+            arrival.
         same_arrivals: whether the common jobs arrive at the same times in all runs, and other jobs arrive
-            only after the end of stopped runs. Up to that end all runs see the same jobs.
-        shifts: for each run, the time to add to a time since its origin to get one since the baseline's
+            only after the end of stopped runs. Up to that end, all runs see the same jobs.
+        shifts: for each run, what to add to a time since its origin to get a time since the baseline's
             origin. Times are compared as runs write them. A window moves the origin, but its jobs still
-            arrive at their times in the whole trace. If all common jobs arrive alike since the origins, the
-            shift is 0.
+            arrive at their times in the whole trace. If all common jobs arrive at the same times since the
+            origins, the shift is 0.
         know_requests: whether all runs record the requests of their jobs, so that requests were compared.
 
     Raises:
-        RunError: fewer than half of the jobs of the smaller run are in the other one too; the message says
+        RunError: fewer than half of the jobs in the smaller run are also in the other run; the message says
             what differs.
     """
 
@@ -84,7 +84,7 @@ class Pairs:
 
     @cached_property
     def refused(self) -> list[list[int]]:
-        """For each run, the rows of jobs that any of the runs refused at arrival."""
+        """The rows of the jobs that any of the runs refused at arrival, for each run."""
         of_runs = [rejected_at_arrival(run) for run in self._runs]
         if all(refused.is_empty() for refused in of_runs):
             return [[] for _ in of_runs]
@@ -97,31 +97,31 @@ class Pairs:
 
     @property
     def whole(self) -> bool:
-        """Returns True if all runs have the same jobs."""
+        """True if all runs have the same jobs."""
         return all(jobs == self.count for jobs in self.jobs)
 
     def require_whole(self) -> None:
         """Checks that twins of the runs can be compared.
 
         Raises:
-            RunError: a run has other jobs than the baseline.
+            RunError: the jobs of a run differ from the baseline's jobs.
         """
         if not self.whole:
             raise RunError(
-                "twins of runs compare only if all runs have the same jobs, and these runs do not",
-                hint="leave --shake out, or replay all of them on one trace, to one end (--until)",
+                "twins can be compared only if all runs have the same jobs, and these runs do not",
+                hint="leave out --shake, or replay all runs on the same trace, with the same --until",
             )
 
 
 def why_not_shaken(runs: Sequence[Run], pairs: Pairs) -> str:
-    """Why runs cannot be compared over twins, as a clause; "" if no reason is known.
+    """Explains as a clause why runs cannot be compared over twins; "" if no reason is known.
 
     Args:
         runs: the runs.
-        pairs: the jobs that they have in common.
+        pairs: the jobs that the runs have in common.
     """
     if not pairs.whole:
-        return "twins compare only if all runs have the same jobs"
+        return "twins can be compared only if all runs have the same jobs"
     if any(run.is_record for run in runs):
         return "a record of what happened has no twins"
     if any(run.info["settings"].get("alone") is not None for run in runs):
@@ -130,7 +130,7 @@ def why_not_shaken(runs: Sequence[Run], pairs: Pairs) -> str:
 
 
 def _shift(base: Run, other: Run, ours: pl.Series, theirs: pl.Series) -> int:
-    """A shift as in `Pairs.shifts`, from the arrivals of the common jobs since each run's origin."""
+    """Computes a shift as in `Pairs.shifts`, from the arrivals of the common jobs since each run's origin."""
     first, second = base.info["trace"], other.info["trace"]
     if first["times"] != second["times"] or ours.equals(theirs):
         return 0
@@ -138,12 +138,12 @@ def _shift(base: Run, other: Run, ours: pl.Series, theirs: pl.Series) -> int:
 
 
 class _Pair:
-    """The jobs of one run that are in the baseline too.
+    """The jobs of a run that are also in the baseline.
 
     Attributes:
-        named: how many have the id of a job of the baseline.
-        differing: field in which such jobs differ -> how many of them.
-        rows: for the equal jobs, the rows `base` and `other`, in the order of the baseline.
+        named: how many jobs have the id of a job in the baseline.
+        differing: for each field, how many of these jobs differ in it.
+        rows: the rows `base` and `other` of the equal jobs, in the order of the baseline.
     """
 
     def __init__(self, base: pl.DataFrame, other: pl.DataFrame, *, requests: bool) -> None:
@@ -168,7 +168,7 @@ def _jobs(run: Run) -> pl.DataFrame:
 
 
 def _of_one_id(base: pl.Series, other: pl.Series) -> pl.DataFrame:
-    """The rows of jobs of the same id; if several jobs share an id, the first ones."""
+    """Returns the rows of jobs with the same id; if several jobs share an id, the first job counts."""
     shorter = min(len(base), len(other))
     if (base.head(shorter) == other.head(shorter)).all():
         rows = pl.int_range(shorter, dtype=pl.UInt32, eager=True)
@@ -196,7 +196,7 @@ def _equal(name: str, base: pl.DataFrame, other: pl.DataFrame, rows: pl.DataFram
 
 
 def _common(jobs: int, found: Sequence[_Pair]) -> list[pl.Series]:
-    """For each run, the rows of the jobs that all runs have."""
+    """Returns for each run the rows of the jobs that all runs have."""
     first = pl.int_range(jobs, dtype=pl.UInt32, eager=True)
     base = reduce(lambda rows, pair: rows.filter(rows.is_in(pair.rows["base"].implode())), found, first)
     both = [pair.rows.filter(pl.col("base").is_in(base.implode())) for pair in found]
@@ -212,9 +212,9 @@ def _check(runs: Sequence[Run], jobs: Sequence[int], found: Sequence[_Pair]) -> 
     ]
     if lines:
         raise RunError(
-            "\n".join([f"these runs do not compare with {runs[0].path} ({jobs[0]:,} jobs):", *lines]),
-            hint="runs compare if at least half of the smaller one's jobs are in the other one too, with "
-            "the same id, pods, requests and duration",
+            "\n".join([f"these runs cannot be compared with {runs[0].path} ({jobs[0]:,} jobs):", *lines]),
+            hint="runs can be compared if at least half of the smaller run's jobs are also in the other run, "
+            "with the same id, pods, requests and duration",
         )
 
 
@@ -228,7 +228,7 @@ def _shortfall(jobs: int, pair: _Pair) -> str:
 
 
 def _traces(first: Run, run: Run) -> str:
-    """The traces that the jobs were taken from, if they differ."""
+    """Describes the traces that the jobs were taken from, if they differ."""
     return "".join(f"; {each}" for each in _sources(first, run))
 
 
@@ -244,7 +244,7 @@ def _sources(first: Run, run: Run) -> Iterator[str]:
 
 
 def trace_text(run: Run) -> str:
-    """The trace of a run, as text."""
+    """Describes the trace of a run."""
     trace = run.info["trace"]
     return f"{trace['name']} ({trace['jobs']:,} jobs, sha256 {trace['sha256'][:8]}…)"
 

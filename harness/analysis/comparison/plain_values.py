@@ -18,12 +18,12 @@ COLUMNS = ("metric", "scope", "resource", "unit", "better")
 
 
 def cluster_size(run: Run) -> dict[str, Any]:
-    """The entries on a run's cluster, without its content."""
+    """Returns the entries on a run's cluster, without the cluster's content."""
     return {key: value for key, value in run.info["cluster"].items() if key not in ("content", "allocatable")}
 
 
 def json_number(value: float | None) -> float | None:
-    """The number, or None if JSON cannot express it."""
+    """Returns the number, or None if JSON cannot express it."""
     return value if value is not None and isfinite(value) else None
 
 
@@ -63,7 +63,7 @@ def changes_frame(rows: Iterable[Row], names: Sequence[str]) -> pl.DataFrame:
 
 
 def json_change(change: Change) -> dict[str, Any]:
-    """The change as plain values."""
+    """Returns the change as plain values."""
     interval = change.interval
     return {
         "difference": change.difference,
@@ -78,7 +78,7 @@ def json_change(change: Change) -> dict[str, Any]:
 
 
 def scale_of(change: Change) -> str:
-    """The kind of an interval's ends: `ratio` or `difference`; "" without an interval."""
+    """Returns what the ends of an interval are: `ratio` or `difference`; "" without an interval."""
     if change.interval is None:
         return ""
     return "ratio" if change.interval.ratio else "difference"

@@ -1,7 +1,7 @@
-"""Recommends one of several runs, with its condition and its price; or says why it recommends none.
+"""Recommends one of several runs, with its condition and its price, or says why it recommends none.
 
-The recommendation rests on verdicts with evidence: those of twins, and values that are equal. A single replay
-of each run is one draw of a chaotic system, and its differences are no evidence.
+The recommendation is based on verdicts with evidence: verdicts over twins, and values that are equal. A
+single replay of each run is one draw from a chaotic system, so its differences are not evidence.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from harness.plugins.measurement import Measurement
 
 WAITS = ("wait.first_start.p95", "delay.mean")
-"""The metrics to judge waiting by. The first one counts that has a value in every run, or in all twins."""
+"""The metrics to judge waiting by.
+
+The first metric that has a value in every run, or in all twins, counts.
+"""
 SERVED = "goodput.of_demand"
 SHARES = "fairness.share_deviation"
 
@@ -36,12 +39,12 @@ class _Aim(NamedTuple):
     """A metric of all jobs that runs are judged by.
 
     Attributes:
-        group: the group of `GROUPS` that it belongs to.
-        metric: its name.
-        name: its subject, in a word or two.
+        group: the group of `GROUPS` that the metric belongs to.
+        metric: the name of the metric.
+        name: what the metric measures, in one or two words.
         told: the format of a value.
-        of_resource: whether it is measured for the resource that the comparison is about.
-        counts: whether it matters only if it is not 0.
+        of_resource: whether the metric is measured for the resource that the comparison is about.
+        counts: whether the metric matters only if its value is not 0.
     """
 
     group: str
@@ -68,8 +71,9 @@ class Recommendation(NamedTuple):
 
     Attributes:
         sentence: the answer with its condition; or that there is none, and which command would give one.
-        prices: for each run except the baseline, its gains and losses: a line for each group of headlines.
-        weighed: the runs, except the baseline, that are better in something.
+        prices: the gains and losses of each run except the baseline, with a line for each group of
+            headlines.
+        weighed: the runs, except the baseline, that are better in at least one respect.
         carried: whether there is an answer.
     """
 
@@ -80,7 +84,7 @@ class Recommendation(NamedTuple):
 
     @property
     def lines(self) -> list[str]:
-        """The answer, and the prices of the runs that are better in something, as lines of a text."""
+        """The answer, and the prices of the runs that are better in any respect, as lines of text."""
         found = [self.sentence]
         for name in self.weighed:
             found += [f"The price of {_quoted(name)}:", *(f"  {price}" for price in self.prices[name])]
@@ -94,7 +98,7 @@ class _Judged(NamedTuple):
     row: Row
 
     def told(self, place: int) -> str:
-        """The value of a run, and the baseline's."""
+        """Describes the value of a run and the baseline's value."""
         measured = self.row.measured
         value, base = (
             shown(self.row.values[at], measured.unit, at_least=self.row.is_least(at)) for at in (place, 0)
@@ -103,7 +107,7 @@ class _Judged(NamedTuple):
 
 
 class _Sides(NamedTuple):
-    """Whether a run is better and worse than the baseline in any aim, and its price."""
+    """Whether a run is better or worse than the baseline in any aim, and its price."""
 
     name: str
     better: bool
@@ -112,7 +116,10 @@ class _Sides(NamedTuple):
 
 
 def recommendation(comparison: Comparison) -> Recommendation | None:
-    """Recommends one of the runs; returns None if there is only one run, or no metric to judge runs by."""
+    """Recommends one of the runs.
+
+    Returns None if there is only one run, or if there is no metric to judge runs by.
+    """
     aims = list(_aims(comparison))
     if len(comparison.runs) < 2 or not aims:
         return None
@@ -125,7 +132,7 @@ def recommendation(comparison: Comparison) -> Recommendation | None:
 
 
 def _aims(comparison: Comparison) -> Iterator[_Judged]:
-    """The metrics that the runs are judged by."""
+    """Yields the metrics that the runs are judged by."""
     known = {(measured.metric, measured.resource): (measured, row) for measured, row in comparison.select()}
     waits = {metric: known[metric, ""][0] for metric in WAITS if (metric, "") in known}
     places = range(len(comparison.runs))
@@ -144,7 +151,10 @@ def _aims(comparison: Comparison) -> Iterator[_Judged]:
 
 
 def _others(comparison: Comparison, aims: Sequence[_Judged]) -> Iterator[Row]:
-    """The other metrics that the brief table shows: a recommendation must not contradict their marks."""
+    """Yields the other metrics that the brief table shows.
+
+    A recommendation must not contradict the marks of these metrics.
+    """
     judged = {(each.row.measured.metric, each.row.measured.resource) for each in aims}
     for found in comparison.select():
         measured = found[0]
@@ -155,17 +165,17 @@ def _others(comparison: Comparison, aims: Sequence[_Judged]) -> Iterator[Row]:
 
 
 def _row(comparison: Comparison, found: tuple[Measurement, list[float | None]]) -> Row:
-    """A metric with its verdicts; one replay has none."""
+    """Returns a metric with its verdicts; with a single replay, there are no verdicts."""
     return Row(*found, []) if comparison.shake is None else comparison.judge([found])[0]
 
 
 def _refused(comparison: Comparison, aims: Sequence[_Judged], others: Sequence[Row]) -> str:
-    """Why there is no recommendation; "" if there is one."""
+    """Explains why there is no recommendation; "" if there is one."""
     for name, run in zip(comparison.names, comparison.runs, strict=True):
         if run.is_record:
             return f"{name} is a record of what happened, so you cannot choose it"
         if run.stopped is not None:
-            return f"{name} was ended because it made no progress, so its figures do not cover all jobs"
+            return f"{name} was stopped because it made no progress, so its figures do not cover all jobs"
     unknown = next((run.without_run_times for run in comparison.runs if run.without_run_times), "")
     if unknown:
         return unknown
@@ -189,7 +199,7 @@ def _refused(comparison: Comparison, aims: Sequence[_Judged], others: Sequence[R
 
 
 def _sides(comparison: Comparison, aims: Sequence[_Judged], place: int) -> _Sides:
-    """The gains and losses of a run; with one replay, only equal values come here."""
+    """Describes the gains and losses of a run; with a single replay, all values are equal at this point."""
     groups: dict[str, list[tuple[str, str]]] = {group: [] for group in GROUPS}
     verdicts = set()
     for each in aims:
@@ -201,7 +211,7 @@ def _sides(comparison: Comparison, aims: Sequence[_Judged], place: int) -> _Side
 
 
 def _together(judgements: Sequence[tuple[str, str]]) -> str:
-    """The judgement of a group, or of each of its aims by name if these differ."""
+    """Describes the judgement of a group, or of each of its aims by name if the judgements differ."""
     distinct = dict.fromkeys(judgement for _, judgement in judgements)
     if len(distinct) > 1:
         return "; ".join(f"{name} {judgement}" for name, judgement in judgements)
@@ -209,7 +219,7 @@ def _together(judgements: Sequence[tuple[str, str]]) -> str:
 
 
 def _judgement(change: Change | None, judged: _Judged, place: int) -> str:
-    """A change as a word, with the values if there is a verdict, and the range of its size."""
+    """Describes a change by a word, by the values if there is a verdict, and by the range of its size."""
     if change is None or change.verdict is Verdict.SAME:
         return "equal"
     how = within(change, judged.row.measured.unit)
@@ -226,24 +236,28 @@ def _answer(comparison: Comparison, sides: Sequence[_Sides], others: Sequence[Ro
     weighed = clear or [each for each in sides if each.better]
     names = _listed([_quoted(each.name) for each in weighed], last="or") if weighed else ""
     if len(clear) == 1:
-        text = f"take {names}: it is better than {base} in something, and worse in nothing judged here"
+        text = (
+            f"take {names}: it is better than {base} in at least one respect, and worse in none judged here"
+        )
         at = comparison.names.index(clear[0].name) - 1
         also = [name_of(row.measured) for row in marked if row.changes[at].verdict is Verdict.WORSE]
         text += f" (the table marks {_listed(also)} as worse, too)" if also else ""
     elif clear:
         text = (
-            f"take {names}: each is better than {base} in something, and worse in nothing judged here; "
-            f"--baseline {clear[0].name} compares them with each other"
+            f"take {names}: each is better than {base} in at least one respect, and worse in none judged "
+            f"here; --baseline {clear[0].name} compares them with each other"
         )
     elif weighed:
         text = f"keep {base}, unless the gains with {names} are worth their costs"
     elif any(each.worse for each in sides):
-        text = f"keep {base}: nothing else is better in anything judged here"
+        text = f"keep {base}: no other run is better in any respect that was judged"
         gains = [name_of(row.measured) for row in marked if _any(row, Verdict.BETTER)]
         text += f" (the table marks {_listed(gains)} as better)" if gains else ""
     elif marked:
         differing = _listed(name_of(row.measured) for row in marked)
-        text = f"keep {base}, unless {differing} matters to you: nothing judged here differs significantly"
+        text = (
+            f"keep {base}, unless {differing} matters to you: nothing that was judged differs significantly"
+        )
     else:
         text = f"no difference is significant: {base} does as well as any other"
     sentence = f"{_conditions(comparison)}{text}."
@@ -260,7 +274,7 @@ def _any(row: Row, verdict: Verdict) -> bool:
 
 
 def _conditions(comparison: Comparison) -> str:
-    """The conditions under which the recommendation holds, as the words that open its sentence."""
+    """Returns the conditions of the recommendation, as the words that begin its sentence."""
     losses = {str(run.info["settings"]["on_preemption"]) for run in comparison.runs}
     parts = []
     if len(losses) == 1:
@@ -273,11 +287,11 @@ def _conditions(comparison: Comparison) -> str:
 
 
 def _quoted(name: str) -> str:
-    """A name in quotation marks, because a run may have a name such as `none`."""
+    """Puts a name in quotation marks, because a run may have a name such as `none`."""
     return f"“{name}”"
 
 
 def _listed(names: Iterable[str], last: str = "and") -> str:
-    """Names or clauses as a list in a sentence."""
+    """Lists names or clauses as part of a sentence."""
     *most, end = names
     return f"{', '.join(most)} {last} {end}" if most else end

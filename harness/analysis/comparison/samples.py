@@ -1,4 +1,4 @@
-"""The metrics that come from values of jobs, and these values, from which intervals are resampled."""
+"""The metrics that come from values of jobs, and these values, which are resampled for intervals."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ _TIMES = {
     "delay": "delay",
     "slowdown.bounded": "slowdown",
 }
-"""Metric -> the column of `job_times` that its statistics summarize."""
+"""Maps metrics to the column of `job_times` that their statistics summarize."""
 
 LOST = "disruption.lost"
-"""Work that evictions threw away."""
+"""The metric of the work that evictions threw away."""
 _OF_JOBS = (ALL, QUEUE, QUOTA, PRIORITY)
 
 
 class Statistic(NamedTuple):
-    """The statistic by which a metric summarizes values of jobs.
+    """The statistic that a metric computes from values of jobs.
 
     Attributes:
         column: the column of `Samples` with the values.
@@ -48,16 +48,16 @@ class Statistic(NamedTuple):
 
 
 def is_of_jobs(measured: Measurement) -> bool:
-    """Returns True if a metric comes from values of jobs: of all jobs, or of those that a scope names."""
+    """Returns True if a metric comes from values of jobs: of all jobs, or of the jobs that a scope names."""
     if measured.scope.partition("=")[0] not in _OF_JOBS:
         return False
     return measured.metric == LOST or measured.metric.rpartition(".")[0] in _TIMES
 
 
 def statistic_of(measured: Measurement) -> Statistic | None:
-    """The column and statistic behind a metric; None if it does not come from values of jobs.
+    """Returns the column and statistic behind a metric, or None if it does not come from values of jobs.
 
-    The maximum is left out: resampling cannot show values above the largest one.
+    The maximum is left out, because resampling cannot show values above the largest one.
     """
     if not is_of_jobs(measured):
         return None
@@ -83,16 +83,16 @@ class Samples:
         self._refused = list(shared.refused)
 
     def measure(self) -> Iterator[Measurement]:
-        """The metrics that come from values of jobs, over these jobs alone."""
+        """Yields the metrics that come from values of jobs, computed only from the shared jobs."""
         only = pl.repeat(False, self._height, eager=True).scatter(self._rows, True)
         yield from measure_jobs(self._run, self._window, only.clone().scatter(self._refused, False))
         yield from lost_by_jobs(self._run, self._window, only)
 
     def members(self, scope: str) -> pl.Series | None:
-        """For each job, whether it is in a scope such as `queue=prod`; None if all jobs are.
+        """Returns for each job whether it is in a scope such as `queue=prod`, or None if all jobs are.
 
         Raises:
-            OptionError: there is no such kind of scope, or it is not one of jobs.
+            OptionError: there is no such kind of scope, or scopes of this kind do not consist of jobs.
             RunError: no job of the run is in the scope.
         """
         kind, name = parse_scope(scope)
@@ -110,7 +110,7 @@ class Samples:
         return found[self._rows]
 
     def of(self, column: str) -> pl.Series:
-        """One value for each of the jobs, null if it has none."""
+        """Returns one value for each of the jobs, which is null if the job has none."""
         values = self._lost[column] if column.startswith("lost.") else self._times[column]
         return values[self._rows]
 
@@ -133,7 +133,7 @@ class Samples:
 
     @cached_property
     def _names(self) -> pl.DataFrame:
-        """The queue, user and other scopes of each job of the run, as text, so that runs can be compared."""
+        """The queue, quota and priority of each job of the run as text, so that runs can be compared."""
         names = names_of_jobs(self._run).select(QUEUE, QUOTA).cast(pl.Categorical)
         priority = pl.col("priority").cast(pl.String).cast(pl.Categorical)
         return names.with_columns(self._run.scan("jobs").select(priority).collect())

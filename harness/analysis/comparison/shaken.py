@@ -1,8 +1,8 @@
-"""Figures over twins of the trace: every metric has a paired interval, including metrics of whole runs.
+"""The figures over twins of the trace, where every metric has a paired interval, even metrics of whole runs.
 
-All runs are replayed on the same twins (`harness.trace.shake`). `comparison.paired` averages and compares the
-values, also if some are missing. An interval is that of the mean paired difference over the jitter of this
-one trace. It says nothing about other months.
+All runs are replayed on the same twins (`harness.trace.shake`). `comparison.paired` averages and compares
+the values, even if some are missing. An interval describes the mean paired difference over the jitter of
+this single trace, so it says nothing about other months.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class Shaken:
     """The measurements of runs over several twins.
 
     Args:
-        runs: the runs themselves, the baseline first.
+        runs: the runs themselves, with the baseline first.
         shake: the jitter and the number of twins.
-        twins: for each run, the baseline first, its twins in their order.
-        shared: whether twins of one number have equal arrivals. If so, they are measured over windows that
-            they share.
+        twins: the twins of each run in their order, with the baseline first.
+        shared: whether twins with the same number have equal arrivals, so that they are measured over
+            windows that they share.
 
     Raises:
         RunError: a twin was not measured over that window.
@@ -59,7 +59,7 @@ class Shaken:
         self._known: dict[Key, Paired] = {}
 
     def own(self, place: int) -> dict[Key, Measurement]:
-        """The means over a run's twins, each over its own window, if the comparison uses another window."""
+        """Returns the means of a run's twins over their own windows, if the comparison uses another one."""
         tables, own = self._tables[place], self._own[place]
         differing = dict.fromkeys(
             key for table, other in zip(tables, own, strict=True) for key in other if table[key] != other[key]
@@ -77,36 +77,36 @@ class Shaken:
         return [self._means(place) for place in range(len(self._tables))]
 
     def outcome(self, place: int) -> dict[Key, list[float | None]]:
-        """All figures of a run, twin by twin."""
+        """Returns all figures of a run, twin by twin."""
         tables = self._tables[place]
         return {key: [number(table, key) for table in tables] for key in _keys(tables)}
 
     def lack(self, measured: Measurement, place: int) -> Lack:
-        """The number of a run's twins in which a metric has no value."""
+        """Returns in how many of a run's twins a metric has no value."""
         return self._values(key_of(measured)).lacks[place]
 
     def testable(self, measured: Measurement) -> bool:
-        """Returns True: twins can test every metric."""
+        """Returns True, because twins can test every metric."""
         return bool(measured.metric)
 
     def evidence(self, measured: Measurement, place: int) -> Evidence:
-        """The evidence for a run's difference from the baseline."""
+        """Returns the evidence for a run's difference from the baseline."""
         return self._values(key_of(measured)).evidence(place)
 
     def difference(self, measured: Measurement, place: int) -> Interval | None:
-        """The interval of a run's difference from the baseline, in the metric's unit."""
+        """Returns the interval of a run's difference from the baseline, in the metric's unit."""
         return self._values(key_of(measured)).difference(place)
 
     def relative(self, measured: Measurement, place: int) -> tuple[float, float] | None:
-        """The interval of a run's change as a part of the baseline's value."""
+        """Returns the interval of a run's change as a fraction of the baseline's value."""
         return self._values(key_of(measured)).relative(place)
 
     def level(self, measured: Measurement, place: int) -> Interval | None:
-        """The interval of a run's mean over its twins."""
+        """Returns the interval of a run's mean over its twins."""
         return self._values(key_of(measured)).level(place)
 
     def remarks(self, changes: Iterable[Change], tests: str) -> Iterator[str]:
-        """Notes on these changes; `tests` says for how many tests p is corrected."""
+        """Yields notes on these changes; `tests` says for how many tests p is corrected."""
         several = list(changes)
         yield f"values: means over {self._shake.told()}; {GEOMETRIC}"
         coarse = why_coarse(self._first, self._shake)
@@ -117,7 +117,7 @@ class Shaken:
         if any(change.interval is not None and not change.exact for change in several):
             yield (
                 "[95 % interval]: Student's t of paired differences, of logarithms where means are "
-                "geometric; it is of this trace, not of other months"
+                "geometric; it covers this trace, not other months"
             )
             yield gates(tests)
         if any(change.ground is Ground.FEW and change.verdict is Verdict.OPEN for change in several):
@@ -141,13 +141,13 @@ class Shaken:
 
 
 def _as_one(rows: Sequence[Measurement], mean: float | None) -> Measurement:
-    """Joins the twins' values into their mean; it is a lower bound if any of them is."""
+    """Joins the twins' values into their mean, which is a lower bound if any of the values is."""
     least = {row.at_least for row in rows}
     return rows[0]._replace(value=mean, at_least=None if None in least else True in least)
 
 
 def _over(twin: Run, own: dict[Key, Measurement], shared: Shared) -> dict[Key, Measurement]:
-    """A twin's measurements; those over other windows replace its own."""
+    """Returns a twin's measurements, where those over other windows replace its own."""
     if shared.is_own(twin):
         return own
     rows = twin.windows.get(shared.key)

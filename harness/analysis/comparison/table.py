@@ -28,7 +28,7 @@ _SHORTEST_NAME = 8
 
 _NOTHING = "no metric was measured"
 _INTERVAL = re.compile(r" \[[^\]]*\]")
-_NARROWED = "too narrow for intervals: a wider terminal, a pipe and --format csv have them"
+_NARROWED = "too narrow for intervals: a wider terminal, a pipe or --format csv shows them"
 
 
 class Line(NamedTuple):
@@ -39,20 +39,20 @@ class Line(NamedTuple):
 
     @property
     def measured(self) -> Measurement:
-        """The metric, its scope, resource and unit."""
+        """The metric with its scope, resource and unit."""
         return self.row.measured
 
 
 def lines(
     comparison: Comparison, metrics: Sequence[str], scope: str | None, *, brief: bool = False
 ) -> list[Line]:
-    """The table's lines; without metrics, those of `SHOWN` that were measured, in that order.
+    """Returns the table's lines; without metrics, these are the measured metrics of `SHOWN`, in that order.
 
     Args:
         comparison: the runs.
-        metrics: names or patterns; all of `SHOWN` by default.
+        metrics: names or patterns; by default, all of `SHOWN`.
         scope: as in `Comparison.to_polars`.
-        brief: True for only the most important lines of `SHOWN`, and the alarming lines.
+        brief: True for only the most important lines of `SHOWN` and the alarming lines.
     """
     found = _selected(comparison, metrics, scope)
     if brief:
@@ -70,7 +70,7 @@ def line_of(row: Row) -> Line:
 def _selected(
     comparison: Comparison, metrics: Sequence[str], scope: str | None
 ) -> list[tuple[Measurement, list[float | None]]]:
-    """The metrics and values of a table."""
+    """Selects the metrics and values of a table."""
     found = list(comparison.select(*metrics, scope=scope))
     if metrics:
         return found
@@ -95,11 +95,11 @@ def text(
     brief: bool = False,
     every_note: bool = False,
 ) -> str:
-    """The comparison for a terminal of this many columns; None for any number.
+    """Returns the comparison for a terminal of this many columns; None means no limit.
 
-    If the table is too wide, it drops the intervals. If that is not enough, it shows one run at a time beside
-    the baseline, and then puts metrics above their values. A brief text begins with the recommendation, has
-    the first notes or every note, and ends with the option that shows the rest.
+    If the table is too wide, it drops the intervals. If that is not enough, it shows one run at a time next
+    to the baseline, and then puts metrics above their values. A brief text begins with the recommendation.
+    It has only the first notes unless `every_note` is true, and ends with the options that show the rest.
     """
     shown = lines(comparison, metrics, scope, brief=brief)
     if not shown:
@@ -126,7 +126,10 @@ def text(
 
 
 def _tables(names: Sequence[str], shown: Sequence[Line], width: int | None) -> tuple[list[str], bool]:
-    """One table, or one per run if lines would be too long; and whether all intervals are shown."""
+    """Returns one table, or one per run if lines would be too long.
+
+    Also returns whether all intervals are shown.
+    """
     together = [range(len(names))]
     apart = [(0, place) for place in range(1, len(names))] or together
     for runs in (together, apart):
@@ -143,14 +146,14 @@ def _widest(table: str) -> int:
 
 
 def _table(names: Sequence[str], shown: Sequence[Line], places: Sequence[int], *, intervals: bool) -> str:
-    """The lines with the columns of some runs."""
+    """Formats the lines with the columns of some runs."""
     rows = zip(shown, _values(shown, places, intervals=intervals), strict=True)
     head = ["metric", *(names[place] for place in places)]
     return aligned([head, *([name_of(line.measured), *row] for line, row in rows)])
 
 
 def _upright(names: Sequence[str], shown: Sequence[Line], places: Sequence[int], width: int) -> str:
-    """The table without intervals and with metrics above their values, so that it is as narrow as these."""
+    """Formats the table without intervals and with metrics above their values, so that it is narrow."""
     most = max(_SHORTEST_NAME, width // len(places) - 2)
     labels = told_apart(names, most)
     head = [labels[place] for place in places]
@@ -162,7 +165,7 @@ def _upright(names: Sequence[str], shown: Sequence[Line], places: Sequence[int],
 
 
 def _values(shown: Sequence[Line], places: Sequence[int], *, intervals: bool) -> list[list[str]]:
-    """The values and changes of some runs, line by line."""
+    """Returns the values and changes of some runs, line by line."""
     cells = [[line.cells[place] for place in places] for line in shown]
     if not intervals:
         cells = [[(value, _INTERVAL.sub("", change)) for value, change in row] for row in cells]
@@ -173,7 +176,7 @@ def _values(shown: Sequence[Line], places: Sequence[int], *, intervals: bool) ->
 def markdown(
     comparison: Comparison, metrics: Sequence[str], scope: str | None, *, brief: bool = False
 ) -> str:
-    """The comparison as Markdown, for a pull request.
+    """Returns the comparison as Markdown for a pull request.
 
     A brief one has the recommendation, the first warnings, the most important lines, the runs that were
     stopped, the differences, the legend, and last the prices.
@@ -207,14 +210,14 @@ def markdown_table(names: Sequence[str], shown: Sequence[Line]) -> list[str]:
 
 
 def _prices(answer: Recommendation) -> Iterator[str]:
-    """The prices of the runs that are better in something, as lists in Markdown."""
+    """Yields the prices of the runs that are better in at least one respect, as Markdown lists."""
     for name in answer.weighed:
         yield from ("", f"The price of {plain(name)}:", "")
         yield from (f"- {plain(price)}" for price in answer.prices[name])
 
 
 def html(comparison: Comparison) -> str:
-    """The comparison as HTML, for a notebook."""
+    """Returns the comparison as HTML for a notebook."""
     from html import escape
 
     shown = lines(comparison, (), "all")
@@ -242,7 +245,7 @@ def _html_row(tag: str, cells: Iterable[str]) -> str:
 
 
 def _joined(cell: tuple[str, str], width: int) -> str:
-    """Value and change side by side, the changes of a column equally wide."""
+    """Places a value and its change side by side; all changes in a column have the same width."""
     value, changed = cell
     return f"{value}  {' ' * (width - columns(changed))}{changed}" if width else value
 

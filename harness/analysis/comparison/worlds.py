@@ -21,7 +21,7 @@ _SETTINGS = (
     *("on_preemption", "grace_period_us", "startup_us", "until_us", "scale_arrivals", "at_start"),
     *("unfinished", "seed"),
 )
-"""Settings in the order of the output; calibrations follow."""
+"""The settings in the order of the output; calibrations follow."""
 
 
 def distinctions(base: Run, run: Run, runs: Sequence[Run]) -> list[Distinction]:
@@ -30,8 +30,8 @@ def distinctions(base: Run, run: Run, runs: Sequence[Run]) -> list[Distinction]:
     Args:
         base: the baseline.
         run: the run.
-        runs: all that are compared; if runs of one plugin have different options, the output names those of
-            each.
+        runs: all runs that are compared. If runs of the same plugin have different options, the output
+            names the options of each run.
     """
     ours, theirs = base.info, run.info
     same_plugin = [
@@ -63,7 +63,10 @@ def _plugin(base: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[Disti
 def _options(
     ours: Mapping[str, Any], theirs: Mapping[str, Any], same_plugin: Sequence[Mapping[str, Any]]
 ) -> Iterator[Distinction]:
-    """Differing options that both plugins have, and other options in which runs of the plugin differ."""
+    """Yields the options that both plugins have and that differ.
+
+    Also yields the options in which runs of this plugin differ from each other.
+    """
     base, other = ours["options"], theirs["options"]
     for name, value in other.items():
         text = _option(theirs, name)
@@ -78,7 +81,7 @@ def _option(policy: Mapping[str, Any], name: str) -> str:
 
 
 def _settings(base: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[Distinction]:
-    """Differing settings, with their names on the command line."""
+    """Yields the settings that differ, with their names on the command line."""
     for key in _SETTINGS:
         drawn = key != "seed" or (key in base and key in other)
         if drawn and base.get(key) != other.get(key):
@@ -97,7 +100,7 @@ def _trace(base: Run, run: Run) -> Iterator[Distinction]:
 
 
 def _events(base: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[Distinction]:
-    """Differing cluster events during the replay."""
+    """Yields the difference in cluster events during the replay."""
     found = [each.get("events", []) for each in (base, other)]
     if found[0] != found[1]:
         yield Distinction(EVENTS, "", "", *(summary(each) or None for each in found))

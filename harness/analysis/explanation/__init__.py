@@ -1,1 +1,1 @@
-"""The history of a job, of a queue, or of an instant, in sentences that use only what a run recorded."""
+"""Explains the history of a job, of a queue, or of a moment, using only what a run recorded."""

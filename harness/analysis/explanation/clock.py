@@ -1,8 +1,8 @@
-"""Times of a run as people read and write them, equal to those in its tables.
+"""The times of a run in the form in which people read and write them, which is the form in the run's tables.
 
-Texts show timestamps in the time zone of the trace, or durations that count like those of the trace. Within
-the program, times count from the run's origin. In a trace of durations the origin is 0, or the first
-submission of the chosen window.
+In texts, times are timestamps in the time zone of the trace, or durations relative to the same origin as in
+the trace. Within the program, times are relative to the run's origin. In a trace of durations, the origin
+is 0, or the first submission of the chosen window.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Clock:
 
     @property
     def is_utc(self) -> bool:
-        """Returns True if times are written in UTC or without a time zone."""
+        """True if times are written in UTC or without a time zone."""
         return self._zone is UTC
 
     @property
@@ -45,9 +45,9 @@ class Clock:
         return (19 if self._zone is UTC else 25) if self._timestamps else 11
 
     def text(self, time: int) -> str:
-        """A time, exactly: `2017-10-05 14:52:04`, or `1d 02:03:04` as the trace counts.
+        """Formats a time exactly: `2017-10-05 14:52:04`, or `1d 02:03:04` if the trace has durations.
 
-        In a time zone other than UTC, the time has its offset.
+        In a time zone other than UTC, the text includes the UTC offset.
 
         Args:
             time: microseconds since the run's origin.
@@ -64,14 +64,17 @@ class Clock:
         return f"{days}d {rest // 3600:02d}:{rest % 3600 // 60:02d}:{rest % 60:02d}{fraction}"
 
     def parse(self, text: str) -> int:
-        """Parses a time as `text` writes it, or a duration such as `30d12h`.
+        """Parses a time in the form that `text` writes, or a duration such as `30d12h`.
 
-        Returns microseconds since the run's origin. A timestamp without an offset is in the trace's time
-        zone. If the run has timestamps, a duration counts from the run's origin. Otherwise it is a time as in
-        the trace, like what `text` writes.
+        A timestamp without a UTC offset is in the trace's time zone. If the run has timestamps, a duration
+        is relative to the run's origin. Otherwise, a duration is a time as in the trace, in the same way as
+        in `text`.
+
+        Returns:
+            Microseconds since the run's origin.
 
         Raises:
-            InputError: the text is neither.
+            InputError: the text is neither a time nor a duration.
         """
         if self._timestamps:
             try:

@@ -1,7 +1,7 @@
-"""The calls and decisions of a policy, cycle by cycle, while it replays.
+"""The calls to a policy and the decisions of the policy, cycle by cycle, while a replay runs.
 
-An `Observer` stands between the engine and a policy. It passes on every call and every decision unchanged, so
-the replay stays the same. Only observed replays have an observer.
+An `Observer` wraps a policy. It passes on every call and every decision unchanged, so the replay stays the
+same. Only observed replays have an observer.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class Said(NamedTuple):
     """One call or one decision.
 
     Attributes:
-        told: True if it is a call to the policy, False if it is a decision of the policy.
-        what: its kind, in a word.
+        told: True for a call to the policy, False for a decision of the policy.
+        what: the kind of the call or decision, in one word.
         text: the whole sentence.
-        jobs: the ids of the jobs that it concerns.
+        jobs: the ids of the jobs that the call or decision concerns.
     """
 
     told: bool
@@ -56,8 +56,8 @@ class Cycle:
     """All calls and decisions since the previous cycle.
 
     Attributes:
-        number: the number of cycles up to this one; `cycle` in `decisions.parquet`.
-        at: its time, in microseconds as the observer counts.
+        number: the number of the cycle, which is `cycle` in `decisions.parquet`.
+        at: the time of the cycle, in microseconds on the observer's clock.
         said: the calls and decisions, in order.
         over: whether the policy has made all its decisions.
     """
@@ -68,15 +68,15 @@ class Cycle:
     over: bool = False
 
     def concerns(self, jobs: Collection[str]) -> bool:
-        """Returns True if any part of it concerns one of these jobs."""
+        """Returns True if any call or decision of the cycle concerns one of these jobs."""
         return any(name in jobs for each in self.said for name in each.jobs)
 
     def text(self, jobs: Collection[str] = ()) -> str:
-        """The cycle in lines.
+        """Describes the cycle in several lines.
 
         Args:
-            jobs: write out calls and decisions about these jobs, and count all others; without any, write out
-                everything.
+            jobs: the jobs whose calls and decisions are written out, while all others are only counted. If
+                there are no jobs, everything is written out.
         """
         shown: list[Said] = []
         besides: Counter[str] = Counter()
@@ -102,7 +102,7 @@ class Cycle:
 
 
 def _time(at: int) -> str:
-    """A time in short form, and to the microsecond if that differs."""
+    """Formats a time briefly, and adds the time in microseconds if it differs."""
     short, exact = format_duration(at), exact_duration(at)
     return short if short == exact else f"{short} ({exact})"
 
@@ -112,9 +112,11 @@ class Observer:
 
     Args:
         policy: the other policy.
-        report: receives each cycle after the policy has decided; an exception from it ends the replay.
-        origin: the time in microseconds that texts give for 0 on the policy's clock.
-        leaps: whether cycles in which nothing happens are only counted, if the policy can skip them.
+        report: receives each cycle after the policy has decided; an exception from this function ends the
+            replay.
+        origin: the time in microseconds that texts show for 0 on the policy's clock.
+        leaps: whether cycles in which nothing happens are only counted, provided that the policy can skip
+            them.
     """
 
     def __init__(
@@ -130,7 +132,7 @@ class Observer:
         self._said: list[Said] = []
         self._now = 0
         ready = getattr(policy, "ready", None)
-        if ready is not None:  # the engine calls only methods that the policy has
+        if ready is not None:  # the engine calls a method only if the policy has it
             self._tell_ready = ready
             self.ready = self._be_ready
         changed = getattr(policy, "changed", None)
@@ -147,7 +149,7 @@ class Observer:
 
     @property
     def unfinished(self) -> Cycle | None:
-        """Calls and decisions since the last reported cycle; None if there are none."""
+        """The calls and decisions since the last reported cycle, or None if there are none."""
         return Cycle(self._cycles + 1, self._origin + self._now, self._said) if self._said else None
 
     def submit(self, job: Job, pods: range, now: int) -> None:
@@ -192,7 +194,7 @@ class Observer:
         if now in self._wakes or now in self._idle_wakes:
             self._wakes.discard(now)
             self._idle_wakes.discard(now)
-            self._said.append(Said(True, "wakes", "it is the time at which the policy asked to be woken", ()))
+            self._said.append(Said(True, "wakes", "the policy asked to be woken at this time", ()))
         for decision in self._policy.cycle(now):
             self._said.append(_decided(decision, self._origin))
             if isinstance(decision, Wake):
@@ -203,7 +205,7 @@ class Observer:
         self._report(Cycle(self._cycles, self._origin + now, said, over=True))
 
     def _standing(self, now: int) -> Standing | None:
-        """The policy's `Standing`, with the number of cycles as one more count."""
+        """Returns the policy's `Standing`, with the number of cycles as an additional count."""
         inner: Standing | None = self._stand(now)
         return None if inner is None else Standing(inner.state, (*inner.counts, self._cycles))
 
@@ -232,7 +234,7 @@ def _amounts(job: Job, pods: range) -> str:
 
 
 def _decided(decision: Decision, origin: int) -> Said:
-    """A decision in words; any other object is shown as it is, and the engine refuses it."""
+    """Describes a decision; any other object is shown unchanged, because the engine refuses it."""
     match decision:
         case Admit(job):
             flavors = "".join(

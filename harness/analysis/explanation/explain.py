@@ -1,4 +1,4 @@
-"""`explain()`: checks the question, then answers it."""
+"""The function `explain()`, which checks a question and answers it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ def explain(
     queue: str | None = None,
     at: str | int | None = None,
 ) -> Story | Moment:
-    """Explains what happened to a job, in a queue, or at an instant.
+    """Explains what happened to a job, in a queue, or at a moment.
+
+    If no job, queue or moment is given, and the replay was stopped because it made no progress, the last
+    moment of the replay is explained.
 
     Args:
         run: the run, or its folder.
@@ -36,8 +39,8 @@ def explain(
         An answer with `text()` and `to_json()`.
 
     Raises:
-        RunError: there is no such run, job or queue. Or the instant is before the run's origin or after its
-            end. Or neither job, queue nor instant is given.
+        RunError: there is no such run, job or queue. The time is before the run's origin or after its end.
+            Neither a job, a queue nor a time is given.
         InputError: `at` is not a time.
     """
     run = run if isinstance(run, Run) else Run.open(run)
@@ -61,7 +64,7 @@ def explain(
 
 
 def units_of(run: Run) -> Units:
-    """The formatter for amounts of a run."""
+    """Returns the formatter for amounts of a run."""
     cluster = run.info["cluster"]
     nominal = (name for queue in cluster["queues"].values() for name in queue.get("nominal", {}))
     flavors = cluster.get("content", {}).get("objects", {}).get("ResourceFlavor")

@@ -27,7 +27,8 @@ class Histories:
         units: formats amounts by their labels.
 
     Attributes:
-        jobs: `jobs.parquet`, times in microseconds since the origin, with the number of each `row`.
+        jobs: the table `jobs.parquet` with the number of each `row`; times are in microseconds since the
+            origin.
     """
 
     def __init__(self, run: Run, units: Units) -> None:
@@ -39,20 +40,20 @@ class Histories:
         self._rows = {name: row for row, name in enumerate(self.jobs["job_id"])}
 
     def __contains__(self, name: object) -> bool:
-        """Returns True if the run has a job of this name."""
+        """Returns True if the run has a job with this name."""
         return name in self._rows
 
     @property
     def names(self) -> Sequence[str]:
-        """The jobs of the run, in order of arrival."""
+        """The names of the run's jobs, in order of arrival."""
         return list(self._rows)
 
     def row(self, name: str) -> Mapping[str, Any]:
-        """The row of a job in `jobs.parquet`."""
+        """Returns the row of a job in `jobs.parquet`."""
         return self.jobs.row(self._rows[name], named=True)
 
     def of(self, names: Sequence[str]) -> Iterator[History]:
-        """The histories of some jobs, in this order; reads the tables once for all of them."""
+        """Yields the histories of some jobs in the given order; the tables are read once for all of them."""
         rows = [self._rows[name] for name in names]
         with reading(self._run.path):
             own = pl.col("job").is_in(rows)
@@ -87,11 +88,11 @@ class Histories:
         return History(self.row(name), stretches, behind, self._run.window.end, stood)
 
     def events(self, rows: list[dict[str, Any]]) -> list[Event]:
-        """Decisions about one job as events, without the costs of evictions."""
+        """Converts decisions about one job into events, without the costs of evictions."""
         return self._with_holders(self._with_figures(rows, self._events(rows, None)))
 
     def _with_figures(self, rows: list[dict[str, Any]], events: list[Event]) -> list[Event]:
-        """Events of one job; figures that only earlier decisions recorded are filled in."""
+        """Fills in the figures of a job's events that only earlier decisions recorded."""
         if not any(each.figures.again for each in events):
             return events
         with reading(self._run.path):
@@ -106,11 +107,12 @@ class Histories:
         progress: Mapping[int, list[dict[str, Any]]] | None,
         before: int = 0,
     ) -> list[Event]:
-        """Decisions about one job as events.
+        """Converts decisions about one job into events.
 
         Args:
             rows: the decisions.
-            progress: end time -> the spans of the job's progress that ended then; None if they were not read.
+            progress: for each end time, the spans of the job's progress that ended then; None if they were
+                not read.
             before: the job's run time before the replay, which belongs to the first eviction.
         """
         groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
@@ -170,7 +172,7 @@ class Histories:
         )
 
     def _with_holders(self, events: list[Event]) -> list[Event]:
-        """Events, whose refusals now name the queues that held most of what was short."""
+        """Adds to refusals the queues that held the most of what was short."""
         wanted = sorted(
             {(each.time, self._units.resource(label)) for each in events for label in _short(each)}
         )
@@ -193,7 +195,7 @@ class Histories:
         ]
 
     def _held(self, wanted: list[tuple[int, str]]) -> dict[tuple[int, str], tuple[tuple[str, int], ...]]:
-        """For each time and resource, the queues that held most at the end of that instant."""
+        """Returns for each time and resource the queues that held the most at the end of that instant."""
         timeline = self._timeline
         found: dict[tuple[int, str], tuple[tuple[str, int], ...]] = {}
         queues = timeline.select("queue").unique().sort("queue")
@@ -219,10 +221,10 @@ class Histories:
         return self._run.micros("timeline").select(columns).collect().sort("time")
 
     def _refused_beside(self, name: str, first: Stretch) -> tuple[str, Event] | None:
-        """The last refusal in the same queue of another job that waited during this job's wait.
+        """Returns the last refusal of another job in the same queue that was waiting at the same time.
 
-        Without such a refusal, the first rejected job of the queue: Kueue keeps rejected jobs at the head of
-        a StrictFIFO queue.
+        If there is no such refusal, returns the first rejected job of the queue, because Kueue keeps
+        rejected jobs at the head of a StrictFIFO queue.
         """
         queue = self.row(name)["queue"]
         since = first.events[0].time if first.since is None else first.since
@@ -250,7 +252,10 @@ class Histories:
 
 
 def _short(event: Event) -> list[str]:
-    """The labels that a refusal calls short, else those requested; empty if it already names holders."""
+    """Returns the labels that a refusal describes as short, or else the labels of what was requested.
+
+    The list is empty if the refusal already names the holders.
+    """
     figures = event.figures
     if event.what != "refuse" or figures.holders:
         return []
@@ -258,7 +263,7 @@ def _short(event: Event) -> list[str]:
 
 
 def filled_in(events: Sequence[Event]) -> list[Event]:
-    """Refusals with the holders that the record names, and with figures that were recorded earlier."""
+    """Adds to refusals the holders that the record names, and figures that were recorded earlier."""
     found: list[Event] = []
     for event in events:
         figures = event.figures
@@ -275,7 +280,7 @@ def filled_in(events: Sequence[Event]) -> list[Event]:
 
 
 def _is_first_of(earlier: Event, event: Event) -> bool:
-    """Returns True if an earlier refusal has the figures for the reason of a repeated one."""
+    """Returns True if an earlier refusal contains the figures for the reason of a repeated refusal."""
     mine, theirs = event.figures, earlier.figures
     return (
         earlier.what == "refuse"
@@ -299,7 +304,7 @@ def _by_label(holders: Table) -> dict[str, tuple[tuple[str, int], ...]]:
 
 
 def _figures(group: Sequence[Mapping[str, Any]]) -> Figures:
-    """Joins the details of a preemption's victims: values before the first one left and after the last."""
+    """Joins the details of a preemption's victims: values before the first and after the last victim left."""
     details = [read(text) for text in dict.fromkeys(row["detail"] for row in group)]
     first = details[0]
     if len(details) == 1:
@@ -323,7 +328,7 @@ def _figures(group: Sequence[Mapping[str, Any]]) -> Figures:
 
 
 def _lost_amounts(spans: Sequence[tuple[Mapping[str, Any], int]]) -> dict[str, int]:
-    """Resource -> amount x microseconds that spans lost; each span comes with its lost time."""
+    """Sums up amounts times microseconds by resource; each span comes with the time that it lost."""
     lost: dict[str, int] = {}
     for span, time in spans:
         for column, amount in span.items():
@@ -334,7 +339,7 @@ def _lost_amounts(spans: Sequence[tuple[Mapping[str, Any], int]]) -> dict[str, i
 
 
 def _stretches(events: Sequence[Event]) -> Iterator[Stretch]:
-    """Cuts a history after each instant with an eviction."""
+    """Cuts a history into stretches, after each time at which there is an eviction."""
     stretch: list[Event] = []
     since: int | None = None
     for place, event in enumerate(events):
@@ -351,5 +356,5 @@ def _stretches(events: Sequence[Event]) -> Iterator[Stretch]:
 
 
 def _return(events: Sequence[Event]) -> int | None:
-    """The time at which a wait first began in these events."""
+    """Returns the time at which a wait first began in these events."""
     return next((each.time for each in events if each.what in ("submit", "requeue")), None)

@@ -1,4 +1,4 @@
-"""The history of one job: events, cut into stretches at its evictions."""
+"""The history of one job: its events, cut into stretches at its evictions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.analysis.explanation.standing import Standing, waits
 from harness.analysis.explanation.vocabulary import Figures
 
 PREEMPTS = "preempts"
-"""The name of a preemption in the history of the preemptor; other events have the name of their action."""
+"""The name of a preemption in the preemptor's history; other events have the name of their action."""
 
 EVICTIONS = ("preempt", "evict")
 """The actions that take quota or resources from a job."""
@@ -22,12 +22,13 @@ STARTS = ("admit", "bind")
 
 @dataclass(frozen=True)
 class Other:
-    """A job on the other side of a preemption: preemptor or victim.
+    """A job on the other side of a preemption: the preemptor or a victim.
 
     Attributes:
-        job, queue, priority: its name, queue and priority.
+        job, queue, priority: the name, queue and priority of the job.
         pods: how many pods the victim lost.
-        shares: name -> weighted share before and after the victim goes, if several go.
+        shares: the weighted shares by name, before and after this victim goes; only if there are several
+            victims.
     """
 
     job: str
@@ -39,24 +40,25 @@ class Other:
 
 @dataclass(frozen=True)
 class Event:
-    """One event of a job's history; decisions at one instant about several of its pods are one event.
+    """One event in a job's history; decisions at the same time about several of its pods form one event.
 
     Attributes:
         time: microseconds since the trace's origin.
         what: the action, or `preempts` if the job is the preemptor.
-        pods: the number of its pods; for `preempts`, of pods that the victims lost.
-        reason: the component's word for the rule, or "".
-        figures: the policy's record of the event.
-        others: preemptor or victims, in the order of their names.
-        nodes: node -> pods.
-        flavors: JSON of the flavors of an admission, or "".
-        waits: whether it is an admission whose resources other jobs still hold, so that the job starts later.
+        pods: the number of the job's pods; for `preempts`, the number of pods that the victims lost.
+        reason: the name that the component gives to the rule, or "".
+        figures: what the policy recorded about the event.
+        others: the preemptor or the victims, sorted by name.
+        nodes: the number of pods on each node.
+        flavors: the flavors of an admission as JSON, or "".
+        waits: whether the event is an admission whose resources other jobs still hold, so that the job
+            starts later.
         ran: for an eviction, how long the job had progressed, in microseconds; None if that was not read.
         lost: the progress that the eviction threw away, summed over pods, in microseconds.
-        lost_pods: how many pods lost progress with it, including pods of a gang that stay.
-        lost_amounts: resource -> amount x microseconds of the lost progress.
-        holders: for a refusal, label -> the queues that held most of it then, with the amounts.
-        as_at: for a refusal whose reason had been recorded before in this wait, the time of its figures.
+        lost_pods: how many pods lost progress, including pods of a gang that stay.
+        lost_amounts: the lost progress of each resource, as its amount times microseconds.
+        holders: for a refusal, the queues that held the most of each label at that time, with the amounts.
+        as_at: for a refusal whose reason was already recorded during this wait, the time of its figures.
     """
 
     time: int
@@ -78,15 +80,15 @@ class Event:
 
 @dataclass(frozen=True)
 class Stretch:
-    """A stretch of time: the job waits, may get what it requests, and then loses it or finishes.
+    """A stretch of time in which a job waits, may get what it requests, and then loses it or finishes.
 
     Attributes:
         events: the events, in order; if an eviction ends the stretch, it is the last event.
-        since: when the wait began: the submission, or the return to the queue. None if another pod of the job
-            was evicted before any pod returned.
+        since: when the wait began, which is the submission or the return to the queue. None if another pod
+            of the job was evicted before any pod returned.
         start: when the job first got quota or nodes in this stretch; None if it did not.
-        returned: when it was back in its queue, if that was at the instant of the eviction that ends the
-            stretch. The next wait began then.
+        returned: when the job was back in its queue, if that was at the same time as the eviction that ends
+            the stretch. The next wait began at this time.
     """
 
     events: tuple[Event, ...]
@@ -96,18 +98,21 @@ class Stretch:
 
     @property
     def waited(self) -> int:
-        """The wait in microseconds until the job got quota or nodes; 0 if it did not."""
+        """The wait in microseconds until the job got quota or nodes; 0 if it did not get them."""
         return 0 if self.since is None or self.start is None else self.start - self.since
 
     @property
     def eviction(self) -> Event | None:
-        """The first eviction at the instant that ends the stretch."""
+        """The first eviction at the time that ends the stretch."""
         last = self.events[-1].time
         return next((each for each in self.events if each.what in EVICTIONS and each.time == last), None)
 
     @property
     def ending(self) -> tuple[str, str]:
-        """Equal for stretches that share a sentence: the rule, and the queue that the eviction served."""
+        """The rule, and the queue that the eviction served.
+
+        Stretches with the same ending share a sentence.
+        """
         eviction = self.eviction
         if eviction is None:
             return "", ""
@@ -115,7 +120,7 @@ class Stretch:
 
     @property
     def lost(self) -> int:
-        """Progress that the stretch's evictions threw away, summed over pods, in microseconds."""
+        """The progress that the stretch's evictions threw away, summed over pods, in microseconds."""
         return sum(each.lost for each in self.events)
 
 
@@ -124,12 +129,12 @@ class History:
     """The recorded history of a job.
 
     Attributes:
-        job: its row in `jobs.parquet`, times in microseconds since the origin.
-        stretches: its stretches, in order.
-        behind: another job of its queue with its last refusal, or else its rejection. Set only if the job
-            waits first without a refusal of its own.
+        job: the job's row in `jobs.parquet`; times are in microseconds since the origin.
+        stretches: the stretches, in order.
+        behind: another job of the same queue with its last refusal, or else with its rejection. Set only if
+            this job's first wait has no refusal of its own.
         end: the end of the measured span.
-        standings: the job's state after each instant with a decision about it.
+        standings: the job's state after each time at which a decision concerned it.
     """
 
     job: Mapping[str, Any]
@@ -140,20 +145,20 @@ class History:
 
     @property
     def waited(self) -> int:
-        """The time without quota or resources, from submission to its end or the run's, in microseconds."""
+        """The time without quota or resources, until the end of the job or of the run, in microseconds."""
         finish = self.job["finish_time"]
         spans = waits(self.standings, self.end if finish is None else finish)
         return sum(end - start for start, end in spans)
 
     def standing(self, time: int) -> Standing:
-        """The job's state after an instant, from its submission until it has finished."""
+        """Returns the job's state after a time between its submission and its end."""
         place = bisect_right(self.standings, time, key=lambda each: each[0])
         return self.standings[place - 1][1]
 
     def reason(self, time: int) -> Event | None:
-        """The reason for a wait at an instant: its last refusal, or its last preemption of another job.
+        """Returns why the job waited at a time: its last refusal, or its last preemption of another job.
 
-        None if it did not wait, or if the scheduler had not yet tried it.
+        Returns None if the job did not wait, or if the scheduler had not tried it yet.
         """
         if not self.job["submit_time"] <= time or self.standing(time) is not Standing.WAITING:
             return None
@@ -169,12 +174,12 @@ class History:
 
     @property
     def evictions(self) -> int:
-        """The number of its evictions without a preemptor."""
+        """The number of evictions of the job that had no preemptor."""
         found = [stretch.eviction for stretch in self.stretches]
         return sum(each is not None and each.what == "evict" for each in found)
 
     @property
     def victims(self) -> int:
-        """The number of preemptions that were made for it."""
+        """The number of preemptions that were made for the job."""
         return sum(len(event.others) for stretch in self.stretches for event in stretch.events
                    if event.what == PREEMPTS)  # fmt: skip

@@ -1,4 +1,4 @@
-"""A queue over a whole run, or the state of queues at an instant with the decisions of that instant."""
+"""Explains a queue over a whole run, or the state of queues at a time with the decisions of that time."""
 
 from __future__ import annotations
 
@@ -25,17 +25,18 @@ _SHOWN = 10
 
 
 class Moment:
-    """A queue, an instant, or a queue at an instant.
+    """Explains a queue, a moment, or a queue at a moment.
 
     Args:
         run: the run.
         clock: formats times.
         units: formats amounts.
-        queue: only this queue; None means all.
-        at: the state after this instant of the run, microseconds since its origin; None means the whole run.
+        queue: the only queue to explain; None means all queues.
+        at: the time after which to describe the state, in microseconds since the run's origin; None means
+            the whole run.
 
     Raises:
-        RunError: the run has no job of that queue.
+        RunError: the run has no job in that queue.
     """
 
     def __init__(self, run: Run, clock: Clock, units: Units, queue: str | None, at: int | None) -> None:
@@ -50,7 +51,7 @@ class Moment:
             raise RunError(f"the run has no jobs of queue {queue!r}", hint=self._meant(queue, known))
 
     def _meant(self, name: str, known: list[str]) -> str:
-        """A hint on a name that no job uses as its queue: it is a quota, or resembles another name."""
+        """Returns a hint on a name that no job uses as its queue: the name of a quota, or a similar name."""
         quota_of = self._run.info["cluster"]["quota_of"]
         queues = [queue for queue, quota in quota_of.items() if quota == name]
         if not queues:
@@ -58,11 +59,11 @@ class Moment:
         return f"{name} is a quota; jobs of {', '.join(queues)} count against it"
 
     def __str__(self) -> str:
-        """The text, as `harness explain` prints it."""
+        """Returns the text that `harness explain` prints."""
         return self.text()
 
     def text(self, *, everything: bool = False) -> str:
-        """The answer, safe for a terminal.
+        """Returns the answer as text that is safe for a terminal.
 
         Args:
             everything: list all jobs and decisions instead of the first ones.
@@ -76,7 +77,7 @@ class Moment:
         return "\n\n".join(part for part in (*parts, self._end()) if part)
 
     def to_json(self) -> dict[str, Any]:
-        """The answer as plain values; times and durations are in microseconds."""
+        """Returns the answer as plain values; times and durations are in microseconds."""
         stopped = None if self._run.stopped is None else self._run.stopped.plain()
         events = [
             event
@@ -96,7 +97,7 @@ class Moment:
         return data
 
     def _end(self) -> str:
-        """A sentence if the replay stopped early, by this instant."""
+        """Returns a sentence if the replay had stopped early by this time."""
         stopped = self._run.stopped
         if stopped is None or (self.at is not None and self.at < stopped.since):
             return ""
@@ -106,7 +107,7 @@ class Moment:
 
     @cached_property
     def _hit(self) -> str:
-        """The word for evictions of the queue's jobs, since some may have had no preemptor."""
+        """The word for evictions of the queue's jobs; some of the evictions may have had no preemptor."""
         with reading(self._run.path):
             evictions = (
                 self._run.micros("decisions")
@@ -119,7 +120,7 @@ class Moment:
 
     @cached_property
     def _jobs(self) -> pl.DataFrame:
-        """The queue's jobs, those with the most evictions first."""
+        """The queue's jobs, sorted by lost work and then by their wait."""
         jobs = self._lives.jobs.filter(pl.col("queue") == self.queue).with_columns(
             wait=pl.col("start_time").fill_null(self._run.window.end) - pl.col("submit_time")
         )
@@ -127,7 +128,7 @@ class Moment:
 
     @cached_property
     def _preemptions(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Preemptions by queue and rule: those that hit this queue, and those that it made."""
+        """The preemptions by queue and rule: those that hit this queue, and those that this queue made."""
         with reading(self._run.path):
             rows = (
                 self._run.micros("decisions")
@@ -177,7 +178,7 @@ class Moment:
         lines = [
             f"queue {self.queue}: {counted(jobs.height, 'job')} ({states})",
             f"  {starts}",
-            f"  {preempted:,} {was} {self._hit}, {often} in all, and lost {lost} of work{over}",
+            f"  {preempted:,} {was} {self._hit}, {often} in total, and lost {lost} of work{over}",
         ]
         parts = ["\n".join(printable(line) for line in lines)]
         for title, table in zip(("preempted by", "preempts"), self._preemptions, strict=True):
@@ -201,11 +202,11 @@ class Moment:
             parts.append(aligned([["jobs that lost most", "preempted", "lost", "first wait"], *rows]))
         return "\n\n".join(parts)
 
-    # --- an instant ---------------------------------------------------------------------------------------
+    # --- a moment -----------------------------------------------------------------------------------------
 
     @cached_property
     def _levels(self) -> pl.DataFrame:
-        """The amounts that each queue held and waited for after the instant."""
+        """The amounts that each queue held and waited for after the given time."""
         rows = self._run.micros("timeline").filter(pl.col("time") <= self.at)
         if self.queue is not None:
             rows = rows.filter(pl.col("queue").is_in(self._in_timeline))
@@ -215,7 +216,7 @@ class Moment:
 
     @property
     def _in_timeline(self) -> list[str]:
-        """The names of the queue in the timeline: several if it counts against several quotas."""
+        """The queue's names in the timeline; there are several if the queue counts against several quotas."""
         jobs = self._lives.jobs.filter(pl.col("queue") == self.queue)
         names = timeline_queues(jobs, self._run.info["cluster"]["quota_of"])
         return names.unique().to_list()
@@ -249,7 +250,7 @@ class Moment:
 
     @cached_property
     def _waits(self) -> pl.DataFrame:
-        """Jobs that held nothing after the instant, the longest wait first, with the last refusal of each."""
+        """The jobs that held nothing after the given time, longest wait first, with their last refusals."""
         rows = self._run.micros("decisions").filter(pl.col("time") <= self.at)
         if self.queue is not None:
             rows = rows.filter(pl.col("queue") == self.queue)
@@ -277,7 +278,7 @@ class Moment:
         if waits.is_empty():
             return ""
         assert self.at is not None
-        lines = [f"{counted(waits.height, 'job')} held nothing, the longest wait first"]
+        lines = [f"{counted(waits.height, 'job')} held nothing (longest wait first)"]
         shown = waits.head(most)
         rows = self._decisions(pl.col("seq").is_in(shown["refused"].drop_nulls().to_list()))
         tried = {row["seq"]: row for row in rows.iter_rows(named=True)}
@@ -298,9 +299,9 @@ class Moment:
         return "\n".join(printable(line) for line in lines)
 
     def _behind(self, job: str) -> str:
-        """For a job that was not tried itself, the job of its queue that was last tried and refused."""
+        """Names the job that was last tried and refused in the queue, for a job that was not tried itself."""
         first = self._last_tried.get(self._lives.row(job)["queue"])
-        return "" if first is None else f": not tried itself; the last job tried in its queue is {first}"
+        return "" if first is None else f": not tried yet; the last job tried in its queue is {first}"
 
     @cached_property
     def _last_tried(self) -> dict[str, str]:
@@ -309,7 +310,7 @@ class Moment:
 
     @cached_property
     def _instant(self) -> pl.DataFrame:
-        """The decisions of the last instant up to the given one."""
+        """The decisions at the last time up to the given one."""
         rows = self._run.micros("decisions").filter(pl.col("time") <= self.at)
         if self.queue is not None:
             rows = rows.filter(pl.col("queue") == self.queue)
@@ -330,7 +331,7 @@ class Moment:
         return "\n".join(printable(line) for line in lines)
 
     def _changed(self, most: int) -> str:
-        """The changes of the cluster: all of the run, or the last ones up to the given instant."""
+        """Describes the changes of the cluster: all of the run, or the last ones up to the given time."""
         told = [
             (event["at_us"], f"  {self._clock.text(event['at_us'])}: {sentence(edit)}")
             for event in self._run.info["cluster"].get("events", ())

@@ -47,7 +47,7 @@ def other_ids(job: Mapping[str, Any]) -> list[str]:
 
 
 def close_to(name: str, known: Iterable[str]) -> str:
-    """A hint with the known names that are most like an unknown one."""
+    """Returns a hint with the known names that are most similar to an unknown name."""
     names = list(known)
     close = get_close_matches(name, names, n=3, cutoff=0.6)
     return f"did you mean {', '.join(map(repr, close))}?" if len(close) > 1 else did_you_mean(name, names)

@@ -1,4 +1,4 @@
-"""Turns records into sentences: one renderer for all policies, over the vocabulary of their details."""
+"""Turns records into sentences, for all policies, using the fields that their details have in common."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _NAMED = 3
 
 
 class Sentences:
-    """Writes sentences.
+    """Writes sentences about a job.
 
     Args:
         units: formats labels and amounts.
-        queue: the queue of the job that the sentences are about.
+        queue: the job's queue.
         priority: the job's priority.
         pods: the job's number of pods.
         time: formats times.
@@ -36,7 +36,7 @@ class Sentences:
         self._priority = priority
 
     def about(self, event: Event) -> str:
-        """The sentence about an event."""
+        """Returns the sentence about an event."""
         match event.what:
             case "submit":
                 return f"submitted to queue {self._queue}: {pods(event.pods)}, priority {self._priority}"
@@ -53,7 +53,7 @@ class Sentences:
             case "preempt" | "evict":
                 return self._evicted(event)
             case "gone":
-                return f"{pods(event.pods)} gone, the resources are free"
+                return f"{pods(event.pods)} gone; the resources are free"
             case "requeue":
                 return f"{pods(event.pods)} gone and back in the queue" if event.pods else "back in the queue"
             case "finish":
@@ -72,7 +72,7 @@ class Sentences:
                 return self._preempting(event)
 
     def refused(self, event: Event) -> str:
-        """Why a job waits."""
+        """Explains why a job waits."""
         figures = event.figures
         parts = [f"waits{' again' if figures.again else ''}{_because(event)}"]
         parts += self._in_the_way(figures)
@@ -82,10 +82,10 @@ class Sentences:
         if figures.short:
             missing = ", ".join(self._units.named(*each) for each in figures.short.items())
             known = {label: figures.request[label] for label in figures.short if label in figures.request}
-            asked = f", asking for {self._listed(known)}" if known else ""
+            asked = f", requesting {self._listed(known)}" if known else ""
             parts.append(f"short of {missing}{asked}")
         elif figures.request and not figures.nodes:
-            parts.append(f"it asks for {self._listed(figures.request)}")
+            parts.append(f"it requests {self._listed(figures.request)}")
         if figures.nominated:
             ahead = {label: each for label, each in figures.nominated.items() if label in figures.short}
             parts.append(f"pods nominated before it take {self._listed(ahead or figures.nominated)}")
@@ -105,13 +105,13 @@ class Sentences:
         return "; ".join([*parts, *(self._holders(event) if event.as_at is None else ())])
 
     def _holders(self, event: Event) -> Iterator[str]:
-        """The queues that hold most of what is short."""
+        """Yields the queues that hold the most of what is short."""
         for label, holders in event.holders.items():
             held = ", ".join(f"{queue} {self._units.amount(label, amount)}" for queue, amount in holders)
             yield f"most {self._units.kind(label)} held by {held}"
 
     def _in_the_way(self, figures: Figures) -> Iterator[str]:
-        """The jobs that a refusal names."""
+        """Yields the jobs that a refusal names."""
         if figures.ahead:
             kept = [f"{self._listed(amounts)} for job {job}" for job, amounts in figures.ahead.items()]
             yield f"kept before its turn: {first_of(kept, _NAMED)}"
@@ -120,7 +120,7 @@ class Sentences:
             yield f"it waits for {first_of(jobs, _NAMED)}"
 
     def _governed(self, figures: Figures) -> str:
-        """The borrowing that a preemption would need, and the fields that forbid it."""
+        """Describes the borrowing that a preemption would need, and the fields that forbid it."""
         fields = ", ".join(f"{name} {value}" for name, value in figures.fields.items())
         over = [
             f"{self._units.kind(label)}: {figures.queue} would use {self._units.amount(label, used)} over "
@@ -132,7 +132,7 @@ class Sentences:
         return f" ({said})" if said else ""
 
     def _forbidden(self, figures: Figures) -> str:
-        """The shares that forbid preempting a candidate, and the strategies that compare them."""
+        """Describes the shares that forbid preempting a candidate, and the strategies that compare them."""
         (mine, (_, share)), (theirs, (initial, final)) = _sides(figures)
         against = "=" if share == initial else ">"
         tests = {
@@ -163,7 +163,7 @@ class Sentences:
         if figures.checks:
             times = (f"{check} after {format_duration(time)}" for check, time in figures.checks.items())
             return f"{text}; it starts when its admission checks are ready ({', '.join(times)})"
-        return f"{text}; it starts when the leaving jobs are gone" if event.waits else text
+        return f"{text}; it starts when the evicted jobs are gone" if event.waits else text
 
     def _evicted(self, event: Event) -> str:
         figures, lost = event.figures, event.reason == LOST_WITH_NODE
@@ -205,9 +205,9 @@ class Sentences:
         return "; ".join([text, *self._rule(event.figures, event.others)])
 
     def _rule(self, figures: Figures, victims: Sequence[Other] = ()) -> Iterator[str]:
-        """The figures that justify a preemption."""
+        """Yields the figures that justify a preemption."""
         if figures.queue and figures.request:
-            yield f"{figures.queue} asked for {self._listed(figures.request)}"
+            yield f"{figures.queue} requested {self._listed(figures.request)}"
         yield from self._states(figures, list(figures.request or figures.runtime.get(figures.queue, {})))
         if figures.taken:
             gave = ", ".join(
@@ -226,7 +226,7 @@ class Sentences:
             yield f"{figures.pdb_violations:,} victims break a disruption budget"
 
     def _states(self, figures: Figures, labels: Sequence[str]) -> Iterator[str]:
-        """The usage of queues and their guaranteed quota, and their pool."""
+        """Yields the usage of queues compared with their guaranteed quota, and the usage of their pool."""
         for name in figures.usage:
             bounds = {"runtime": figures.runtime, "at most": figures.most}
             said = self._used(figures.usage[name], figures.quota, bounds, name, labels)
@@ -273,7 +273,7 @@ class Sentences:
             if resource in figures.most_free and resource in figures.request:
                 asked = self._units.named(resource, figures.request[resource])
                 free = self._units.named(resource, figures.most_free[resource])
-                text += f" ({asked} asked for, at most {free} free on one)"
+                text += f" ({asked} requested, at most {free} free on a node)"
             parts.append(text)
         return ", ".join(parts)
 
@@ -299,7 +299,7 @@ class Sentences:
         return ", ".join(self._units.named(label, amount) for label, amount in amounts.items())
 
     def _unit(self, resource: str) -> int:
-        """The amount of a resource in one resource-hour: a core, a GiB, or one of any other resource."""
+        """Returns the amount of a resource in one resource-hour: a core, a GiB, or one of another one."""
         return {"cpu": 1000, "memory": 2**30, "ephemeral-storage": 2**30}.get(resource, 1)
 
 
@@ -308,17 +308,17 @@ def _because(event: Event) -> str:
 
 
 def pods(count: int) -> str:
-    """This many pods."""
+    """Returns a number of pods in words."""
     return counted(count, "pod")
 
 
 def summed(pods: int) -> str:
-    """The suffix of a time that is summed over this many pods."""
+    """Returns the suffix of a time that is summed over this many pods."""
     return f", summed over {pods:,} pods" if pods > 1 else ""
 
 
 def _together(figures: Figures) -> str:
-    """The number of pods that were placed together; of a pod group perhaps not all."""
+    """Describes how many pods were placed together; in a pod group, other pods may still wait."""
     if figures.waiting:
         return f", {figures.gang} of its group together while {figures.waiting} more wait"
     return f", all {figures.gang} of its gang together" if figures.gang > 1 else ""
@@ -330,7 +330,7 @@ def _nodes(nodes: Mapping[str, int]) -> str:
 
 
 def _of_all(some: int, total: int) -> str:
-    """Some of a job's pods, and the number of all."""
+    """Describes some of a job's pods, and how many pods the job has."""
     if total == 1:
         return "its pod was"
     if some == total:
@@ -343,7 +343,7 @@ def _for(preemptor: str) -> str:
 
 
 def _sides(figures: Figures) -> list[tuple[str, tuple[str, str]]]:
-    """The two sides of shares that forbid a preemption; the side whose share grows comes first."""
+    """Returns the two sides of shares that forbid a preemption; the side whose share grows comes first."""
     return sorted(figures.shares.items(), key=lambda side: _is_less(*side[1]), reverse=True)
 
 
@@ -352,7 +352,7 @@ def _is_less(before: str, after: str) -> bool:
 
 
 def _own_shares(figures: Figures, victims: Sequence[Other]) -> str:
-    """The shares after each victim, if there are several."""
+    """Lists the shares after each victim, if there are several victims."""
     steps = [
         (share_of(before), f"{victim.job} {name} {before} → {after}")
         for victim in victims
@@ -364,12 +364,12 @@ def _own_shares(figures: Figures, victims: Sequence[Other]) -> str:
 
 
 def _local_queues(figures: Figures) -> str:
-    """The usage that orders LocalQueues."""
+    """Describes the usage that determines the order of LocalQueues."""
     said = ", ".join(f"{name} {usage}" for name, usage in figures.local_queues.items())
     return f"; usage of LocalQueue {said}" if said else ""
 
 
 def _flavors(text: str) -> list[str]:
-    """The flavors of an admission, each once."""
+    """Returns the distinct flavors of an admission."""
     chosen = json.loads(text) if text else {}
     return list(dict.fromkeys(flavor for of_pod_set in chosen.values() for flavor in of_pod_set.values()))

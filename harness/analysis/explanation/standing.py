@@ -1,7 +1,7 @@
-"""The state of jobs over time, found from their decisions.
+"""The states of jobs over time, which are found from their decisions.
 
-A job has quota from its admission until it is evicted. It has resources from the first binding or start until
-the last pod has finished or is gone. An evicted pod is back in its queue when it is gone.
+A job has quota from its admission until it is evicted. A job has resources from its first binding or start
+until its last pod has finished or is gone. An evicted pod is back in its queue when it is gone.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ class Standing(Enum):
     ADMITTED = "it held quota"
     BOUND = "it held nodes"
     RUNNING = "it ran"
-    PREEMPTED = "it was leaving, preempted"
-    EVICTED = "it was leaving, evicted"
+    PREEMPTED = "it was terminating after a preemption"
+    EVICTED = "it was terminating after an eviction"
     REJECTED = "it had been rejected"
 
 
 def standings(rows: Iterable[Mapping[str, Any]], *, on_nodes: bool) -> list[tuple[int, Standing]]:
-    """The state of a job after each instant with a decision about it.
+    """Returns the state of a job after each time at which a decision concerned it.
 
     Args:
         rows: the decisions about the job, in order.
-        on_nodes: whether pods are bound to nodes; else a job holds resources as a whole.
+        on_nodes: whether pods are bound to nodes; otherwise, a job holds resources as a whole.
     """
     found: dict[int, Standing] = {}
-    held: dict[int | None, str] = {}  # pods -> the eviction that they are leaving after, or ""
+    held: dict[int | None, str] = {}  # the eviction after which each pod is terminating, or ""
     quota = False
     for row in rows:
         action, pod = row["action"], row["pod_number"]
@@ -69,11 +69,11 @@ def _standing(held: Mapping[int | None, str], *, quota: bool, on_nodes: bool) ->
 
 
 def waits(standings: Iterable[tuple[int, Standing]], end: int) -> Iterator[tuple[int, int]]:
-    """The spans in which a job had neither quota nor resources.
+    """Yields the spans in which a job had neither quota nor resources.
 
     Args:
-        standings: from `standings`.
-        end: the job's end, or that of the run.
+        standings: the result of `standings`.
+        end: the end of the job or of the run.
     """
     since: int | None = None
     for time, standing in standings:
@@ -87,19 +87,19 @@ def waits(standings: Iterable[tuple[int, Standing]], end: int) -> Iterator[tuple
 
 
 def waiting(decisions: pl.LazyFrame) -> pl.LazyFrame:
-    """The jobs that have neither quota nor resources after some decisions, and were not rejected.
+    """Returns the jobs that have neither quota nor resources after some decisions, and were not rejected.
 
-    Finished jobs are among them if their pods were bound one by one.
+    The result includes finished jobs whose pods were bound one by one.
 
     Args:
-        decisions: the first ones of a run, times in microseconds.
+        decisions: the first decisions of a run, with times in microseconds.
 
     Returns:
-        `job, job_id, since` (when the job last began to have nothing).
+        The columns `job`, `job_id` and `since`, the time since which the job has had nothing.
     """
     action, pods = pl.col("action"), pl.col("pods").cast(pl.Int64)
     bound = pods.filter(action == "bind").sum() - pods.filter(action.is_in(_ENDS)).sum()
-    # A pod that waits again belongs to a job that keeps its quota, or never had any.
+    # A pod that waits again belongs to a job that keeps its quota or never had any.
     of_job = pl.col("pod").is_null()
     moved = action.filter(action.is_in([*_RETURNS, *_EVICTIONS, "admit"]) & of_job)
     return (

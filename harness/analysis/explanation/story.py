@@ -1,4 +1,4 @@
-"""The history of a job as a text: a summary, then the events, with repeated events folded and counted."""
+"""The history of a job as text: a summary, then the events, with repeated events folded and counted."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _NAMED = 3
 
 
 class Story:
-    """One job of a run, explained.
+    """Explains one job of a run.
 
     Args:
         history: the history of the job.
         clock: formats times.
         units: formats amounts.
-        at: show only the stretch at this instant of the run, in microseconds since its origin; None shows
-            all.
+        at: the time whose stretch to show, in microseconds since the run's origin; None shows all
+            stretches.
         stopped: why the replay was stopped before its end, if it was.
     """
 
@@ -50,14 +50,14 @@ class Story:
         )
 
     def __str__(self) -> str:
-        """The text, as `harness explain` prints it."""
+        """Returns the text that `harness explain` prints."""
         return self.text()
 
     def text(self, *, everything: bool = False) -> str:
-        """The story, safe for a terminal.
+        """Returns the story as text that is safe for a terminal.
 
         Args:
-            everything: show every round of a loop, instead of how often it repeats.
+            everything: show every round of a loop instead of how often it repeats.
         """
         lines = [*self._summary(), "", *self._told(everything=everything)]
         return "\n".join(printable(line) for line in lines)
@@ -66,7 +66,7 @@ class Story:
         return {**_plain(asdict(event)), "text": self._say.about(event)}
 
     def to_json(self) -> dict[str, Any]:
-        """The story as plain values, nothing folded; times and durations are in microseconds."""
+        """Returns the story as plain values without folding; times and durations are in microseconds."""
         history = self.history
         reason = None if self.at is None else history.reason(self.at)
         return {
@@ -114,13 +114,13 @@ class Story:
             yield f"  {state}; one undisturbed run takes {format_duration(job['duration'])}"
         ran_before = job.get(RAN_BEFORE)
         parts = [f"had run for {format_duration(ran_before)} when the replay began"] if ran_before else []
-        parts.append(f"waited {format_duration(history.waited)} in all")
+        parts.append(f"waited {format_duration(history.waited)} in total")
         if job["preemptions"]:
             preempted = job["preemptions"] - history.evictions
             told = [f"preempted {times(preempted)}"] if preempted else []
             told += [f"evicted {times(history.evictions)}"] if history.evictions else []
             thrown_away = job["progress_lost"]
-            if ran_before:  # no column of jobs says how much of that was lost
+            if ran_before:  # no column of the jobs table says how much of that time was lost
                 thrown_away = sum(stretch.lost for stretch in history.stretches)
             lost = f"{format_duration(thrown_away)} of work"
             lost += summed(job["pods"]) if thrown_away else ""
@@ -139,13 +139,13 @@ class Story:
             yield from self._why_then(self.at)
 
     def _why_then(self, at: int) -> Iterator[str]:
-        """The reason for the wait at an instant, from the latest attempt that left one."""
+        """Yields the reason for the wait at a time, from the latest attempt that recorded a reason."""
         reason = self.history.reason(at)
         if reason is not None:
-            yield f"  latest reason, of {self._clock.text(reason.time)}: {self._say.about(reason)}"
+            yield f"  latest reason, from {self._clock.text(reason.time)}: {self._say.about(reason)}"
 
     def _state(self) -> str:
-        """The job's state after an instant, as a sentence."""
+        """Describes the job's state after a time."""
         assert self.at is not None
         job = self.history.job
         if self.at < job["submit_time"]:
@@ -171,7 +171,10 @@ class Story:
                 fold.append(stretch)
 
     def _stretch(self, stretch: Stretch, *, everything: bool) -> Iterator[str]:
-        """The events of a stretch; refusals and preemptions of one kind appear once, with their number."""
+        """Yields the events of a stretch.
+
+        Refusals and preemptions of the same kind appear once, with their number.
+        """
         told: Counter[tuple[str, str]] = Counter()
         for place, event in enumerate(stretch.events):
             if event.what == "gone" and _returns(event, stretch.events[place + 1 :]):
@@ -195,7 +198,7 @@ class Story:
                 yield self._line(None, f"{again} {times(count - 1)} more in this time ({reason})")
 
     def _folded(self, fold: Sequence[Stretch]) -> Iterator[str]:
-        """A sentence for stretches that end like stretches already shown."""
+        """Yields a sentence for stretches that end in the same way as stretches that are already shown."""
         if len(fold) == 1:
             yield from self._stretch(fold[0], everything=False)
             return
@@ -208,7 +211,7 @@ class Story:
         over = summed(self.history.job["pods"]) if lost else ""
         yield self._line(
             first,
-            f"this repeats {times(len(fold))} until {self._clock.text(last)}; in all it waits "
+            f"this repeats {times(len(fold))} until {self._clock.text(last)}; in total it waits "
             f"{format_duration(waited)}, runs {format_duration(ran)}, and loses "
             f"{format_duration(lost)} of work{over}",
         )
@@ -231,7 +234,7 @@ class Story:
 
 
 def _by_ending(stretches: Sequence[Stretch]) -> list[tuple[tuple[str, str], list[Stretch]]]:
-    """Stretches by rule and queue, the most frequent first."""
+    """Groups stretches by rule and queue, with the most frequent group first."""
     groups: dict[tuple[str, str], list[Stretch]] = {}
     for stretch in stretches:
         groups.setdefault(stretch.ending, []).append(stretch)
@@ -239,11 +242,11 @@ def _by_ending(stretches: Sequence[Stretch]) -> list[tuple[tuple[str, str], list
 
 
 def _returns(gone: Event, later: Sequence[Event]) -> bool:
-    """Returns True if gone pods return in the same instant, so that the story names only the return."""
+    """Returns True if gone pods return at the same time, so that the story mentions only their return."""
     return any(each.what == "requeue" and each.time == gone.time for each in later)
 
 
 def _plain(event: dict[str, Any]) -> dict[str, Any]:
-    """An event without its empty fields."""
+    """Removes the empty fields of an event."""
     event["figures"] = {name: value for name, value in event["figures"].items() if value}
     return {name: value for name, value in event.items() if value or name in ("time", "pods", "lost")}

@@ -1,7 +1,8 @@
 """The fields of a decision's `detail` that explanations understand, whichever policy wrote them.
 
-`docs/explain.md` describes them for authors of policies. A missing field says nothing. A field of an
-unexpected form is skipped, because a third-party policy may use the name for its own purpose.
+The page `docs/explain.md` describes these fields for authors of policies. All fields are optional. A field
+whose value does not have the expected form is ignored, because a third-party policy may use the name for
+its own purpose.
 """
 
 from __future__ import annotations
@@ -15,49 +16,58 @@ from typing import Any
 from harness.base.units import format_amount, plain_number
 
 Table = Mapping[str, Mapping[str, int]]
-"""Name of a queue, quota or reason -> label of a resource (or `count`) -> amount."""
+"""Maps the name of a queue, quota or reason, and the label of a resource (or `count`), to an amount."""
 
 
 @dataclass(frozen=True)
 class Figures:
     """The contents of a detail.
 
+    A label is the name of a resource, or `flavor/resource`.
+
     Attributes:
-        queue: the requesting quota: that of the preemptor, or of the waiting job.
+        queue: the quota of the preemptor or of the waiting job.
         message: the component's own sentence.
-        request, short: label -> amount that is requested, and the part of it that is missing.
-        usage, quota, most: name -> label -> amount used, guaranteed, and allowed at most.
-        runtime: name -> label -> amount allowed at that time, if it depends on all requests.
-        taken: name -> label -> amount that a preemption takes from a quota.
-        pool: the pool of several queues: its name, usage, quota, and the quota that each queue keeps for
+        request, short: for each label, the amount that is requested, and the part of it that is missing.
+        usage, quota, most: for each name and label, the amount that is used, that is guaranteed, and that
+            is the maximum.
+        runtime: for each name and label, the amount that is allowed at the time, if it depends on all
+            requests.
+        taken: for each name and label, the amount that a preemption takes from a quota.
+        pool: a pool of several queues: its name, usage and quota, and the quota that each queue keeps for
             itself.
-        shares: name -> weighted share before and after.
-        local_queues: LocalQueue -> the usage that orders it among others.
-        nodes: reason -> number of nodes that gave it; not_freed: why none of them could be freed.
-        most_free: resource -> the most of it that any one node has free.
+        shares: for each name, the weighted share before and after.
+        local_queues: for each LocalQueue, the usage that determines its place among the others.
+        nodes: for each reason, the number of nodes that gave it.
+        not_freed: why none of the nodes could be freed.
+        most_free: for each resource, the most that is free on any single node.
         preemption: why no job is preempted.
         node, criterion, candidates: the node chosen for a preemption, the criterion, and the number of
             candidates.
-        pdb_violations: victims that break a disruption budget.
-        borrowing: how many levels up a quota comes from.
-        lenders: label -> cohort that lends it.
-        counts: pod set -> pods, if fewer than requested were admitted.
-        checks: admission check -> microseconds from the reservation of quota until it is ready.
-        round: the number of this eviction in a row without progress of either side.
-        gang: how many pods are placed together; waiting: how many of a pod group still wait then.
+        pdb_violations: the number of victims that break a disruption budget.
+        borrowing: how many levels up the borrowed quota comes from.
+        lenders: for each label, the cohort that lends it.
+        counts: for each pod set, the number of pods, if fewer than requested were admitted.
+        checks: for each admission check, the microseconds from the reservation of quota until the check is
+            ready.
+        round: how many evictions in a row, including this one, happened without progress on either side.
+        gang: how many pods are placed together.
+        waiting: how many pods of the pod group still wait at that time.
         pod: the pod that the decision is about.
-        nominated: label -> amount of pods that are nominated before it.
-        holders: queue -> label -> amount, for the queues that hold most of what is short.
-        ahead: job -> label -> amount that is kept for jobs that were served before it.
-        waits_for: jobs that leave, will leave, or come first -> the job that they leave for, or "".
-        fields: fields of manifests that forbid the job to preempt -> their values.
-        borrows: labels that the job would borrow, if that matters.
-        tried: how many candidates were not enough before shares forbade more.
-        candidate, strategies: the next candidate, and the strategies that forbid it. `shares` are then those
-            with the job and without the candidate.
+        nominated: for each label, the amount of the pods that are nominated earlier.
+        holders: for each queue and label, the amount that is held by the queues that hold most of what is
+            short.
+        ahead: for each job and label, the amount that is kept for jobs that were considered earlier.
+        waits_for: the jobs that terminate, will terminate, or come first, with the job that they make way
+            for, or "".
+        fields: the manifest fields that forbid the job to preempt, with their values.
+        borrows: the labels that the job would borrow, if that matters.
+        tried: how many candidates were not enough before shares forbade further ones.
+        candidate, strategies: the next candidate, and the strategies that forbid preempting it. In this
+            case, `shares` are the shares with the job and without the candidate.
         lacks: the only thing that is missing, unless it is quota.
-        again: whether the same refusal was recorded before in this wait, with all figures.
-        replaced_by: nodes that replace a failed one -> pods.
+        again: whether the same refusal was already recorded during this wait, with all figures.
+        replaced_by: the number of pods on each node that replaces a failed node.
     """
 
     queue: str = ""
@@ -103,7 +113,7 @@ class Figures:
 
 
 def read(detail: str | None) -> Figures:
-    """Reads a detail; the result is empty if there is none."""
+    """Reads a detail; without a detail, the result is empty."""
     found = json.loads(detail) if detail else {}
     if not isinstance(found, dict):
         return Figures()
@@ -212,7 +222,7 @@ def _share(value: Any) -> str:
 
 
 def share_of(text: str) -> float:
-    """A share as a number."""
+    """Converts the text of a share into a number."""
     try:
         return float(text)
     except ValueError:
@@ -220,11 +230,11 @@ def share_of(text: str) -> float:
 
 
 class Units:
-    """Formats amounts by the label of their resource: a resource, or `flavor/resource`.
+    """Formats amounts by the label of their resource, which is a resource or `flavor/resource`.
 
     Args:
-        resources: the known resources, because their names may contain a slash too.
-        flavors: whether to name flavors, because there are several.
+        resources: the known resources, whose names may also contain a slash.
+        flavors: whether to name flavors, which is useful only if there are several.
     """
 
     def __init__(self, resources: Iterable[str], *, flavors: bool = False) -> None:
@@ -232,7 +242,7 @@ class Units:
         self._flavors = flavors
 
     def resource(self, label: str) -> str:
-        """The resource that a label names."""
+        """Returns the resource that a label names."""
         if label not in self._known and "/" in label:
             rest = label.partition("/")[2]
             if rest in self._known:
@@ -240,16 +250,16 @@ class Units:
         return label
 
     def amount(self, label: str, amount: int) -> str:
-        """An amount without its unit: `8`, `500m`, `16Gi`."""
+        """Formats an amount without its unit: `8`, `500m`, `16Gi`."""
         return format_amount(self.resource(label), amount)
 
     def kind(self, label: str) -> str:
-        """The text for a label: `nvidia.com/gpu`, with several flavors `nvidia.com/gpu of spot`."""
+        """Formats a label: `nvidia.com/gpu`, or with several flavors `nvidia.com/gpu of spot`."""
         resource = self.resource(label)
         if not self._flavors or resource == label:
             return resource
         return f"{resource} of {label.removesuffix(f'/{resource}')}"
 
     def named(self, label: str, amount: int) -> str:
-        """An amount with its resource: `8 nvidia.com/gpu`."""
+        """Formats an amount with its resource: `8 nvidia.com/gpu`."""
         return f"{self.amount(label, amount)} {self.kind(label)}"

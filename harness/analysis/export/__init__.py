@@ -1,1 +1,1 @@
-"""Finished runs in the formats of other tools: traces for Perfetto, time series for Prometheus."""
+"""Exports finished runs in the formats of other tools: traces for Perfetto, time series for Prometheus."""

@@ -1,7 +1,7 @@
-"""The times for which jobs and pods held quota or resources, and the preemptions with both sides.
+"""The spans in which jobs and pods held quota or resources, and the preemptions with both sides.
 
-Both are found from the decisions in one pass. A job's time runs from the decision that gave it quota or
-resources until it has neither. A pod's time runs from its binding until it is gone or has finished.
+Both are found from the decisions in a single pass. A job's span lasts from the decision that gave it quota
+or resources until it has neither. A pod's span lasts from its binding until it is gone or has finished.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from harness.runs.run import Run
 
 FINISHED = "finished"
 IN_PART = "all its bound pods finished; its other pods waited"
-AT_THE_END = "had it at the end of the run"
+AT_THE_END = "still held it at the end of the run"
 
 _READ = (
     "time",
@@ -43,15 +43,15 @@ class Stay:
     """A span in which a job had quota or resources, or in which a pod was on a node.
 
     Attributes:
-        job: its row in `jobs.parquet`.
-        pod: the pod's number and how often it had been recreated; None for a whole job.
+        job: the job's row in `jobs.parquet`.
+        pod: the pod's number and how often the pod had been recreated; None for a whole job.
         node: the node of a pod.
         start: microseconds since the trace's origin.
-        waited: how long the job had held nothing before, or the pod had been in its queue.
+        waited: how long the job had held nothing before, or how long the pod had been in its queue.
         held: when the job began to hold resources, if it did.
-        end: when the span ended, or the end of the run.
-        how: how it ended, in words.
-        hits: the number of each `Preemption` of the job or some of its pods.
+        end: the end of the span, or of the run.
+        how: how the span ended, in words.
+        hits: the number of each `Preemption` that hit the job or some of its pods.
     """
 
     job: int
@@ -70,13 +70,13 @@ class Preemption:
     """One decision to preempt.
 
     Attributes:
-        number: its place among all preemptions of the run.
+        number: the index of the preemption among all preemptions of the run.
         time: microseconds since the trace's origin.
         by: the preemptor's name, or "" if none is recorded.
         by_job: the preemptor's row in `jobs.parquet`, if it has one.
         victim: the row of the victim's job.
-        pods: how many of the victim's pods.
-        reason: the component's word for the rule.
+        pods: how many of the victim's pods are preempted.
+        reason: the name that the component gives to the rule.
     """
 
     number: int
@@ -90,12 +90,12 @@ class Preemption:
 
 @dataclass(frozen=True)
 class Holding:
-    """Everything of a run that overlaps a window.
+    """The parts of a run that overlap a window.
 
     Attributes:
-        jobs: stays of jobs, by start.
-        pods: stays of pods on nodes, by start.
-        preemptions: in order; those within the window.
+        jobs: the stays of jobs, sorted by start.
+        pods: the stays of pods on nodes, sorted by start.
+        preemptions: the preemptions within the window, in order.
     """
 
     jobs: Sequence[Stay]
@@ -104,7 +104,7 @@ class Holding:
 
 
 def holding(run: Run, window: Window) -> Holding:
-    """The holdings of jobs and pods within a window of a run, and the preemptions in it.
+    """Finds what jobs and pods held within a window of a run, and the preemptions in it.
 
     Raises:
         RunError: a table is damaged, or the run is so old that it does not record when jobs hold resources.
@@ -131,7 +131,7 @@ def holding(run: Run, window: Window) -> Holding:
 
 
 class _Ledger:
-    """Follows the holdings of jobs and pods, decision by decision.
+    """Keeps track of what jobs and pods hold, decision by decision.
 
     Args:
         over: the time at which the last pod of each job had finished; None if it had not.
@@ -141,9 +141,11 @@ class _Ledger:
         self._over = over
         self._admitted: set[int] = set()
         self._holds: set[int] = set()
-        self._since: dict[int, int] = {}  # job -> since when it has held nothing
-        self._back: dict[int, int] = {}  # job -> when the whole job came to its queue
-        self._back_of_pods: dict[int, dict[int, int]] = {}  # job -> pod -> when it came back alone since
+        self._since: dict[int, int] = {}  # the time since which each job has held nothing
+        self._back: dict[int, int] = {}  # the time at which each whole job came to its queue
+        self._back_of_pods: dict[
+            int, dict[int, int]
+        ] = {}  # the later times at which single pods of each job came back
         self._open: dict[int, Stay] = {}
         self._pods: dict[int, dict[tuple[int, int], Stay]] = {}
         self._evicted: dict[int, str] = {}
@@ -152,7 +154,6 @@ class _Ledger:
         self.preemptions: list[Preemption] = []
 
     def take(self, row: Mapping[str, Any]) -> None:
-        """Takes one decision into account."""
         time, action, job = row["time"], row["action"], row["job"]
         if action in ("submit", "requeue"):
             if row["pod_number"] is None:
@@ -180,7 +181,7 @@ class _Ledger:
             self._holds.discard(job)
             if action == "finish" and self._over[job] == time:
                 self._end(job, time, FINISHED)
-            elif job not in self._admitted:  # else those of its pods that wait have its quota
+            elif job not in self._admitted:  # otherwise, the waiting pods of the job have its quota
                 self._end(job, time, IN_PART if action == "finish" else self._evicted.get(job, action))
 
     def close(self, end: int) -> None:
@@ -224,7 +225,7 @@ class _Ledger:
         if row["pod_number"] is None:
             self._admitted.discard(job)
         if stay is not None and job not in self._holds:
-            self._end(job, time, how)  # it had quota only, and loses it immediately
+            self._end(job, time, how)  # the job had only quota, which it loses immediately
 
     def _release(self, row: Mapping[str, Any]) -> None:
         pods = self._pods.get(row["job"], {})
@@ -237,7 +238,7 @@ class _Ledger:
 
     @staticmethod
     def _released(row: Mapping[str, Any], pods: Mapping[Any, Stay]) -> Iterator[tuple[int, int]]:
-        """The pods on nodes that a row is about: all pods of the job if the row names none."""
+        """Yields the pods on nodes that a row concerns: all pods of the job if the row names no pod."""
         if row["pod_number"] is None:
             yield from list(pods)
         elif (row["pod_number"], row["successor"]) in pods:

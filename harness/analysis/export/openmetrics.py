@@ -1,7 +1,7 @@
-"""A run's timeline as time series in OpenMetrics' text format, for Prometheus and Grafana.
+"""A run's timeline as time series in the OpenMetrics text format, for Prometheus and Grafana.
 
-It has what a Prometheus would have scraped at regular times; changes between two scrapes are missing. The
-format: https://prometheus.io/docs/specs/om/open_metrics_spec/
+The series contain what a Prometheus server would have scraped at regular intervals, without the changes
+between two scrapes. The format is described at https://prometheus.io/docs/specs/om/open_metrics_spec/.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from harness.runs.run import Run
 from harness.runs.tenants import timeline_queues
 
 MOST = 20_000_000
-"""Samples of queues in a file: some two gigabytes."""
+"""The maximum number of samples of queues in a file, which is about two gigabytes."""
 
 _LEVELS = {
     "allocated": "What pods of the queue hold.",
@@ -37,13 +37,13 @@ _UNITS = {"cpu": "core", "memory": "byte", "ephemeral-storage": "byte"}
 
 
 def write_openmetrics(run: Run, window: Window, step: int, file: BinarySink) -> None:
-    """Writes the levels of all queues, quotas and the cluster, and preemptions, at regular times.
+    """Writes the levels of all queues, quotas and the cluster, and the preemptions, at regular intervals.
 
     Args:
         run: the run.
-        window: times start at its beginning and do not pass its end.
-        step: from one time to the next, microseconds.
-        file: receives the text. Times of a trace without timestamps count from 1970-01-01.
+        window: the first sample is at the beginning of the window, and no sample is after its end.
+        step: the interval between samples, in microseconds.
+        file: receives the text. If the trace has no timestamps, its times are relative to 1970-01-01.
 
     Raises:
         OptionError: the file would have more than `MOST` samples.
@@ -55,12 +55,12 @@ def write_openmetrics(run: Run, window: Window, step: int, file: BinarySink) -> 
 
 
 class _Series:
-    """Samples, for each series in order of time.
+    """The samples of all series, which are in order of time for each series.
 
     Args:
         run: the run.
-        window: the begin and the end.
-        step: from one time to the next, microseconds.
+        window: the beginning and the end.
+        step: the interval between samples, in microseconds.
 
     Raises:
         OptionError: there would be more than `MOST` samples.
@@ -84,7 +84,7 @@ class _Series:
         self._stamps = [_seconds(origin + time) for time in times]
 
     def families(self) -> Iterator[str]:
-        """For each metric its description and its samples."""
+        """Yields the description and the samples of each metric."""
         resources = self._run.resources
         for column, help_text in _LEVELS.items():
             name = f"harness_queue_{column}"
@@ -98,13 +98,13 @@ class _Series:
             yield _head(name, "gauge", help_text)
             for queue in self._queues:
                 yield self._lines(name, self._labels(queue=queue), self._sampled(queue, resources[0], column))
-        yield _head("harness_quota_nominal", "gauge", "The quota's own part of the cluster.")
+        yield _head("harness_quota_nominal", "gauge", "The nominal quota.")
         for quota, named in quotas_named(self._run).items():
             for resource in named:
                 labels = self._labels(quota=quota, **_of(resource))
                 levels = self._run.nominal_steps(quota, resource)
                 yield self._stepped("harness_quota_nominal", labels, levels, resource)
-        yield _head("harness_cluster_capacity", "gauge", "What all nodes, or all quotas, have together.")
+        yield _head("harness_cluster_capacity", "gauge", "The total of all nodes, or of all quotas.")
         for resource in dict.fromkeys(
             each for _, cluster in self._run.epochs for each in cluster["capacity"]
         ):
@@ -114,7 +114,7 @@ class _Series:
         yield from self._preemptions()
 
     def _sampled(self, queue: str, resource: str, column: str) -> pl.Series:
-        """The level at each time, as of the last change until then."""
+        """Returns the level at each time, which is the level since the last change up to that time."""
         of_it = self._timeline.filter((pl.col("queue") == queue) & (pl.col("resource") == resource))
         return self._times.join_asof(of_it.select("time", column), on="time")[column].fill_null(0)
 
@@ -138,7 +138,7 @@ class _Series:
             yield self._lines(f"{name}_total", self._labels(queue=queue, reason=reason), totals)
 
     def _stepped(self, name: str, labels: str, levels: Sequence[Step], resource: str) -> str:
-        """An amount at each time; there is no sample while the amount is not limited."""
+        """Formats an amount at each time; there is no sample while the amount is not limited."""
         times = pl.Series([each.time for each in levels], dtype=pl.Int64)
         amounts = pl.Series([each.amount for each in levels], dtype=pl.Int64)
         reached = pl.DataFrame({"time": times, "amount": amounts})

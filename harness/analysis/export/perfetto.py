@@ -1,8 +1,9 @@
-"""A run as a trace for Perfetto's viewer and trace processor, in their protocol buffers.
+"""Exports a run as a trace for Perfetto's viewer and trace processor, in their protocol buffers.
 
-Tracks: the whole cluster and every queue with its counters, jobs of each queue while they have quota or
-resources, and pods of each node. A preemption is a flow from the preemptor's event on a track of its queue to
-the victim's slice. Field numbers are those of `perfetto/trace/perfetto_trace.proto`.
+The whole cluster and every queue have tracks with counters. The jobs of each queue have tracks for the time
+in which they have quota or resources, and the pods of each node have tracks too. A preemption is a flow
+from an event on a track of the preemptor's queue to the victim's slice. The field numbers are the ones in
+`perfetto/trace/perfetto_trace.proto`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _TYPE, _TRACK, _NAME, _ARGUMENT, _COUNT, _AMOUNT, _FLOW, _FLOW_END = 9, 11, 23, 
 _BEGIN, _END, _INSTANT, _COUNTER = 1, 2, 3, 4
 _REALTIME, _BOOTTIME = 1, 6
 _EXPLICIT = 3
-"""Children of a track are shown in the order of their ranks."""
+"""The children of a track are shown in the order of their ranks."""
 
 _ONE_SEQUENCE = integer(_SEQUENCE, 1)
 
@@ -40,10 +41,10 @@ def write_perfetto(run: Run, window: Window, file: BinarySink) -> None:
 
     Args:
         run: the run.
-        window: everything that overlaps it is written, cut at its ends.
-        file: receives the trace. Its times are in nanoseconds. If jobs have timestamps, they count from the
-            run's origin, and the viewer can show the timestamps; else they are durations as in the run's
-            tables.
+        window: everything that overlaps the window is written, cut at the ends of the window.
+        file: receives the trace, whose times are in nanoseconds. If jobs have timestamps, times are
+            relative to the run's origin, and the viewer can show the timestamps. Otherwise, times are
+            durations as in the run's tables.
 
     Raises:
         RunError: a table is damaged, or the run is so old that it does not record when jobs hold resources.
@@ -58,7 +59,7 @@ def _packet(content: bytes) -> bytes:
 
 
 def _clocks(run: Run) -> bytes:
-    """The date and time of the clock's 0, if the trace has timestamps."""
+    """Returns the date and time at which the clock is 0, if the trace has timestamps."""
     origin = run.info["trace"]["origin_us"] * 1000
     if run.info["trace"].get("times") != "timestamp" or origin < 0:
         return b""
@@ -68,11 +69,11 @@ def _clocks(run: Run) -> bytes:
 
 
 class _Trace:
-    """Packets, in order of time within each track.
+    """Generates packets, in order of time within each track.
 
     Args:
         run: the run.
-        window: the time that is shown.
+        window: the time to show.
     """
 
     def __init__(self, run: Run, window: Window) -> None:
@@ -90,7 +91,7 @@ class _Trace:
         self._lost = _lost_work(run)
 
     def packets(self) -> Iterator[bytes]:
-        """All packets; an event that begins a flow comes before the event that ends it."""
+        """Yields all packets; an event that begins a flow comes before the event that ends the flow."""
         queues = sorted({job["shown queue"] for job in self._jobs})
         of_queues: dict[str, list[Stay]] = {queue: [] for queue in queues}
         for stay in self._holding.jobs:
@@ -129,7 +130,7 @@ class _Trace:
         return _Track(uuid, _packet(_ONE_SEQUENCE + message(_DESCRIPTOR, described)))
 
     def _counters(self, name: str, track: _Track, queue: str | None) -> Iterator[bytes]:
-        """A track with counters: of a queue, or of all of them together."""
+        """Yields a track with the counters of a queue, or of all queues together."""
         yield track.packet
         rank = count(10)
         levels = _levels(self._run, self._window, queue)
@@ -144,7 +145,7 @@ class _Trace:
             yield from self._counter(what, "", track, next(rank), jobs.select("time", column))
 
     def _limits(self, cluster: _Track) -> Iterator[bytes]:
-        """Counters of changing limits: the cluster's capacity of each resource, and the quotas."""
+        """Yields counters of changing limits: the cluster's capacity of each resource, and the quotas."""
         run, quotas = self._run, self._track("quotas", rank=3)
         changing = [(each, run.capacity_steps(each)) for each in run.resources]
         for rank, (resource, levels) in enumerate(changing, 100):
@@ -168,7 +169,10 @@ class _Trace:
                 )
 
     def _limit(self, levels: Sequence[Step]) -> pl.DataFrame:
-        """Change points within the window, with the level at its beginning; no point if there is no limit."""
+        """Returns the change points within the window, with the level at its beginning.
+
+        While there is no limit, there are no points.
+        """
         window = self._window
         before = [each for each in levels if each.time <= window.start][-1:]
         within = [each for each in levels if window.start < each.time <= window.end]
@@ -191,7 +195,7 @@ class _Trace:
     # --- slices and flows -----------------------------------------------------------------------------------
 
     def _stays(self, stays: Sequence[Stay], name: str, parent: _Track) -> Iterator[bytes]:
-        """Slices of stays: those without overlap share a track; the viewer joins tracks of one name."""
+        """Yields slices; stays without overlap share a track, and the viewer joins tracks of one name."""
         for lane in _lanes(stays):
             track = self._track(name, parent, rank=1)
             yield track.packet
@@ -211,7 +215,7 @@ class _Trace:
         yield self._event(min(stay.end, window.end), integer(_TYPE, _END) + of_track)
 
     def _told(self, stay: Stay, job: Mapping[str, object]) -> dict[str, str | int]:
-        """The facts shown with a slice."""
+        """Returns the facts that are shown with a slice."""
         lost = 0 if stay.pod is not None else self._lost_in(stay)
         told: dict[str, str | int | None] = {
             "job": str(job["job_id"]),
@@ -235,11 +239,11 @@ class _Trace:
         return {key: value for key, value in told.items() if value is not None}
 
     def _lost_in(self, stay: Stay) -> int:
-        """The progress that evictions threw away within a stay, which may last through a grace period."""
+        """Sums up the progress that evictions threw away in a stay; a stay may include a grace period."""
         return sum(lost for end, lost in self._lost.get(stay.job, ()) if stay.start < end <= stay.end)
 
     def _hit(self, number: int, of_track: bytes) -> Iterator[bytes]:
-        """The preemption of a victim, if it happened within the window."""
+        """Yields the preemption that hit a victim, if it happened within the window."""
         found = self._shown.get(number)
         if found is None:
             return
@@ -248,7 +252,7 @@ class _Trace:
         yield self._event(found.time, event + fixed64(_FLOW_END, number + 1))
 
     def _preemptors(self, tracks: Mapping[str, _Track]) -> Iterator[bytes]:
-        """The preemptions of each preemptor: an event per instant on its queue's track, and their flows."""
+        """Yields each preemptor's preemptions as events on its queue's track, with their flows."""
         groups: dict[tuple[str, str], dict[tuple[int, str], list[Preemption]]] = {}
         for each in self._holding.preemptions:
             where = "" if each.by_job is None else self._jobs[each.by_job]["shown queue"]
@@ -295,7 +299,7 @@ def _key(name: str) -> bytes:
 
 
 def _quota_only(stay: Stay) -> str | None:
-    """The time for which a job had quota without holding resources, if it did."""
+    """Returns how long a job had quota without holding resources, if it did."""
     until = stay.end if stay.held is None else stay.held
     return format_duration(until - stay.start) if stay.pod is None and until > stay.start else None
 
@@ -310,14 +314,14 @@ def _number(value: object) -> int:
 
 
 def _pod_name(job: Mapping[str, object], pod: tuple[int, int]) -> str:
-    """The name of a pod in the decisions: that of its job, with a number if the job has several pods."""
+    """Returns a pod's name in decisions: the job's name, with a number if the job has several pods."""
     number, successor = pod
     name = str(job["job_id"]) if job["pods"] == 1 else f"{job['job_id']}-{number}"
     return f"{name}-r{successor}" if successor else name
 
 
 def _lanes(stays: Iterable[Stay]) -> list[list[Stay]]:
-    """Stays in as few rows as possible without overlaps; those that begin first are placed first."""
+    """Arranges stays in as few rows as possible without overlaps; stays that begin first are placed first."""
     lanes: list[list[Stay]] = []
     free: list[tuple[int, int]] = []
     for stay in stays:
@@ -332,7 +336,7 @@ def _lanes(stays: Iterable[Stay]) -> list[list[Stay]]:
 
 
 def _levels(run: Run, window: Window, queue: str | None) -> pl.DataFrame:
-    """The timeline of a queue, or the sum of all, within a window, with the levels at its beginning."""
+    """Returns the timeline of a queue, or the sum of all, in a window, with the levels at its beginning."""
     columns = ("allocated", "pending", "pending_jobs", "running_jobs")
     with reading(run.path):
         rows = run.micros("timeline").filter(pl.col("time") <= window.end)
@@ -353,7 +357,7 @@ def _levels(run: Run, window: Window, queue: str | None) -> pl.DataFrame:
 
 
 def _lost_work(run: Run) -> Mapping[int, Sequence[tuple[int, int]]]:
-    """Job -> the times of its evictions, and the progress that each threw away by pod, in microseconds."""
+    """Returns each job's evictions: when they happened, and the pod-microseconds they threw away."""
     with reading(run.path):
         rows = (
             run.micros("stints")

@@ -1,6 +1,6 @@
-"""Writes protocol buffers' wire format, as far as a trace for Perfetto needs it.
+"""Writes the wire format of protocol buffers, as far as a trace for Perfetto needs it.
 
-The format: https://protobuf.dev/programming-guides/encoding/
+The format is described at https://protobuf.dev/programming-guides/encoding/.
 """
 
 from __future__ import annotations
@@ -12,35 +12,35 @@ _VARINT, _FIXED64, _BYTES = 0, 1, 2
 
 
 def integer(field: int, value: int) -> bytes:
-    """A field of one of the integer types or an enumeration; negative values in two's complement."""
+    """Encodes a field of an integer type or an enumeration; negative values are in two's complement."""
     return _key(field, _VARINT) + varint(value & 0xFFFF_FFFF_FFFF_FFFF)
 
 
 def fixed64(field: int, value: int) -> bytes:
-    """A field of type `fixed64`."""
+    """Encodes a field of type `fixed64`."""
     return _key(field, _FIXED64) + struct.pack("<Q", value)
 
 
 def double(field: int, value: float) -> bytes:
-    """A field of type `double`."""
+    """Encodes a field of type `double`."""
     return _key(field, _FIXED64) + struct.pack("<d", value)
 
 
 def text(field: int, value: str) -> bytes:
-    """A field of type `string`; characters that cannot be encoded become question marks."""
+    """Encodes a field of type `string`; characters that cannot be encoded become question marks."""
     return message(field, value.encode("utf-8", errors="replace"))
 
 
 def message(field: int, content: bytes) -> bytes:
-    """A field with a message that is already encoded."""
+    """Encodes a field that contains a message, which must already be encoded."""
     return _key(field, _BYTES) + varint(len(content)) + content
 
 
 def varint(value: int) -> bytes:
-    """A number in groups of seven bits, the lowest first."""
+    """Encodes a number in groups of seven bits, with the lowest group first."""
     if value < 0x80:
         return bytes((value,))
-    if value < 0x4000:  # nearly all lengths are below
+    if value < 0x4000:  # nearly all lengths are below this number
         return bytes((value & 0x7F | 0x80, value >> 7))
     groups = bytearray()
     while value >= 0x80:

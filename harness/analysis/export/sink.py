@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class BinarySink(Protocol):
-    """A target that takes bytes."""
+    """A target that accepts bytes."""
 
     def write(self, data: bytes, /) -> object:
-        """Writes these bytes."""
+        """Writes bytes to the target."""

@@ -1,4 +1,4 @@
-"""The part of a run between two given times, such as `--from` and `--to`."""
+"""Parses the part of a run between two given times, such as `--from` and `--to`."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ def part_of(
     whole: Window | None = None,
     asked: str = "between --from and --to",
 ) -> Window:
-    """Parses the part of a run from one time to another, at most the whole measured span.
+    """Parses the part of a run between two times, which is cut to the whole measured span.
 
     Args:
         run: the run.
-        since: a time as the run writes it, or a duration as `Clock` reads it; None is the run's beginning.
-        until: the same; None is the run's end.
-        whole: the measured span; the run's own by default.
-        asked: the name of the part in messages.
+        since: a time in the form that the run writes, or a duration in the form that `Clock` reads; None
+            means the run's beginning.
+        until: the same for the end; None means the run's end.
+        whole: the measured span; by default, the run's own.
+        asked: how messages refer to the part.
 
     Raises:
-        InputError: a given time is not a time of the run.
-        OptionError: no part of the run lies between them.
+        InputError: one of the times is not a time of the run.
+        OptionError: no part of the run is between the two times.
     """
     clock, whole = Clock(run), whole or run.window
     start = whole.start if since is None else max(whole.start, clock.parse(since))

@@ -1,17 +1,19 @@
 """Paired bootstrap intervals for the difference between two runs of the same jobs, if blocks allow them.
 
-A replay is deterministic, so only the sample of jobs is random. Jobs that arrive together wait together.
-Therefore *blocks* of jobs in order of arrival are drawn, the same ones for both runs. This is valid if blocks
-are much longer than the influence of one job on the next, which `plateau.py` tests.
+A replay is deterministic, so only the sample of jobs is random. Jobs that arrive together wait together, so
+*blocks* of jobs in order of arrival are drawn, the same blocks for both runs. This is valid if blocks are
+much longer than the influence of one job on the next, which `plateau.py` tests.
 
-If both values can only be above 0, the interval is of their ratio. The error of a mean or percentile is that
-of its resamples. It is made a little larger because blocks are few (Hesterberg, "What teachers should know
-about the bootstrap", 2015), and larger still if longer blocks show a larger error. A busy time that a trace
-has by chance makes both a difference and its error larger. So intervals are corrected for skewness
-(`ends_of_mean`), as Tafazzoli and Wilson do for batch means. Their paper is "Skart: a skewness- and
-autoregression-adjusted batch-means procedure for simulation analysis" (IIE Transactions 43, 2011). The
-skewness of blocks is found by leaving out one block after the other. Intervals of sums of lost work are
-percentiles of the resamples.
+If both values can only be above 0, the interval describes their ratio. The error of a mean or percentile is
+the error of its resamples. This error is made a little larger because there are few blocks (Hesterberg,
+"What teachers should know about the bootstrap", 2015). It is made even larger if longer blocks show a
+larger error.
+
+A trace may have a busy time by chance, which makes both a difference and its error larger. Intervals are
+therefore corrected for skewness (`ends_of_mean`), as Tafazzoli and Wilson do for batch means. Their paper
+is "Skart: a skewness- and autoregression-adjusted batch-means procedure for simulation analysis" (IIE
+Transactions 43, 2011). The skewness of blocks is found by leaving out one block after the other. The
+intervals of sums of lost work are percentiles of the resamples.
 """
 
 from __future__ import annotations
@@ -35,10 +37,10 @@ BLOCKS = 32
 T_OF_BLOCKS = 2.039513446396408
 """The `(1 + CONFIDENCE) / 2` quantile of Student's t with `BLOCKS - 1` degrees of freedom.
 
-It is a constant because most comparisons need nothing else from scipy, and importing that takes long.
+This is a constant because most comparisons need nothing else from scipy, which takes long to import.
 """
 LEAST_JOBS = 128
-"""With fewer jobs than this no interval is given."""
+"""With fewer jobs than this, there is no interval."""
 
 _FLIPS = 9_999
 _CELLS = 512  # a sample is divided into this many groups of values of similar size
@@ -50,11 +52,11 @@ class Paired:
     """The values of the same jobs in two runs.
 
     Args:
-        base: one value per job in order of arrival, null if it has none.
+        base: one value per job in order of arrival; null if a job has no value.
         other: the same jobs' values in the other run.
 
     Attributes:
-        blocks: how many blocks are drawn from; 0 if jobs are too few.
+        blocks: the number of blocks to draw from; 0 if there are too few jobs.
     """
 
     def __init__(self, base: pl.Series, other: pl.Series) -> None:
@@ -69,10 +71,10 @@ class Paired:
         return [_Sample(side, self.blocks) for side in self._sides] if self.blocks else []
 
     def congested(self, statistic: str) -> bool:
-        """Returns True if neighbouring blocks of jobs are too much alike, in a run or in the difference.
+        """Returns True if neighbouring blocks of jobs are too similar, in a run or in the difference.
 
-        Sums of lost work are tested by the blocks' means, since few jobs lose most of it; other statistics by
-        ranks.
+        Sums of lost work are tested by the means of blocks, because few jobs lose most of the work. Other
+        statistics are tested by ranks.
 
         Args:
             statistic: as in `interval`.
@@ -92,13 +94,13 @@ class Paired:
         return memory(other / means[1] - base / means[0] if min(means) > 0 else other - base, self.blocks)
 
     def interval(self, statistic: str) -> Interval | None:
-        """The interval of a statistic's difference between the other run and the baseline.
+        """Returns the interval of a statistic's difference between the other run and the baseline.
 
         Args:
             statistic: `mean`, `total` or a percentile such as `p95`.
 
         Returns:
-            None if jobs are too few, or hardly any has a value.
+            The interval, or None if there are too few jobs or hardly any job has a value.
         """
         if not self._samples:
             return None
@@ -127,7 +129,7 @@ class Paired:
 
 
 class _Sample:
-    """One run's values in blocks, and statistics of them over the resamples."""
+    """One run's values in blocks, and statistics of these values over the resamples."""
 
     def __init__(self, values: Numbers, blocks: int) -> None:
         known = np.isfinite(values)
@@ -136,14 +138,14 @@ class _Sample:
         self._values = values[known]
 
     def sums(self) -> Numbers:
-        """The sum of each block."""
+        """Returns the sum of each block."""
         return np.bincount(self._block, self._values, self._blocks).astype(np.float64)
 
     def resampled(self, statistic: str) -> Numbers:
-        """A statistic's value in each resample, NaN if no job with a value was drawn.
+        """Returns a statistic's value in each resample, or NaN if no job with a value was drawn.
 
-        After these come the value over all blocks, and those without the first block, without the second, and
-        so on.
+        The next value is the one over all blocks. The remaining values leave out the first block, the
+        second block, and so on.
         """
         if not len(self._values):
             return np.full(RESAMPLES + 1 + self._blocks, np.nan)
@@ -155,7 +157,7 @@ class _Sample:
         return self._quantile(int(statistic[1:]) / 100)
 
     def _drawn(self, of_blocks: NDArray[Any]) -> Numbers:
-        """For each resample, the sum over its blocks, counted as often as they are drawn."""
+        """Returns for each resample the sum over its blocks, which count as often as they are drawn."""
         found: Numbers = _times(self._blocks) @ of_blocks.astype(np.float64)
         return found
 
@@ -165,7 +167,10 @@ class _Sample:
         return self._drawn(np.bincount(self._block, minlength=self._blocks))
 
     def _quantile(self, share: float) -> Numbers:
-        """A percentile, linear between order statistics; values of a cell are assumed to be evenly spread."""
+        """Returns a percentile, which is linear between order statistics.
+
+        The values of a cell are assumed to be evenly spread.
+        """
         order = np.argsort(self._values, kind="stable")
         size = len(order)
         cells = min(_CELLS, size)
@@ -192,8 +197,11 @@ class _Sample:
 
 @lru_cache(maxsize=4)
 def _times(blocks: int) -> Numbers:
-    """The draws of each block in each resample; then rows with all blocks, and with all blocks but one."""
-    draw = random.Random(SEED).random  # noqa: S311 - drawn for statistics, alike in every version
+    """Returns how often each block is drawn in each resample.
+
+    Further rows contain all blocks, and all blocks but one.
+    """
+    draw = random.Random(SEED).random  # noqa: S311 - drawn for statistics, and the same in every version
     drawn = np.array([int(draw() * blocks) for _ in range(RESAMPLES * blocks)]).reshape(RESAMPLES, blocks)
     cells = (drawn + blocks * np.arange(RESAMPLES)[:, None]).ravel()
     times = np.bincount(cells, minlength=RESAMPLES * blocks).reshape(RESAMPLES, blocks)
@@ -202,21 +210,21 @@ def _times(blocks: int) -> Numbers:
 
 @lru_cache(maxsize=4)
 def _signs(blocks: int) -> Numbers:
-    """Signs for blocks, drawn at random."""
+    """Returns random signs for blocks."""
     draw = random.Random(SEED).getrandbits  # noqa: S311 - likewise
     bits = np.array([draw(1) for _ in range(_FLIPS * blocks)]).reshape(_FLIPS, blocks)
     return 2.0 * bits - 1
 
 
 def _sign_flipped(differences: Numbers) -> float:
-    """The probability of a sum at least this large if the sign of each block's difference were random.
+    """Returns the probability of a sum at least this large if the signs of blocks' differences were random.
 
-    If few blocks make up most of a sum of lost work, its standard error says nothing. Signs still do.
+    If a few blocks make up most of a sum of lost work, its standard error says nothing, but signs still do.
     """
     apart = differences[differences != 0]
     if not len(apart):
         return 1.0
-    if abs(apart.sum()) >= np.abs(apart).sum():  # all of one sign
+    if abs(apart.sum()) >= np.abs(apart).sum():  # all have the same sign
         return float(2.0 ** (1 - len(apart)))
     sums = np.abs(_signs(len(apart)) @ apart)
     return float(1 + np.count_nonzero(sums >= abs(apart.sum()) * (1 - 1e-12))) / (1 + _FLIPS)

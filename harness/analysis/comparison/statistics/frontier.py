@@ -6,7 +6,10 @@ from collections.abc import Sequence
 
 
 def undominated(costs: Sequence[Sequence[float]]) -> set[int]:
-    """The places of the entries that no entry dominates (as low in every cost, and lower in one)."""
+    """Returns the indexes of the entries that no entry dominates.
+
+    An entry dominates another if it is at most as high in every cost and lower in at least one.
+    """
     order = sorted(range(len(costs)), key=lambda at: tuple(costs[at]))
     found: list[int] = []
     for at in order:

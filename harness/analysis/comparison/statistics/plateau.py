@@ -1,18 +1,21 @@
 """Tests whether a series is long enough for independent blocks: the plateau of Flyvbjerg and Petersen.
 
-The variance of a mean is estimated from the means of blocks, and again from blocks twice as long, and so on.
-The estimate rises as long as neighbouring blocks are alike, and levels off once they are not ("Error
-estimates on averages of correlated data", Journal of Chemical Physics 91, 1989). A doubling raises it by the
-correlation of neighbouring blocks. This module tests that correlation at every length.
+The variance of a mean is estimated from the means of blocks, then from blocks that are twice as long, and
+so on. The estimate rises as long as neighbouring blocks are similar, and levels off once they are not
+("Error estimates on averages of correlated data", Journal of Chemical Physics 91, 1989). Each doubling
+raises the estimate by the correlation of neighbouring blocks. This module tests that correlation at every
+length.
 
 In a congested queue, waits are correlated over a long time. The few long blocks of a trace then show no
-plateau, or only seem to. If a trace has few long queues by chance, three things are too small: the estimate,
-the visible correlation, and the difference of two runs. So the decision to print an interval should depend as
-little as possible on that chance. Therefore correlations use the ranks of blocks, which a few long queues
-hardly change. (See Bartels, "The rank version of von Neumann's ratio test for randomness", Journal of the
-American Statistical Association 77, 1982.) Even short blocks must be nearly independent: neighbours among the
-1,024 of the finest level may correlate by at most 1/8. That bound was chosen on queues with known waits.
-Their loads and seeds differ from those that docs/statistics.md reports.
+plateau, or only seem to show one. If a trace has few long queues by chance, three things are too small: the
+estimate, the visible correlation, and the difference of two runs. The decision to print an interval should
+therefore depend as little as possible on that chance. For this reason, correlations use the ranks of
+blocks, which a few long queues hardly change. (See Bartels, "The rank version of von Neumann's ratio test
+for randomness", Journal of the American Statistical Association 77, 1982.)
+
+Even short blocks must be nearly independent: the correlation of neighbours among the 1,024 blocks of the
+finest level may be at most 1/8. This bound was chosen with queues whose waits are known. Their loads and
+seeds differ from the ones that docs/statistics.md reports.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 FINEST = 1024
-"""The largest number of blocks at the finest level; each further level has half as many."""
+"""The largest number of blocks at the finest level; each further level has half as many blocks."""
 
 COARSEST = 64
 
@@ -32,12 +35,12 @@ _LATER = 3.0  # in standard errors of a correlation of 0, because twelve tests c
 
 
 def levels_off(values: NDArray[np.float64], *, ranked: bool = True) -> bool:
-    """Returns True if the estimate of the error of the mean levels off.
+    """Returns True if the estimated error of the mean levels off.
 
     Args:
-        values: a series in order of time, of at least 128 values.
-        ranked: True to correlate the ranks of blocks. False for their means, if a few values make up most of
-            the sum.
+        values: a series in order of time, with at least 128 values.
+        ranked: True to correlate the ranks of blocks. False to correlate their means, which is necessary if
+            a few values make up most of the sum.
     """
     blocks = FINEST
     while 2 * blocks > len(values):
@@ -49,10 +52,11 @@ def levels_off(values: NDArray[np.float64], *, ranked: bool = True) -> bool:
 
 
 def memory(values: NDArray[np.float64], blocks: int) -> float:
-    """The error of the mean as a multiple of the error that this many blocks show.
+    """Returns the error of the mean as a multiple of the error that this many blocks show.
 
-    It is the largest of three estimates: from half as many blocks, from twice as many, and from these. If
-    blocks are independent, all three differ only by chance, and the largest is on the safe side.
+    The result is the largest of three estimates: from half as many blocks, from twice as many, and from
+    these blocks. If blocks are independent, the three estimates differ only by chance, and the largest is
+    on the safe side.
 
     Args:
         values: a series in order of time.
@@ -73,7 +77,7 @@ def _means(values: NDArray[np.float64], blocks: int) -> NDArray[np.float64]:
 
 
 def _correlations(values: NDArray[np.float64], blocks: int, *, ranked: bool) -> list[float]:
-    """The correlation of neighbouring blocks, level by level."""
+    """Returns the correlations of neighbouring blocks, level by level."""
     means = _means(values, blocks)
     found = []
     while len(means) >= COARSEST:
@@ -86,7 +90,7 @@ def _correlations(values: NDArray[np.float64], blocks: int, *, ranked: bool) -> 
 
 
 def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The rank of each value by size, from 1; equal values share a rank."""
+    """Returns the rank of each value by size, from 1; equal values share a rank."""
     _, which, count = np.unique(values, return_inverse=True, return_counts=True)
     found: NDArray[np.float64] = (np.cumsum(count) - (count - 1) / 2)[which]
     return found

@@ -1,6 +1,6 @@
 """The significance of a difference: its interval, its p, and corrections for many tests.
 
-Student's t is that of scipy. The import takes half a second, so it happens at the first test.
+Student's t comes from scipy. The import takes half a second, so it is postponed until the first test.
 """
 
 from __future__ import annotations
@@ -15,19 +15,22 @@ LEVEL = 1 - CONFIDENCE
 _SAME = 1e-12  # the relative error of equal values that are computed in a different order
 
 ALIKE = 6
-"""With this many equal differences there is nothing to test; fewer may be equal by chance, say in counts."""
+"""With this many equal differences, there is nothing to test.
+
+Fewer differences may be equal by chance, for example in counts.
+"""
 
 
 class Interval(NamedTuple):
-    """The estimated range of a value's difference from the baseline's.
+    """The estimated range of the difference between a value and the baseline's value.
 
     Attributes:
-        low: the lower end of its 95 % interval.
-        high: the upper end.
+        low: the lower end of the 95 % interval.
+        high: the upper end of the interval.
         p: the probability of a difference at least as large by chance alone.
-        size: the number of twins, or blocks of jobs, that it was found from.
-        ratio: True if the ends are factors of the baseline's value, else they are differences in the metric's
-            unit.
+        size: the number of twins, or blocks of jobs, that the interval was computed from.
+        ratio: True if the ends are factors of the baseline's value; otherwise, they are differences in the
+            metric's unit.
     """
 
     low: float
@@ -38,28 +41,29 @@ class Interval(NamedTuple):
 
     @property
     def certain(self) -> bool:
-        """Returns True if all differences were equal, so that there was nothing to test."""
+        """True if all differences were equal, so that there was nothing to test."""
         return self.low == self.high
 
     @property
     def has_nothing(self) -> bool:
-        """Returns True if the interval contains no difference at all: 0, or the factor 1."""
+        """True if the interval contains the absence of a difference, which is 0 or the factor 1."""
         return self.low <= (1 if self.ratio else 0) <= self.high
 
 
 def of_pairs(base: Sequence[float], other: Sequence[float], *, ratio: bool) -> Interval | None:
-    """Student's interval of paired differences.
+    """Returns Student's interval of paired differences.
 
-    If all pairs differ by the same, the interval is a point. Then p is 1 for no difference, else 0. With
-    fewer than `ALIKE` pairs, p is that of a sign test, which is too large for any verdict.
+    If all pairs differ by the same amount, the interval is a point. Its p is 1 if there is no difference,
+    and 0 otherwise. However, with fewer than `ALIKE` pairs, p comes from a sign test, and it is too large
+    for any verdict.
 
     Args:
         base: one value per pair.
         other: the values of the other side.
-        ratio: whether differences are those of logarithms; then all values must be above 0.
+        ratio: whether to use differences of logarithms; all values must then be above 0.
 
     Returns:
-        None with fewer than two pairs.
+        The interval, or None with fewer than two pairs.
     """
     if len(base) < 2 or len(other) < 2:
         return None
@@ -82,29 +86,29 @@ def of_pairs(base: Sequence[float], other: Sequence[float], *, ratio: bool) -> I
 
 
 def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
-    """The mean of two values or more, and its standard error."""
+    """Returns the mean of two values or more, and its standard error."""
     count = len(values)
     centre = fsum(values) / count
     return centre, sqrt(fsum((value - centre) ** 2 for value in values) / (count - 1) / count)
 
 
 def wide(error: float, count: int) -> float:
-    """Half the width of Student's interval around the mean of this many values with this standard error."""
+    """Returns half the width of Student's interval around the mean of values with this standard error."""
     return error * t_quantile((1 + CONFIDENCE) / 2, count - 1)
 
 
 def _p_of_equal(count: int) -> float:
-    """The probability that this many pairs all differ in the same direction by chance."""
+    """Returns the probability that this many pairs all differ in the same direction by chance."""
     return 0.0 if count >= ALIKE else 2.0 ** (1 - count)
 
 
 def p_value(estimate: float, error: float, freedom: int) -> float:
-    """The two-sided probability of an estimate at least this far from 0 if there is no difference.
+    """Returns the two-sided probability of an estimate at least this far from 0 if there is no difference.
 
     Args:
         estimate: the difference.
-        error: its standard error.
-        freedom: degrees of freedom of the error.
+        error: the standard error of the difference.
+        freedom: the degrees of freedom of the error.
     """
     if error == 0:
         return 0.0 if estimate else 1.0
@@ -114,14 +118,14 @@ def p_value(estimate: float, error: float, freedom: int) -> float:
 
 
 def t_quantile(share: float, freedom: int) -> float:
-    """The quantile of Student's t at this share."""
+    """Returns the quantile of Student's t for this share."""
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, share))
 
 
 def holm(values: Sequence[float]) -> list[float]:
-    """P values corrected for as many tests as there are values (Holm, 1979), in the same order."""
+    """Returns p values corrected for as many tests as there are values (Holm, 1979), in the same order."""
     corrected = [1.0] * len(values)
     least = 0.0
     for rank, place in enumerate(sorted(range(len(values)), key=values.__getitem__)):
@@ -131,5 +135,5 @@ def holm(values: Sequence[float]) -> list[float]:
 
 
 def _factor(logarithm: float) -> float:
-    """The factor of a logarithm, capped because those of the widest intervals exceed any float."""
+    """Returns the factor for a logarithm, capped because the widest intervals exceed any float."""
     return exp(logarithm) if logarithm < 700 else float("inf")

@@ -1,4 +1,4 @@
-"""Intervals of means, corrected for the skewness of the values and on the safe side."""
+"""Intervals of means that are corrected for the skewness of the values and are on the safe side."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from math import cbrt, fsum, sqrt
 
 from harness.analysis.comparison.statistics.significance import CONFIDENCE, p_value, t_quantile
 
-_STRAIGHT = 1e-6  # with a smaller skewness, a correction would be mere rounding
+_STRAIGHT = 1e-6  # with a smaller skewness, a correction would only be rounding noise
 
 
 def skewness(values: Sequence[float]) -> float:
-    """The skewness of the distribution of the values, as estimated from them; 0 if all are equal."""
+    """Estimates the skewness of the values' distribution; 0 if all values are equal."""
     count = len(values)
     centre = fsum(values) / count
     square = fsum((value - centre) ** 2 for value in values) / (count - 1)
@@ -22,18 +22,18 @@ def skewness(values: Sequence[float]) -> float:
 
 
 def ends_of_mean(estimate: float, error: float, skew: float, count: int) -> tuple[float, float]:
-    """The ends of an interval of a mean: on each side the outer one of two.
+    """Returns the ends of an interval of a mean, choosing on each side the outer end of two intervals.
 
-    One is Student's t, which takes values to be symmetric. The other is corrected for the values' skewness,
-    which skews the ratio of a mean to its error to the other side. Hall's transformation removes that
-    skewness up to terms of 1/n ("On the removal of skewness by transformation", Journal of the Royal
-    Statistical Society B 54, 1992). It increases throughout, so its inverse gives ends (Willink, "A
-    confidence interval and test for the mean of an asymmetric distribution", Communications in Statistics:
-    Theory and Methods 34, 2005).
+    One interval is Student's t, which assumes symmetric values. The other interval is corrected for the
+    values' skewness, which skews the ratio of a mean to its error in the opposite direction. Hall's
+    transformation removes that skewness up to terms of 1/n ("On the removal of skewness by transformation",
+    Journal of the Royal Statistical Society B 54, 1992). The transformation increases everywhere, so its
+    inverse gives the ends. (See Willink, "A confidence interval and test for the mean of an asymmetric
+    distribution", Communications in Statistics: Theory and Methods 34, 2005.)
 
     Args:
         estimate: the mean.
-        error: its standard error.
+        error: the standard error of the mean.
         skew: the skewness of the values.
         count: the number of values.
     """
@@ -44,21 +44,22 @@ def ends_of_mean(estimate: float, error: float, skew: float, count: int) -> tupl
 
 
 def p_of_mean(estimate: float, error: float, skew: float, count: int) -> float:
-    """The probability of a mean this large if there is no difference: the larger p of the same two methods.
+    """Returns the probability of a mean this large if there is no difference: the larger p of both methods.
 
-    This p is below the level exactly if 0 is outside the ends. The arguments are those of `ends_of_mean`.
+    This p is below the level exactly if 0 is outside the ends. The arguments are the ones of
+    `ends_of_mean`.
     """
     if error == 0:
         return 0.0 if estimate else 1.0
     part, ratio = skew / (6 * sqrt(count)), estimate / error
     transformed = ratio + part + 2 * part * ratio**2 + 4 / 3 * part**2 * ratio**3
-    # If the two differ in sign, 0 is inside the interval, whatever the larger one says.
+    # If the two ratios differ in sign, 0 is inside the interval, whatever the larger one says.
     least = min(abs(ratio), abs(transformed)) if ratio * transformed > 0 else 0.0
     return p_value(least, 1.0, count - 1)
 
 
 def _untransformed(value: float, part: float) -> float:
-    """The ratio of a mean to its error, from its value after Hall's transformation."""
+    """Returns the ratio of a mean to its error, given its value after Hall's transformation."""
     if abs(part) < _STRAIGHT:
         return value
     return (cbrt(1 + 6 * part * (value - part)) - 1) / (2 * part)
