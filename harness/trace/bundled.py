@@ -1,4 +1,4 @@
-"""The traces that come with `harness`: descriptions and files."""
+"""The traces that are included in `harness`: their descriptions and files."""
 
 from __future__ import annotations
 
@@ -10,12 +10,19 @@ from harness.base.errors import InputError
 from harness.base.options import did_you_mean
 
 _PLACES = (Path(__file__).parent / "bundled", Path(__file__).parents[2] / "traces")
-"""The folders of bundled traces, in an installed package and in a checkout."""
+"""The folders that contain bundled traces, in an installed package and in a checkout."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bundled:
-    """A bundled trace.
+    """A trace that is included in `harness`.
+
+    Attributes:
+        about: a one-line description.
+        plugins: the schedulers that a demo compares.
+        until: the end of the part that a demo replays; None for the whole trace.
+        shake: the number of twins that a demo compares so that differences have an interval; None for a
+            single replay.
 
     Attributes:
         about: a one-line description.
@@ -43,7 +50,7 @@ BUNDLED: Mapping[str, Bundled] = {
     "philly": Bundled("virtual clusters of GPUs at Microsoft: 82,247 jobs on 640 GPUs", ("none",)),
     "hpc2n": Bundled("an HPC cluster of 240 processors in Umeå: 202,871 jobs of 257 users", ("none",)),
 }
-"""Name -> trace; the traces with the fastest replays come first."""
+"""The traces by name; the traces with the fastest replays come first."""
 
 
 def bundled_path(name: str) -> Path:

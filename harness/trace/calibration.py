@@ -1,8 +1,8 @@
 """Applies a user's changes to a trace and its cluster before a replay, in a fixed order, and records them.
 
-The order is that of the fields of `Calibration`. Priorities come before tenants, because a trace's queue
-often stands for a priority, while another column is the tenant. `harness.trace.jobs` scales arrivals last,
-when it makes the jobs. `harness.cluster.changes.scale` scales the cluster.
+The order is the order of the fields of `Calibration`. Priorities come before tenants, because the queue of
+a trace often represents a priority, while another column is the tenant. Arrivals are scaled last, when
+`harness.trace.jobs` makes the jobs. `harness.cluster.changes.scale` scales the cluster.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Step(Protocol):
-    """One change of a trace; its text is the form that users write."""
+    """A change of a trace, whose text has the form that users write."""
 
     def changed(self, trace: Trace) -> tuple[pl.DataFrame, str]:
         """Returns the changed rows, and a sentence about the change.
@@ -43,14 +43,15 @@ class Step(Protocol):
 
 @fixed()
 class Calibration(Value):
-    """Explicit changes of the input of a replay; none by default.
+    """Explicit changes to the input of a replay; by default, there are none.
 
     Attributes:
-        window: keep the jobs submitted in a span of time.
+        window: keep only the jobs that were submitted in a span of time.
         sample: keep a random share of the jobs, each with all its pods.
-        priority_from: give priorities by the values of a column.
+        priority_from: set priorities by the values of a column.
         priority_share: give a priority to a random share of each queue's jobs.
-        tenants: how to derive the tenant of a job: another column, the largest queues, or hashes.
+        tenants: how to derive a job's tenant: from another column, by keeping the largest queues, or by
+            hashing.
         scale_cluster: the factor by which nodes and quotas are multiplied.
         failures: how often nodes fail, and for how long.
     """
@@ -65,7 +66,10 @@ class Calibration(Value):
 
     @classmethod
     def parse(cls, **texts: str | None) -> Calibration:
-        """Parse the user's text for each field; None for omitted fields.
+        """Parse the user's text for each field; omitted fields are None.
+
+        Raises:
+            OptionError: a text is invalid.
 
         Raises:
             OptionError: a text is invalid.
@@ -83,12 +87,15 @@ class Calibration(Value):
         return cls(**given)  # type: ignore[arg-type]
 
     def texts(self) -> dict[str, str]:
-        """Returns field -> its text, for fields that are set."""
+        """Returns the text of each field that is set."""
         given = {item.name: getattr(self, item.name) for item in fields(self)}
         return {name: str(value) for name, value in given.items() if value is not None}
 
     def of_trace(self, trace: Trace) -> Trace:
-        """Apply every step to a trace; `Trace.calibration` and `notes` record steps, `left_out` counts rows.
+        """Apply every step to a trace.
+
+        The attributes `calibration` and `notes` of the result record the steps, and `left_out` counts the
+        dropped rows.
 
         Raises:
             InputError: a step does not fit the trace, or leaves no job.
@@ -102,7 +109,7 @@ class Calibration(Value):
         return replace(trace, calibration={**trace.calibration, "failures": str(self.failures)})
 
     def of_cluster(self, cluster: Cluster, trace: Trace | None = None) -> Cluster:
-        """Returns the scaled cluster, with nodes that fail during the replay of a trace.
+        """Returns the scaled cluster, whose nodes also fail during the replay of a trace.
 
         Raises:
             InputError: the failures do not fit the cluster.
@@ -129,7 +136,7 @@ class Calibration(Value):
 
 
 def calibration_of(trace: Trace, cluster: Cluster) -> Mapping[str, str]:
-    """Returns the changes of a trace and a cluster: step -> its text; empty without changes."""
+    """Returns the text of each change to a trace and a cluster; empty without changes."""
     scale = {"scale_cluster": str(cluster.scale)} if cluster.scale != 1 else {}
     return {**trace.calibration, **scale}
 

@@ -1,4 +1,4 @@
-"""Chooses the reader of a file: the named reader, else by the file's suffix, else by its first bytes."""
+"""Chooses the reader of a file: the named reader, or else by the file's suffix or its first bytes."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def choose_reader(path: Path, plugins: Plugins, name: str | None = None) -> Read
         raise TraceError(str(path), [Fault("", "no reader knows this format")], hint=hint)
     raise TraceError(
         str(path),
-        [Fault("", f"more than one reader takes it: {', '.join(spec.name for spec in candidates)}")],
+        [Fault("", f"more than one reader accepts it: {', '.join(spec.name for spec in candidates)}")],
         hint="choose with --reader",
     )
 
 
 def _of_folder(path: Path, plugins: Plugins, name: str | None) -> ReaderSpec:
-    """Returns the reader for a folder: the named reader if it reads folders, else one that accepts it."""
+    """Returns the reader for a folder: the named reader if it reads folders, or else one that accepts it."""
     if name is not None and (named := plugins.reader(name)).folder is not None:
         return named
     for spec in plugins.readers:
@@ -70,7 +70,7 @@ def _of_folder(path: Path, plugins: Plugins, name: str | None) -> ReaderSpec:
 
 
 def advice(path: Path, plugins: Plugins) -> str | None:
-    """Returns advice from readers about a file or folder that none of them accepts; None without advice."""
+    """Returns advice from readers about a file or folder that no reader accepts, or None."""
     for spec in plugins.readers:
         if spec.advise is not None and (said := _asked(spec, spec.advise, path)) is not None:
             return str(said)
@@ -78,12 +78,12 @@ def advice(path: Path, plugins: Plugins) -> str | None:
 
 
 def _takes(spec: ReaderSpec, ask: Callable[..., bool] | None, path: Path, *head: bytes) -> bool:
-    """Returns True if a reader accepts a file or folder; False if it fails, so that other readers can try."""
+    """Returns True if a reader accepts a file or folder; if it fails, other readers can still try."""
     return ask is not None and bool(_asked(spec, ask, path, *head))
 
 
 def _asked(spec: ReaderSpec, ask: Callable[..., object], path: Path, *head: bytes) -> object:
-    """Returns a reader's answer about a file or folder; None if the reader fails."""
+    """Returns a reader's answer about a file or folder, or None if the reader fails."""
     try:
         return ask(path, *head)
     except MemoryError:
@@ -98,7 +98,7 @@ def require_readable(path: Path) -> None:
     """Check that a file or folder can be read.
 
     Raises:
-        TraceError: it does not exist, cannot be read, or is an empty file.
+        TraceError: the file or folder does not exist, cannot be read, or is an empty file.
     """
     if path.is_dir():
         return
@@ -116,6 +116,6 @@ def require_readable(path: Path) -> None:
 
 
 def _head(path: Path) -> bytes:
-    """Returns the first bytes, unpacked if possible."""
+    """Returns the first bytes of a file, unpacked if possible."""
     with path.open("rb") as file:
         return unpacked_head(file.read(_READ), _SNIFFED)

@@ -1,4 +1,4 @@
-"""Computes the demand of a trace on a cluster, in a few figures per resource."""
+"""Computes the demand of a trace on a cluster, as a few figures for each resource."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.trace.schema import REQUEST, resources_of
 from harness.trace.trace import Trace
 
 CAPACITY = "harness.capacity."
-"""The prefix of metadata keys for the size of the traced machine: `harness.capacity.cpu` in millicores."""
+"""The prefix of metadata keys for the size of the traced machine: `harness.capacity.cpu` is in millicores."""
 
 
 NODE = "harness.node."
@@ -28,9 +28,10 @@ _RECORDED = Fraction(9, 10)
 
 
 def demands_of(trace: Trace) -> dict[str, Demand]:
-    """Returns resource -> demand of the trace, with its mean from the first to the last submission.
+    """Returns the demand of the trace for each resource.
 
-    If all jobs are submitted at one instant, the mean is the sum of their requests.
+    The mean covers the time from the first to the last submission. If all jobs are submitted at the same
+    time, the mean is the sum of their requests.
     """
     jobs = job_rows(trace.frame)
     recorded = runs_of(trace, jobs) if _is_record(jobs) else None
@@ -59,15 +60,12 @@ def _is_record(jobs: pl.DataFrame) -> bool:
 
 
 def traced_capacity(trace: Trace, resource: str) -> int | None:
-    """Returns the traced machine's capacity of a resource; None if the trace does not state it."""
+    """Returns the traced machine's capacity of a resource, or None if the trace does not contain it."""
     return _stated(trace, f"{CAPACITY}{resource}")
 
 
 def traced_node(trace: Trace, resource: str) -> int | None:
-    """Returns the amount of a resource on one node of the traced machine.
-
-    None if the trace does not give it.
-    """
+    """Returns the amount of a resource on one node of the traced machine, or None if it is unknown."""
     return _stated(trace, f"{NODE}{resource}")
 
 
@@ -78,5 +76,5 @@ def _stated(trace: Trace, key: str) -> int | None:
 
 
 def derived_cluster(trace: Trace) -> Cluster:
-    """Derive a cluster for a trace without manifests; `Cluster.assumed` lists the assumptions."""
+    """Derives a cluster for a trace without manifests; `Cluster.assumed` lists the assumptions."""
     return derive_cluster(trace.frame["queue"].unique().sort(), demands_of(trace), source=str(trace.path))

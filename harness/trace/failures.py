@@ -1,4 +1,4 @@
-"""A model of failing nodes: it draws from a seed when each node fails and returns."""
+"""A model of failing nodes, which draws when each node fails and returns."""
 
 from __future__ import annotations
 
@@ -23,18 +23,21 @@ _ANY = "*"
 
 @fixed()
 class Failures(Value):
-    """A model of nodes that fail and return, each separately, or all nodes of a domain together.
+    """A model of nodes that fail and return, either individually or with all nodes of a domain together.
 
-    A node fails after a time from a Weibull distribution with the mean `mtbf`, counted from the origin or
-    from the node's return. It is absent for an exponential time with the mean `mttr`. All times are whole
-    seconds, at least one.
+    The time until a node fails has a Weibull distribution with the mean `mtbf`, and begins at the origin or
+    at the node's return. The node is then absent for an exponentially distributed time with the mean
+    `mttr`. All times are whole seconds and at least one second.
 
     Attributes:
-        mtbf: pool -> mean time between failures of a node or domain, microseconds; `*` is all other pools.
-        mttr: mean time to repair, microseconds.
-        shape: the shape of the Weibull distribution; 1 is exponential, less than 1 gives many early failures.
-        together: a label of nodes; nodes with the same value fail together. "" lets each node fail alone.
-        seed: equal seeds give equal failures.
+        mtbf: for each pool, the mean time between failures of a node or domain, in microseconds; `*` stands
+            for all other pools.
+        mttr: the mean time to repair, in microseconds.
+        shape: the shape of the Weibull distribution; 1 is exponential, and less than 1 gives many early
+            failures.
+        together: a node label; nodes with the same value fail together. With "", each node fails
+            individually.
+        seed: the seed of the draws; equal seeds give equal failures.
     """
 
     mtbf: tuple[tuple[str, int], ...]
@@ -48,7 +51,7 @@ class Failures(Value):
         """Parse `mtbf:[POOL=]SPAN,... mttr:SPAN shape:K together:LABEL seed:N`; only `mtbf` is required.
 
         Raises:
-            OptionError: a part has another form, or is out of range.
+            OptionError: a part has another form or is out of range.
         """
         parts = dict.fromkeys(("mtbf", "mttr", "shape", "together", "seed"), "")
         for part in text.split():
@@ -86,7 +89,7 @@ class Failures(Value):
     def over(self, cluster: Cluster, trace: Trace) -> Cluster:
         """Returns a cluster whose nodes fail while the jobs of a trace run.
 
-        The last failure begins before the last job would end if each job started when it arrives.
+        If each job started when it arrived, the last failure would begin before the last job ended.
 
         Raises:
             InputError: the cluster lacks nodes, or a pool or label of the model; or nodes fail too often.
@@ -102,7 +105,7 @@ class Failures(Value):
         return replace(cluster.patched(rows), source=cluster.source, files=cluster.files)
 
     def _rows(self, cluster: Cluster, end: int) -> Iterator[Mapping[str, str]]:
-        """Yields rows of a table of events, one for each absence of a node."""
+        """Yields the rows of an event table, one for each absence of a node."""
         count = 0
         for domain, (nodes, mean) in self._domains(cluster).items():
             for down, up in self._spans(domain, mean, end):
@@ -117,7 +120,7 @@ class Failures(Value):
                     yield {**times, "kind": "Node", "name": node, "field": "remove", "value": ""}
 
     def _spans(self, domain: str, mean: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yields the failure and the return of a domain, microseconds since the origin, for each absence."""
+        """Yields when a domain fails and when it returns, in microseconds since the origin."""
         random = Random(f"{self.seed}/{domain}")  # noqa: S311 - Python promises this sequence on every version
         scale = mean / gamma(1 + 1 / self.shape)
         now = 0
@@ -130,7 +133,7 @@ class Failures(Value):
             now = up
 
     def _domains(self, cluster: Cluster) -> dict[str, tuple[list[str], int]]:
-        """Returns domain that fails together -> its nodes, and its mean time between failures.
+        """Returns the nodes of each domain that fails as a whole, and its mean time between failures.
 
         Raises:
             InputError: the cluster lacks a pool or a label.
@@ -146,7 +149,7 @@ class Failures(Value):
         found: dict[str, tuple[list[str], int]] = {}
         for name, node in cluster.nodes.items():
             if name not in own and name not in pools:
-                continue  # a copy made by scaling, which a table cannot name
+                continue  # an event table cannot name copies that were made by scaling
             mean = means.get(pools.get(name, ""), means.get(_ANY))
             if mean is None:
                 continue
@@ -160,7 +163,7 @@ class Failures(Value):
 
 
 def _exponential(random: Random) -> float:
-    """Returns a time from the exponential distribution with the mean 1."""
+    """Draws a time from the exponential distribution with the mean 1."""
     return -log(1 - random.random())
 
 

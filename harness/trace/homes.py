@@ -1,8 +1,9 @@
-"""Finds the LocalQueue of a job whose trace does not name it with its namespace.
+"""Finds the LocalQueue of a job whose trace does not contain both its name and its namespace.
 
-Only unambiguous cases count. If a trace does not state the namespace, the only LocalQueue of that name is
-meant. If the trace's queue is the name of a namespace, the only LocalQueue of that namespace is meant; the
-reader of Jobs without Kueue's label writes queues in this form. All other cases need `--tenants map:FILE`.
+Only unambiguous cases count. If a trace does not contain the namespace, a queue stands for the only
+LocalQueue of that name. If the queue is the name of a namespace, it stands for the only LocalQueue of that
+namespace. The reader of Jobs without Kueue's label writes queues in this form. All other cases need
+`--tenants map:FILE`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _TOLD = 3
 
 
 def homed(trace: Trace, cluster: Cluster) -> Trace:
-    """Returns the trace with the namespaces and LocalQueues that its jobs mean; a note lists them."""
+    """Returns the trace with the namespaces and LocalQueues that its jobs stand for; a note lists them."""
     found = _found(trace.frame, cluster)
     if not found:
         return trace
@@ -36,23 +37,23 @@ def homed(trace: Trace, cluster: Cluster) -> Trace:
 
 
 def map_hint(faults: Iterable[Fault]) -> str | None:
-    """Returns a hint for queues that lead to no quota; None if no fault is about such a queue."""
+    """Returns a hint for queues that lead to no quota, or None if no fault is about such a queue."""
     if any(fault.where.endswith("queue") for fault in faults):
-        return "--tenants map:FILE says which namespace and LocalQueue a queue of the trace means"
+        return "--tenants map:FILE says which namespace and LocalQueue a queue of the trace stands for"
     return None
 
 
 def homed_rows(frame: pl.DataFrame, cluster: Cluster) -> pl.DataFrame:
-    """Returns rows with the namespaces and LocalQueues that they mean; rows may still have other faults."""
+    """Returns rows with the namespaces and LocalQueues that they stand for; other faults may remain."""
     return _with(frame, _found(frame, cluster)) if "queue" in frame.columns else frame
 
 
 def home_of(cluster: Cluster, namespace: str | None, queue: str) -> LocalQueue | None:
-    """Returns the LocalQueue that a queue means if it leads to no quota itself; None if ambiguous.
+    """Returns the LocalQueue that a queue stands for if it leads to no quota itself; None if ambiguous.
 
     Args:
         cluster: the cluster with the queues.
-        namespace: the job's namespace; None if the trace does not state it.
+        namespace: the job's namespace; None if the trace does not contain it.
         queue: the job's queue.
     """
     stated = DEFAULT_NAMESPACE if namespace is None else namespace
@@ -69,7 +70,7 @@ def home_of(cluster: Cluster, namespace: str | None, queue: str) -> LocalQueue |
 
 
 def _found(frame: pl.DataFrame, cluster: Cluster) -> dict[tuple[str | None, str], LocalQueue]:
-    """Returns (namespace, queue) of rows -> the LocalQueue that they mean, in order of their first rows."""
+    """Returns the LocalQueue for each (namespace, queue) pair of the rows, in order of their first rows."""
     if not cluster.local_queues:
         return {}
     distinct = frame.select(_keys(frame)).unique(maintain_order=True)
@@ -87,7 +88,7 @@ def _keys(frame: pl.DataFrame) -> list[pl.Expr]:
 
 
 def _with(frame: pl.DataFrame, found: Mapping[tuple[str | None, str], LocalQueue]) -> pl.DataFrame:
-    """Returns rows with the new namespaces and queues, if any."""
+    """Returns the rows with the new namespaces and queues, if there are any."""
     if not found:
         return frame
     table = pl.DataFrame(

@@ -1,6 +1,6 @@
-"""The columns of a trace's jobs for one cluster and some choices, from which jobs are made.
+"""The columns of a trace's jobs for one cluster and some settings, from which jobs are made.
 
-The columns never change, so all replays of a trace with the same choices may share them. They keep neither
+The columns never change, so all replays of a trace with the same settings may share them. They keep neither
 the trace nor the cluster in memory.
 """
 
@@ -41,18 +41,18 @@ _MOST_SHARED = 1 << 16
 
 
 GRACE_PERIOD = 30 * SECOND
-"""The grace period of preempted pods if the trace has none; Kubernetes' default."""
+"""The grace period of preempted pods if the trace has none, which is Kubernetes' default."""
 
 _ARRIVAL = "harness.arrival"
 _SUBMIT = "harness.submit"
 _CLASS = "harness.class"
 _PREEMPTS = "harness.preempts"
 _KEPT = ("requested_time", "recorded_start", "recorded_end")
-"""Columns of the schema that are copied to the results, for comparisons with the record."""
+"""The columns of the schema that are copied to the results, for comparisons with the record."""
 
 _OF_RUNS = (schemas.POD_SETS, schemas.RAN_BEFORE, schemas.TIMELINE_QUEUE)
 _TAKEN = frozenset((*schemas.jobs((), {}), *_OF_RUNS, *TIMES, "submit", "job"))
-"""Reserved names: of results, of time columns, and of the job's row number in other tables."""
+"""Reserved names: the names of results, of time columns, and of the job's row number in other tables."""
 
 
 def constant(value: object) -> Slice:
@@ -84,24 +84,25 @@ class JobColumns:
     Args:
         trace: the record.
         cluster: the cluster whose priority classes count.
-        grace_period: the grace period of jobs that state none, microseconds.
-        startup: the time that pods take to become ready, for traces without start-up times, microseconds.
-        record: repeat the trace's recorded events. Jobs show policies their recorded runs, end with the last
-            run, and release their resources immediately.
-        scale_arrivals: the factor by which jobs arrive faster than recorded: at `first + (t - first) /
-            scale`, rounded down to the microsecond.
+        grace_period: the grace period of jobs without one of their own, in microseconds.
+        startup: how long pods take to become ready if the trace has no start-up times, in microseconds.
+        record: repeat the trace's recorded events. Jobs then show policies their recorded runs, end with
+            their last run, and release their resources immediately.
+        scale_arrivals: the factor by which jobs arrive faster than recorded. A job arrives at `first + (t -
+            first) / scale`, rounded down to the microsecond.
 
     Attributes:
-        frame: one row per job in order of arrival: `job_id, queue, namespace, user, priority, pods`. `submit`
-            and `duration` are int64 microseconds, `submit` since the origin; work without an end has no
-            duration. `request.<resource>` is int64, the total of the job. Then come the columns named in
-            `extra`, and `QUOTA_NAME` if labels name elastic quotas of the cluster.
+        frame: one row per job in order of arrival, with `job_id, queue, namespace, user, priority, pods`.
+            The columns `submit` and `duration` are int64 microseconds; `submit` is relative to the origin,
+            and a workload without an end has no duration. Each column `request.<resource>` is the int64
+            total of the job. The columns named in `extra` follow, and `QUOTA_NAME` if labels name elastic
+            quotas of the cluster.
         resources: the resources that jobs request, sorted.
         record: the trace's recorded events, if they are repeated.
-        extra: further columns of the trace, requested run times, and recorded starts and ends. A column with
-            the name of a result is renamed to `trace.<name>`. `schemas.POD_SETS` precedes them if the pods of
-            some job have different requests.
-        first: the first recorded submission, microseconds since the origin.
+        extra: other columns of the trace, requested run times, and recorded starts and ends. A column that
+            has the same name as a result is renamed to `trace.<name>`. If the pods of any job have
+            different requests, `schemas.POD_SETS` comes first.
+        first: the first recorded submission, in microseconds since the origin.
         scale: the factor by which jobs arrive faster.
 
     Raises:
@@ -166,7 +167,7 @@ class JobColumns:
         self._requested = _microseconds(jobs, "requested_time", None)
 
     def chunk(self, start: int, count: int, index: int, *, clairvoyant: bool) -> list[Arrival]:
-        """Make new jobs of some rows.
+        """Makes new jobs from some rows.
 
         Args:
             start: the first row.
@@ -194,7 +195,7 @@ class JobColumns:
 
 
 def _scaled(submit: pl.Series, scale: Fraction) -> pl.Series:
-    """Returns exact submissions in microseconds since the origin, with `scale` times the rate of arrivals."""
+    """Returns exact submission times in microseconds since the origin; arrivals are `scale` times as fast."""
     if scale == 1:
         return submit
     if scale <= 0:
@@ -212,7 +213,7 @@ def _scaled(submit: pl.Series, scale: Fraction) -> pl.Series:
 
 
 def _by_arrival(rows: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
-    """Returns the trace's rows in the order of their jobs' arrival; rows of one job keep the file's order."""
+    """Returns the rows in the order in which their jobs arrive; the rows of a job keep the file's order."""
     if jobs[ROW].is_sorted() and jobs.height == rows.height:
         return rows
     if jobs.height == rows.height:
@@ -222,7 +223,7 @@ def _by_arrival(rows: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _unequal(rows: pl.DataFrame, job_ids: pl.Series) -> tuple[pl.Series, ...]:
-    """Returns a column with the pod sets of jobs whose pods have different requests, if such jobs exist."""
+    """Returns a column with the pod sets of jobs whose pods have different requests, if there are any."""
     requests = [f"{REQUEST}{resource}" for resource in resources_of(rows.columns)]
     asked = rows.select("job_id", "pod_set", pods_of(rows).alias("pods"), pl.col(requests).fill_null(0))
     differ = pl.any_horizontal(pl.col(name) != pl.col(name).first().over("job_id") for name in requests)
@@ -241,9 +242,11 @@ def _unequal(rows: pl.DataFrame, job_ids: pl.Series) -> tuple[pl.Series, ...]:
 
 
 def _priorities(trace: Trace, jobs: pl.DataFrame, cluster: Cluster) -> Iterable[pl.Expr]:
-    """Yields priority, class, and whether a job preempts: its own value, else its class's, else the default.
+    """Yields the priority, the class, and whether a job preempts.
 
-    The state of classes at the job's arrival counts.
+    These are the job's own values, or else the values of its class, or else the defaults.
+
+    The classes count as they are when the job arrives.
     """
     states = by_arrival(cluster)
     own: list[pl.Expr] = []
@@ -268,7 +271,7 @@ def _priorities(trace: Trace, jobs: pl.DataFrame, cluster: Cluster) -> Iterable[
 
 
 def _when_it_arrives(values: Sequence[tuple[int, pl.Expr]]) -> pl.Expr:
-    """Returns the value that applies when a job arrives, of values that each apply from a time on."""
+    """Returns the value that applies when a job arrives, from values that each apply from a time on."""
     found = values[0][1]
     for at, value in values[1:]:
         found = pl.when(pl.col(_SUBMIT) >= at).then(value).otherwise(found)
@@ -310,7 +313,6 @@ def _mapped(name: pl.Expr, table: dict[str, Any], dtype: pl.DataType) -> pl.Expr
 
 
 def _priority_fields(jobs: pl.DataFrame, cluster: Cluster) -> tuple[Slice, Slice, Slice]:
-    """Returns `priority`, `priority_class` and `preempts` of jobs."""
     default = cluster.default_class
     stated = "priority" in jobs.columns
     return (
@@ -335,14 +337,14 @@ def _microseconds(jobs: pl.DataFrame, name: str, default: int | None) -> Slice:
 
 
 def _startup(jobs: pl.DataFrame, default: int) -> Slice | None:
-    """Returns how long pods take to become ready, `ENDLESS` for never; None if all pods take no time."""
+    """Returns how long pods take to become ready, or None if no pod takes any time; `ENDLESS` means never."""
     if STARTUP in jobs.columns:
         return values(jobs[STARTUP].to_physical().fill_null(ENDLESS))
     return constant(default) if default else None
 
 
 def _uids(jobs: pl.DataFrame, rows: int) -> Slice:
-    """Returns UIDs; a job without one gets the number of its row, zero-padded so that they sort by row."""
+    """Returns UIDs; a job without a UID gets its row number, zero-padded so that the UIDs sort by row."""
     padded = f"%0{len(str(rows))}d".__mod__
     numbers = values(jobs[ROW] + 1)
     if "uid" not in jobs.columns:
@@ -357,7 +359,7 @@ def _uids(jobs: pl.DataFrame, rows: int) -> Slice:
 
 
 def _extra(jobs: pl.DataFrame) -> dict[str, str]:
-    """Returns the further columns, with their names in the results."""
+    """Returns the additional columns, with their names in the results."""
     own = {_SUBMIT, ROW, ROWS, _CLASS, _PREEMPTS}
     names: list[str] = [name for name in _KEPT if name in jobs.columns]
     names += [name for name in jobs.columns if column_of(name) is None and name not in own]

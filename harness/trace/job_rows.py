@@ -1,4 +1,4 @@
-"""Makes one row per job, with defaults filled in and the requests of all pods added up."""
+"""Makes one row per job, fills in defaults, and adds up the requests of all pods."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.base.units import INT64_MAX
 from harness.trace.schema import DEFAULT_NAMESPACE, REQUEST, Column, column_of, resources_of
 
 ROW = "harness.row"
-"""The number of a job's first row in its file, from 0 (no column of a trace starts with `harness.`)."""
+"""The number of a job's first row in its file, from 0; no column of a trace begins with `harness.`."""
 ROWS = "harness.rows"
 """The number of rows (pod sets) of a job."""
 
@@ -24,9 +24,10 @@ def job_rows(frame: pl.DataFrame) -> pl.DataFrame:
         frame: valid rows of a trace, in the schema's types.
 
     Returns:
-        The trace's columns with one row per job: `pods` is the number of pods over all pod sets, and
-        `request.<resource>` the total of the job. `namespace` and `user` are never null. `ROW` and `ROWS`
-        give the job's rows in the file. Other columns of a pod set (`labels`, ...) are absent.
+        The trace's columns with one row per job. The column `pods` is the number of pods over all pod sets,
+        and `request.<resource>` is the total of the job. The columns `namespace` and `user` are never null.
+        `ROW` and `ROWS` are the first row and the number of rows in the file. Other columns that belong to
+        pod sets (`labels`, ...) are absent.
     """
     resources = resources_of(frame.columns)
     frame = frame.with_columns(
@@ -62,12 +63,16 @@ def count_jobs(frame: pl.DataFrame) -> int:
 
 
 def has_pod_sets(frame: pl.DataFrame) -> bool:
-    """Returns True if a job has several rows."""
+    """Returns True if any job has several rows."""
     return "pod_set" in frame.columns and not distinct(frame["job_id"])
 
 
 def distinct(names: pl.Series) -> bool:
-    """Returns True if all texts differ. Hashes prove this, range by range in little memory."""
+    """Returns True if all texts are distinct.
+
+    If their hashes are distinct, so are the texts. Hashes are compared range by range, which takes little
+    memory.
+    """
     hashes = names.hash()
     ranges = 1 + len(names) // _HASHES
     bounds = [2**64 * at // ranges for at in range(ranges + 1)]
@@ -82,14 +87,14 @@ def differs(name: str) -> bool:
 
 
 def pods_of(frame: pl.DataFrame) -> pl.Expr:
-    """Returns the pods of a row; 1 if the trace does not state them."""
+    """Returns the number of pods of a row, which is 1 if the trace does not contain it."""
     if "pods" not in frame.columns:
         return pl.lit(1, pl.Int32)
     return pl.col("pods").fill_null(1)
 
 
 def total_of(frame: pl.DataFrame, resource: str) -> pl.Expr:
-    """Returns the sum of a row's requests over its pods: int64, or int128 if int64 could be too small."""
+    """Returns the sum of a row's requests over its pods: int64, or int128 if int64 might be too small."""
     name = f"{REQUEST}{resource}"
     request = pl.col(name).fill_null(0)
     if "pods" not in frame.columns:
@@ -105,7 +110,7 @@ def _most(series: pl.Series) -> int:
 
 
 def filled(frame: pl.DataFrame, name: str, default: str) -> pl.Expr:
-    """Returns a text column with its default for nulls, or for the whole column if it is absent."""
+    """Returns a text column with a default for nulls, or the default for the whole column if it is absent."""
     if name not in frame.columns:
         return pl.lit(default, pl.Categorical).alias(name)
     return pl.col(name).fill_null(default)

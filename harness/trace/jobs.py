@@ -1,7 +1,7 @@
-"""The jobs of a trace in order of arrival, made chunk by chunk while a replay needs them.
+"""The jobs of a trace in order of arrival, which are made chunk by chunk while a replay needs them.
 
-Only the columns stay in memory. A `Job` exists from the making of its chunk on, while a reference to it
-exists.
+Only the columns stay in memory. A `Job` exists from the time when its chunk is made until nothing refers to
+it.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from harness.trace.recorded import Record
 from harness.trace.schema import REQUEST, resources_of
 
 _CHUNK = 1024
-"""The number of jobs per chunk; small chunks fit the cache and save work of the garbage collector."""
+"""The number of jobs in a chunk; small chunks fit into the cache and save work for the garbage collector."""
 
 _FIXED = 8
-"""The number of columns of `Jobs.frame` before the requests."""
+"""The number of columns in `Jobs.frame` before the requests."""
 
 _MOST_PODS = 2**31 - 1
 
@@ -42,19 +42,20 @@ class Jobs:
         columns: the columns of the trace's jobs.
         source: the origin of jobs that are not from the trace, for messages.
         clairvoyant: whether policies can see the jobs' run times.
-        running: returns the jobs that already run, given the time of the first arrival; they come first.
-        later: jobs that are not from the trace and arrive during it, in order; `submit` is before scaling. At
-            equal times they precede jobs of the trace.
+        running: returns the jobs that are already running, given the time of the first arrival; these jobs
+            come first.
+        later: jobs that are not from the trace and arrive during it, in order. Their `submit` is the time
+            before scaling. At equal times, they precede jobs of the trace.
 
     Attributes:
-        frame: one row per job in order of arrival, see `JobColumns`; includes jobs that are not from the
-            trace.
+        frame: one row per job in order of arrival; see `JobColumns`. Jobs that are not from the trace are
+            included.
         resources: the resources that jobs request, sorted.
         record: the trace's recorded events, if they are repeated.
         extra: see `JobColumns`.
 
     Raises:
-        ClusterError: running jobs and the trace together request more than 64 bits can count.
+        ClusterError: the requests of running jobs and of the trace together do not fit into 64 bits.
     """
 
     def __init__(
@@ -107,12 +108,12 @@ class Jobs:
         durations = self.frame["duration"]
         known = len(durations) - durations.null_count()
         longest: Any = durations.max() or 0
-        # The sum of a hundred years over many millions of jobs does not fit 64 bits.
+        # The sum of a hundred years over many millions of jobs does not fit into 64 bits.
         wide = longest * known > INT64_MAX
         return int((durations.cast(pl.Int128) if wide else durations).sum()) // max(1, known)
 
     def chunks(self, size: int = _CHUNK) -> Iterator[list[Arrival]]:
-        """Yields the jobs in order of arrival, `size` at a time, made on demand."""
+        """Yields the jobs in order of arrival, in chunks of `size` that are made on demand."""
         if self._running:
             yield self._running
         index, start = len(self._running), 0
@@ -134,7 +135,7 @@ class Jobs:
 def _placed(
     later: Sequence[Arrival], submit: pl.Series, first: int, scale: Fraction
 ) -> list[tuple[int, Arrival]]:
-    """Returns jobs that arrive during the trace, at their scaled times, with the rows they precede."""
+    """Returns jobs that arrive during the trace, at their scaled times, with the rows that they precede."""
     found: list[tuple[int, Arrival]] = []
     for job, *runs in later:
         since = first + (job.submit - first) * scale.denominator // scale.numerator
@@ -144,12 +145,12 @@ def _placed(
 
 
 def _order(rows: int, running: int, places: Sequence[int]) -> pl.Series:
-    """Returns the rows in order of arrival, if rows of jobs that are not from the trace come first.
+    """Returns the rows in order of arrival, given that rows of jobs that are not from the trace come first.
 
     Args:
         rows: the number of rows of the trace.
         running: how many jobs exist before the trace.
-        places: for each further job that arrives during the trace, in order, the row that it precedes.
+        places: for each additional job that arrives during the trace, in order, the row that it precedes.
     """
     others = running + len(places)
     parts = [range(running)]
@@ -162,9 +163,9 @@ def _order(rows: int, running: int, places: Sequence[int]) -> pl.Series:
 
 
 def _check_sums(running: Sequence[Arrival], frame: pl.DataFrame, source: str) -> None:
-    """Refuse work of the manifests that cannot be counted together with the trace's."""
+    """Refuses workloads in manifests whose requests, together with the trace's, do not fit into 64 bits."""
     total = {
-        name: int(frame[f"{REQUEST}{name}"].sum())  # fits, as `open_trace` checked
+        name: int(frame[f"{REQUEST}{name}"].sum())  # this sum fits, as `open_trace` has checked
         for name in resources_of(frame.columns)
     }
     for job, *_ in running:
@@ -183,9 +184,10 @@ def _check_sums(running: Sequence[Arrival], frame: pl.DataFrame, source: str) ->
 
 
 def _ran_before(running: Sequence[Arrival], rows: int) -> pl.Series:
-    """Returns how long jobs that precede the trace had run.
+    """Returns how long the jobs that precede the trace had run.
 
-    Null for jobs that arrive during the trace, and for pods without an end, such as those of a DaemonSet.
+    The value is null for jobs that arrive during the trace, and for pods without an end, such as a
+    DaemonSet's pods.
     """
     done = [_done(arrival) for arrival in running]
     return pl.Series(schemas.RAN_BEFORE, [*done, *[None] * (rows - len(done))], dtype=pl.Duration("us"))

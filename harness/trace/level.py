@@ -1,4 +1,4 @@
-"""Computes the demand for a resource over time, if every job started at its submission."""
+"""Computes the demand for a resource over time, under the assumption that every job starts when submitted."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from harness.trace.schema import REQUEST
 from harness.trace.trace import Trace
 
 SUBMIT = "harness.submit"
-"""The column of a job's submission, microseconds since the origin."""
+"""The column with a job's submission time, in microseconds since the origin."""
 
 _ROWS = 1 << 19
-"""The number of jobs processed together."""
+"""The number of jobs that are processed together."""
 _PIECE = 1 << 20
-"""The number of changes of a level that are sorted together."""
+"""The number of level changes that are sorted together."""
 _SAMPLE = 10_000
 _RANGES = 1 << 20
 _SPANS = {"level": pl.Int64, "span": pl.Int64}
@@ -36,7 +36,7 @@ class Steps:
     Attributes:
         jobs: the jobs that hold the resource.
         amount: the column with the amount that each job holds.
-        start, end: the beginning and the end of each job's hold; a job without one of both holds nothing.
+        start, end: the beginning and the end of each job's hold; a job without both of them holds nothing.
     """
 
     jobs: pl.DataFrame
@@ -45,18 +45,18 @@ class Steps:
     end: pl.Expr
 
     def pieces(self) -> Iterator[pl.DataFrame]:
-        """Yields frames of ascending `time` and the `level` from then on; ends precede starts."""
+        """Yields frames with ascending `time` and the `level` from then on; ends precede starts."""
         level = 0
         for since, until in pairwise((None, *self._bounds(), None)):
             changes = pl.concat([_NO_CHANGE, *self._changes(since, until)]).sort("time")
-            # The sum of all amounts fits 64 bits, as `open_trace` has checked.
+            # The sum of all amounts fits into 64 bits, as `open_trace` has checked.
             steps = changes.select("time", pl.col("amount").cum_sum().alias("level") + level)
             steps = steps.filter((pl.col("time") != pl.col("time").shift(-1)).fill_null(value=True))
             level = steps["level"][-1] if steps.height else level
             yield steps
 
     def _held(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Returns begin, end and amount of each hold, for jobs that hold an amount."""
+        """Returns the beginning, the end and the amount of each hold, for jobs that hold an amount."""
         columns = (self.start.alias("start"), self.end.alias("end"), pl.col(self.amount).alias("amount"))
         return rows.select(columns).filter(pl.col("end") > pl.col("start"))
 
@@ -80,7 +80,7 @@ class Steps:
         return times.gather(places).unique().sort().to_list()
 
     def _changes(self, since: int | None, until: int | None) -> Iterator[pl.DataFrame]:
-        """Yields the times and amounts of changes from `since` on and before `until`."""
+        """Yields the times and amounts of the changes from `since` (inclusive) to `until` (exclusive)."""
         for rows, first, last in self._slices:
             if (until is not None and first >= until) or (since is not None and last < since):
                 continue
@@ -94,12 +94,12 @@ class Steps:
 
 @dataclass(frozen=True)
 class Level:
-    """A resource's offered load, a step function of time.
+    """A resource's offered load, which is a step function of time.
 
     Attributes:
-        steps: the level from each time on, microseconds since the origin.
+        steps: the level from each time on, in microseconds since the origin.
         first, last: the first and the last submission.
-        work: resource-microseconds of all jobs.
+        work: the resource-microseconds of all jobs.
     """
 
     steps: Steps
@@ -109,9 +109,9 @@ class Level:
 
     @property
     def exact_mean(self) -> Fraction:
-        """Resource-time of all jobs divided by the time between the first and the last submission.
+        """The resource-time of all jobs divided by the time between the first and the last submission.
 
-        If all jobs are submitted at one instant, it is the sum of their requests.
+        If all jobs are submitted at the same time, this is the sum of their requests.
         """
         span = self.last - self.first
         return Fraction(self.work, span) if span else Fraction(self.peak)
@@ -123,18 +123,20 @@ class Level:
 
     @property
     def peak(self) -> int:
-        """The highest demand at any time; at equal times ends precede starts."""
+        """The highest demand at any time; if times are equal, ends precede starts."""
         return self._levels[0]
 
     def quantile(self, share: Fraction) -> int:
-        """Returns the level that is not exceeded for this share of the time from first to last submission."""
+        """Returns the level that is not exceeded for this share of the time between submissions."""
         peak, known = self._levels
         if self.first == self.last:
             return peak
         wanted = ceil(share * (self.last - self.first))
         least, most = 0, peak
         while True:
-            # If levels are too many to count each: count ranges, then count within the range that is reached.
+            # If there are too many levels to count each of them, ranges are counted first, and then the
+            # levels within the
+            # range that contains the result.
             width = 1 if known is not None else -(-(most - least + 1) // _RANGES)
             total = _total(
                 spans.filter(pl.col("level").is_between(least, most)).with_columns(
@@ -152,7 +154,7 @@ class Level:
 
     @cached_property
     def _levels(self) -> tuple[int, pl.DataFrame | None]:
-        """The peak, and how long each level lasts; None instead of the durations for too many levels."""
+        """The peak, and how long each level lasts, or None instead if there are too many levels."""
         peak, total = 0, pl.DataFrame(schema=_SPANS)
         few = True
         for spans in self._spans():
@@ -163,7 +165,7 @@ class Level:
         return peak, total if few else None
 
     def _spans(self) -> Iterator[pl.DataFrame]:
-        """Yields each `level` in turn and the `span` it lasts, between the first and last submission."""
+        """Yields each `level` in turn and how long it lasts, between the first and last submission."""
         time, level = self.first, 0
         for steps in self.steps.pieces():
             before = pl.DataFrame({"time": [time], "level": [level]}, schema=steps.schema)
@@ -185,7 +187,7 @@ def _total(spans: Iterable[pl.DataFrame]) -> pl.DataFrame:
 
 
 def timed_jobs(trace: Trace) -> pl.DataFrame:
-    """Returns one row per job as from `job_rows`, with `SUBMIT`, and `duration` in microseconds."""
+    """Returns the rows of `job_rows` with `SUBMIT`, and with `duration` in microseconds."""
     return job_rows(trace.frame).with_columns(
         (pl.col("submit_time").to_physical() - trace.origin).alias(SUBMIT), pl.col("duration").to_physical()
     )

@@ -1,6 +1,6 @@
-"""Finds columns outside the schema with names similar to the schema's: probably misspelt, and without effect.
+"""Finds columns outside the schema whose names are similar to the schema's, and which are probably misspelt.
 
-A column is reported only if the trace lacks the probably meant column.
+Such a column has no effect. It is reported only if the trace lacks the column that was probably meant.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from harness.trace.recorded import RUNS, STATE
 from harness.trace.schema import COLUMNS, LIMIT, REQUEST, Kind, column_of
 
 _OWN = ("recorded_hosts", RUNS, STATE)
-"""Columns outside the schema that harness's own readers and commands write."""
+"""The columns outside the schema that harness's own readers and commands write."""
 
 _ONE_EDIT, _TWO_EDITS = 4, 9
-"""The shortest names that may differ by one edit, and by two."""
+"""The lengths of the shortest names that may differ by one edit, and by two edits."""
 
 _AMOUNT = re.compile(r"(?P<kind>[a-z]+)(?P<between>[^a-z0-9]+)(?P<resource>.+)", re.IGNORECASE)
 _KINDS = {REQUEST: ("request", "requests", "requested", "req", "reqs"), LIMIT: ("limit", "limits", "lim")}
@@ -34,7 +34,7 @@ _RESOURCES = {
 
 
 def misnamed(columns: Mapping[str, pl.DataType]) -> dict[str, str]:
-    """Returns column outside the schema -> the column of the schema that was probably meant.
+    """Maps columns outside the schema to the columns of the schema that were probably meant.
 
     Args:
         columns: all columns of a trace, with their types.
@@ -82,23 +82,23 @@ def _amount(name: str, dtype: pl.DataType) -> str | None:
 
 
 def _could_be(dtype: pl.DataType, kind: Kind) -> bool:
-    """Returns True if values of a type may stand for a kind: texts and numbers may, except for maps."""
+    """Returns True if values of a type may represent a kind; texts and numbers may, except for maps."""
     if dtype in (pl.String, pl.Categorical, pl.Enum) or dtype.is_numeric():
         return kind is not Kind.MAP
     return kind.takes(dtype)
 
 
 def _plain(name: str) -> str:
-    """Returns a name without differences of spelling: case, `_`, `-`, blanks."""
+    """Removes differences of spelling from a name: case, `_`, `-` and spaces."""
     return re.sub(r"[\W_]", "", name.casefold())
 
 
 def _edits(name: str, known: str) -> int | None:
-    """Returns the number of edits between two names if it is small for their length; else None.
+    """Returns the number of edits between two names if it is small for their length, or else None.
 
-    An edit is an additional, missing or replaced character, or two exchanged neighbours. In a name of four
-    characters, a replaced character makes another word (`used`). Names of fewer than four characters never
-    match.
+    An edit is an additional, missing or replaced character, or an exchange of two neighbours. In a name of
+    four characters, a replaced character makes another word (`used`). Names of fewer than four characters
+    never match.
     """
     if name == known:
         return 0
@@ -112,7 +112,7 @@ def _edits(name: str, known: str) -> int | None:
 
 
 def _distance(one: str, other: str) -> int:
-    """Returns the smallest number of edits without overlaps (optimal string alignment)."""
+    """Returns the minimum number of edits without overlaps (optimal string alignment)."""
     before: list[int] = []
     row = list(range(len(other) + 1))
     for i, sign in enumerate(one, 1):

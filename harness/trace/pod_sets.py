@@ -1,4 +1,4 @@
-"""The pod sets of jobs; jobs with equal requests share one object."""
+"""The pod sets of jobs; jobs with equal requests share a single object."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from harness.trace.schema import DEFAULT_POD_SET, LIMIT, REQUEST, entries, is_ma
 from harness.trace.topology import topology_of
 
 _MOST_SHARED = 1 << 16
-"""The largest number of cached shapes, so that a trace of all different jobs does not fill memory."""
+"""The maximum number of cached shapes, so that a trace whose jobs all differ does not fill memory."""
 
 _Key: TypeAlias = tuple[Any, ...]
-"""The values of a row for its pod set, in the order of columns; maps are sorted pairs."""
+"""The values of a row that belong to its pod set, in the order of columns; maps become sorted pairs."""
 
 
 class PodSetMaker:

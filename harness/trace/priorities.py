@@ -1,4 +1,4 @@
-"""Sets priorities of jobs that a trace implies but does not state, or does not know."""
+"""Sets priorities of jobs that a trace implies or does not know."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _MOST_DIGITS = 40
 
 @fixed()
 class PriorityFrom(Value):
-    """Priorities by the value of a column.
+    """Priorities that depend on the value of a column.
 
     Attributes:
-        column: any column of the trace, in the schema or not.
-        priorities: value, as text -> priority. `*` stands for all other values; without `*`, they keep the
-            trace's priority.
+        column: any column of the trace, whether or not it is in the schema.
+        priorities: the priority for each value, as text. The value `*` stands for all other values; without
+            `*`, jobs with other values keep the trace's priority.
     """
 
     column: str
@@ -40,8 +40,8 @@ class PriorityFrom(Value):
         """Parse `COLUMN=VALUE:PRIORITY,...`.
 
         Raises:
-            OptionError: the text has another form, repeats a value, or has a priority that does not fit 32
-                bits.
+            OptionError: the text has another form, repeats a value, or has a priority that does not fit
+                into 32 bits.
         """
         column, equals, rest = text.partition("=")
         priorities: dict[str, int] = {}
@@ -72,7 +72,7 @@ class PriorityFrom(Value):
         if not has_names(frame[self.column].dtype):
             raise OptionError(
                 f"--priority-from {self}: {self.column} is {frame[self.column].dtype}; "
-                "values can be named of texts and numbers"
+                "only values of texts and numbers can be named"
             )
         key = pl.col(self.column).cast(pl.String)
         present = frame.select(key.unique()).to_series().drop_nulls()
@@ -91,12 +91,13 @@ class PriorityFrom(Value):
 
 @fixed()
 class PriorityShare(Value):
-    """Priorities for a seeded share of each queue's jobs, for traces without priorities.
+    """Priorities for a share of each queue's jobs, for traces without priorities.
 
     Attributes:
-        shares: (share, priority) in turn; each pair takes jobs that earlier pairs left. All other jobs keep
-            the trace's priority.
-        seed: equal seeds choose equal jobs, and a larger first share includes all jobs of a smaller one.
+        shares: pairs of a share and a priority; each pair takes jobs that the earlier pairs left. All other
+            jobs keep the trace's priority.
+        seed: the seed of the choice. Equal seeds choose equal jobs, and a larger first share includes all
+            jobs of a smaller one.
     """
 
     shares: tuple[tuple[Fraction, int], ...]
@@ -107,8 +108,8 @@ class PriorityShare(Value):
         """Parse `SHARE:PRIORITY,...[@SEED]`, such as `0.2:1000@7`.
 
         Raises:
-            OptionError: the text has another form, a share is not above 0, their sum exceeds 1, or a priority
-                does not fit 32 bits.
+            OptionError: the text has another form, a share is not above 0, their sum exceeds 1, or a
+                priority does not fit into 32 bits.
         """
         option = f"--priority-share {text!r}"
         listed, _, seed = text.partition("@")
@@ -131,7 +132,7 @@ class PriorityShare(Value):
         return ",".join(f"{_plain(share)}:{rank}" for share, rank in self.shares) + f"@{self.seed}"
 
     def changed(self, trace: Trace) -> tuple[pl.DataFrame, str]:
-        """Returns the rows with these priorities, for the first drawn jobs of each queue.
+        """Returns the rows with these priorities, which the jobs drawn first in each queue get.
 
         Shares are rounded to whole jobs.
         """
@@ -147,16 +148,16 @@ class PriorityShare(Value):
         ranks = jobs.select("job_id", chosen.alias("rank"))
         found = frame["job_id"].replace_strict(ranks["job_id"], ranks["rank"], return_dtype=pl.Int32)
         changed = frame.with_columns(pl.coalesce(found, _stated(frame)).alias("priority"))
-        return changed, f"of each queue so many jobs, chosen with seed {self.seed}, have that priority"
+        return changed, f"that share of each queue's jobs, chosen with seed {self.seed}, has that priority"
 
 
 def _rounded(share: Fraction, count: pl.Expr) -> pl.Expr:
-    """Returns a share of a count, rounded to the nearest whole number."""
+    """Returns a share of a count, rounded to the nearest integer."""
     return (count * (2 * share.numerator) + share.denominator) // (2 * share.denominator)
 
 
 def _plain(share: Fraction) -> str:
-    """Returns a share as a decimal number if that is exact."""
+    """Formats a share as a decimal number if that is exact."""
     text = str(float(share))
     return text if Fraction(text) == share else str(share)
 
@@ -172,5 +173,5 @@ def _priority(text: str, option: str, form: str) -> int:
 
 
 def _stated(frame: pl.DataFrame) -> pl.Expr:
-    """Returns the priorities that a trace states."""
+    """Returns the priorities that a trace contains."""
     return pl.col("priority") if "priority" in frame.columns else pl.lit(None, pl.Int32)

@@ -1,4 +1,4 @@
-"""Finds the elastic quota that the labels of pods name, row by row of a trace."""
+"""Finds the elastic quota that the labels of pods name, row by row."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from harness.trace.schema import entries
 QUOTA_NAME = "harness.quota_name"
 """The column of jobs with the quota that the labels of their first pod set name.
 
-Absent if no label names a quota. No column of a trace starts with `harness.`.
+The column is absent if no label names a quota. No column of a trace begins with `harness.`.
 """
 
-_SLICE = 1 << 16  # rows whose labels are converted to Python together
+_SLICE = 1 << 16  # the number of rows whose labels are converted to Python together
 
 
 def quota_names(rows: pl.DataFrame, cluster: Cluster) -> pl.Series | None:
-    """Returns, for each row, the elastic quota that its labels name, or ""; None if no row names a quota.
+    """Returns for each row the elastic quota that its labels name, or ""; None if no row names a quota.
 
     Args:
         rows: the rows of a trace.
-        cluster: the cluster with the quotas. Quotas that it lacks, or that have quotas below them, do not
-            count.
+        cluster: the cluster with the quotas. Only quotas that exist and have no quotas below them count.
     """
     leaves = leaves_of(cluster.elastic_quotas)
     if not leaves or "labels" not in rows.columns:

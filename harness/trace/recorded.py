@@ -1,12 +1,13 @@
 """The record of a trace: the starts, the ends and the states of its jobs' runs.
 
-`recorded_start` is the start of a job's first run, and `recorded_end` the end of its last run. A job of
-several runs lists them all in `recorded_runs`, a JSON list of objects with `start`, `end` and, if known,
-`state`. If the trace has timestamps, times are texts in ISO 8601 (UTC without an offset). Otherwise they are
-microseconds, counted from the same moment as the durations in the file's `submit_time` and `recorded_start`,
-even if only a window of the trace is replayed. A run was preempted if its state is `Preempted`, in any letter
-case, or if it has `preempted: true` beside another state. Any other run that ended before the last run was
-evicted.
+The column `recorded_start` is the start of a job's first run, and `recorded_end` is the end of its last
+run. If a job has several runs, `recorded_runs` lists all of them as a JSON list of objects with `start`,
+`end` and, if known, `state`. If the trace has timestamps, these times are ISO 8601 texts, in UTC if they
+have no offset. Otherwise, they are microseconds with the same zero as `submit_time` and `recorded_start` in
+the file, even if only a window of the trace is replayed.
+
+A run was preempted if its state is `Preempted`, in any letter case, or if it has `preempted: true` in
+addition to another state. Any other run that ended before the last run was evicted.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _UNSTARTED = "never started, or the record does not say when: they wait until th
 _UNENDED = "had not ended when the record was made: they run until the end"
 _EARLY = "started before they were submitted: they start when they are submitted"
 _BACKWARDS = "ended before they started: they take no time"
-_OVERLAP = "had runs that overlap: the later one starts when the earlier one has ended"
+_OVERLAP = "had runs that overlap: the later run starts when the earlier run has ended"
 _ORDER = (_UNSTARTED, _UNENDED, _EARLY, _BACKWARDS, _OVERLAP)
 
 
@@ -54,7 +55,7 @@ class Record(NamedTuple):
     notes: tuple[str, ...]
 
     def work(self, duration: pl.Series) -> pl.Series:
-        """Returns the trace's durations, and endless durations for jobs that had not ended."""
+        """Returns the trace's durations, with endless durations for jobs that had not ended."""
         endless = pl.Series([not runs or runs[-1].end == ENDLESS for runs in self.runs], dtype=pl.Boolean)
         return duration.to_frame().select(pl.when(endless).then(ENDLESS).otherwise(pl.first())).to_series()
 
@@ -63,14 +64,14 @@ def check_recorded(trace: Trace) -> None:
     """Check that a trace records when jobs started and ended.
 
     Raises:
-        TraceError: it does not.
+        TraceError: the trace does not record this.
     """
     frame = trace.frame
     if START not in frame.columns or frame[START].null_count() == frame.height or END not in frame.columns:
         raise TraceError(
             str(trace.path),
             [Fault(f"columns {START} and {END}", "are needed to replay what happened, but are missing")],
-            hint="readers fill them if the source has them; `harness trace from-run` writes them of a run",
+            hint="readers fill them if the source has them; `harness trace from-run` writes them for a run",
         )
 
 
@@ -79,12 +80,12 @@ def record_of(trace: Trace, jobs: pl.DataFrame, submit: pl.Series) -> Record:
 
     Args:
         trace: the trace, for its times and for messages.
-        jobs: its jobs, one row each, see `harness.trace.job_rows`.
-        submit: the arrivals of the jobs, microseconds since the origin.
+        jobs: the jobs of the trace, with one row each; see `harness.trace.job_rows`.
+        submit: the arrival times of the jobs, in microseconds since the origin.
 
     Raises:
-        TraceError: it does not record when jobs started and ended, or a cell of `recorded_runs` is not a list
-            of runs.
+        TraceError: the trace does not record when jobs started and ended, or a cell of `recorded_runs` is
+            not a list of runs.
     """
     check_recorded(trace)
     said: Counter[str] = Counter()
@@ -138,7 +139,7 @@ def runs_of(trace: Trace, jobs: pl.DataFrame) -> pl.DataFrame:
 
 
 class _Span(NamedTuple):
-    """A recorded run; `end` is None if unknown."""
+    """A recorded run; `end` is None if it is unknown."""
 
     start: int
     end: int | None
@@ -147,10 +148,10 @@ class _Span(NamedTuple):
 
 
 def _played(spans: Iterable[_Span], arrival: int) -> tuple[list[RecordedRun], set[str]]:
-    """Returns the runs of one job in a form that a replay can repeat, and the kinds of changes made for that.
+    """Returns the runs of one job in a form that a replay can repeat, and the kinds of changes made.
 
-    No run starts before the arrival or before the end of the previous one. A run without an end ends when the
-    next one starts.
+    No run starts before the arrival or before the end of the previous run. A run without an end ends when
+    the next run starts.
     """
     changed: set[str] = set()
     runs: list[RecordedRun] = []
@@ -191,7 +192,7 @@ def _read(text: str, trace: Trace) -> Iterator[_Span]:
 
 
 def _time(value: object, trace: Trace) -> int | None:
-    """Returns a time of a run, microseconds since the origin."""
+    """Returns the time of a run in microseconds since the origin."""
     if value is None:
         return None
     if type(value) is int:

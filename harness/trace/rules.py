@@ -1,4 +1,4 @@
-"""Rules for rows, and faults of rows that break rules."""
+"""Rules for rows, and the faults of rows that break them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.base.units import format_duration
 
 _ROW = re.compile(r"row ([0-9,]+)")
 _LISTED = 1000
-"""The largest number of listed rows per rule; further violations are counted."""
+"""The maximum number of rows that are listed for each rule; other violations are only counted."""
 
 
 class Rule(NamedTuple):
@@ -23,8 +23,8 @@ class Rule(NamedTuple):
     Attributes:
         column: the column whose value is shown.
         broken: true for rows that break the rule; null counts as false.
-        says: the fault, to follow the value in messages; without the value if it starts with "is missing" or
-            "is empty".
+        says: the description of the fault, which follows the value in messages. The value is omitted if the
+            description begins with "is missing" or "is empty".
         about: a column whose value replaces `{}` in `says`.
     """
 
@@ -35,12 +35,12 @@ class Rule(NamedTuple):
 
 
 def breaches(frame: pl.DataFrame, rules: Iterable[Rule], rows: pl.Series | None = None) -> list[Fault]:
-    """Returns every violation of the rules, in the order of rows, then of rules.
+    """Returns every violation of the rules, ordered by row and then by rule.
 
     Args:
         frame: rows in the schema's types; `job_id` may be absent.
         rules: rules about columns of the frame.
-        rows: the number in the file, from 0, of each row of the frame; by default its index.
+        rows: for each row of the frame, its number in the file from 0; by default, the index of the row.
     """
     rules = list(rules)
     if not rules or not frame.height:
@@ -65,11 +65,11 @@ def breaches(frame: pl.DataFrame, rules: Iterable[Rule], rows: pl.Series | None 
 
 
 def placed(fault: Fault, place: Callable[[int], str] | None) -> Fault:
-    """Returns a fault of a row with the row's place in the source file.
+    """Returns the fault of a row with the row's place in the source file.
 
     Args:
         fault: the fault from `breaches`.
-        place: returns the place in the file of a row, whose number counts from 0; None keeps the row's
+        place: returns the place in the file for a row number, which counts from 0; None keeps the row
             number.
     """
     found = None if place is None else _ROW.match(fault.where)
@@ -79,7 +79,7 @@ def placed(fault: Fault, place: Callable[[int], str] | None) -> Fault:
 
 
 def shown(value: Any, dtype: pl.DataType | None = None) -> str:
-    """Returns a value as text for a message."""
+    """Formats a value for a message."""
     if value is None:
         return "null"
     if isinstance(dtype, pl.Duration):

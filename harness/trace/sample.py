@@ -13,11 +13,12 @@ from harness.trace.trace import Trace
 
 @fixed()
 class Sample(Value):
-    """A random sample, which keeps each job with probability `share`, with all its pods and pod sets.
+    """A random sample that keeps each job, with all its pods and pod sets, with the probability `share`.
 
     Attributes:
-        share: above 0, below 1.
-        seed: equal seeds keep equal jobs, and a larger share keeps all jobs of a smaller one.
+        share: the probability, which is above 0 and below 1.
+        seed: the seed of the draws. Equal seeds keep equal jobs, and a larger share keeps all jobs of a
+            smaller one.
     """
 
     share: float

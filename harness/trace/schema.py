@@ -1,6 +1,6 @@
 """The canonical schema of a trace, version 1, as data: every column with its type, default and meaning.
 
-Validation, conversion and the documentation all read this one table. Columns outside the schema are kept
+Validation, conversion and the documentation all use this table. Columns outside the schema are kept
 unchanged.
 """
 
@@ -30,7 +30,7 @@ DEFAULT_POD_SET = "main"
 
 
 class Kind(Enum):
-    """The type of a column, with the schema's name for it."""
+    """The type of a column, with the name of the type in the schema."""
 
     STRING = "string"
     INT32 = "int32"
@@ -41,7 +41,7 @@ class Kind(Enum):
     MAP = "map<string, string>"
 
     def takes(self, dtype: pl.DataType) -> bool:
-        """Returns True if a file's column can have this kind, of any width, unit or text type."""
+        """Returns True if a file's column can have this kind, in any width, unit or text type."""
         match self:
             case Kind.STRING:
                 return dtype in (pl.String, pl.Categorical, pl.Enum)
@@ -78,12 +78,12 @@ class Column(Value):
     """One column of the schema.
 
     Attributes:
-        name: the column; `request.` and `limit.` stand for one column per resource.
-        kind: its type.
-        meaning: its meaning, with its unit.
-        default: the meaning of an absent column or a null, in words; None if a value is required.
-        of_pod_set: whether rows of one job (its pod sets) may differ in it.
-        recurs: whether the column repeats few texts in many rows; a frame then stores them as categories.
+        name: the name of the column; `request.` and `limit.` stand for one column per resource.
+        kind: the type of the column.
+        meaning: the meaning of the column, with its unit.
+        default: what an absent column or a null means, in words; None if a value is required.
+        of_pod_set: whether the rows of a job (its pod sets) may differ in this column.
+        recurs: whether the column repeats a few texts in many rows; a frame then stores them as categories.
     """
 
     name: str
@@ -100,7 +100,9 @@ class Column(Value):
 
 COLUMNS: tuple[Column, ...] = (
     Column("job_id", Kind.STRING, "the job's name, unique (together with pod_set)", None),
-    Column("submit_time", Kind.TIME, "when it was submitted; a duration counts from the origin", None),
+    Column(
+        "submit_time", Kind.TIME, "when the job was submitted; a duration is relative to the origin", None
+    ),
     Column("duration", Kind.DURATION, "run time of one undisturbed run", None),
     Column(
         "queue",
@@ -109,22 +111,30 @@ COLUMNS: tuple[Column, ...] = (
         None,
         recurs=True,
     ),
-    Column(REQUEST, Kind.INT64, "amount a pod; cpu in millicores, memory in bytes", "0", of_pod_set=True),
+    Column(REQUEST, Kind.INT64, "amount per pod; cpu in millicores, memory in bytes", "0", of_pod_set=True),
     Column("pods", Kind.INT32, "identical pods, at least 1", "1", of_pod_set=True),
-    Column("min_pods", Kind.INT32, "least pods that partial admission may give", "pods", of_pod_set=True),
-    Column("gang", Kind.BOOL, "progress needs all pods at once", "true for more than one pod"),
+    Column(
+        "min_pods",
+        Kind.INT32,
+        "minimum number of pods that partial admission may give",
+        "pods",
+        of_pod_set=True,
+    ),
+    Column(
+        "gang", Kind.BOOL, "whether progress needs all pods at the same time", "true for more than one pod"
+    ),
     Column("priority", Kind.INT32, "larger is more important", "the class's value, else the global default"),
     Column("priority_class", Kind.STRING, "name of a PriorityClass or WorkloadPriorityClass", recurs=True),
     Column("preemption_policy", Kind.STRING, " or ".join(PREEMPTION_POLICIES), "the class's", recurs=True),
     Column("namespace", Kind.STRING, "the Kubernetes namespace", DEFAULT_NAMESPACE, recurs=True),
-    Column("user", Kind.STRING, "who submitted it", recurs=True),
+    Column("user", Kind.STRING, "user who submitted the job", recurs=True),
     Column(
         "pod_set", Kind.STRING, "name of this row's pod set", DEFAULT_POD_SET, of_pod_set=True, recurs=True
     ),
     Column(
         "requested_time",
         Kind.DURATION,
-        "longest run time that its user stated; nothing ends a job that runs longer",
+        "longest run time that the user stated; nothing ends a job that runs longer",
     ),
     Column("grace_period", Kind.DURATION, "how long a preempted pod keeps what it holds", "the replay's"),
     Column("checkpoint_interval", Kind.DURATION, "overrides the replay's loss model", "the replay's"),
@@ -134,7 +144,12 @@ COLUMNS: tuple[Column, ...] = (
         "time from holding its resources until its pods are ready; the duration counts from then on",
         "the replay's without the column; a null is never",
     ),
-    Column(LIMIT, Kind.INT64, "limit a pod; with the requests it gives the QoS class", of_pod_set=True),
+    Column(
+        LIMIT,
+        Kind.INT64,
+        "limit per pod; together with the requests, it gives the QoS class",
+        of_pod_set=True,
+    ),
     Column("labels", Kind.MAP, "labels of the pods", of_pod_set=True),
     Column("node_selector", Kind.MAP, "labels that a node must have", of_pod_set=True),
     Column("tolerations", Kind.STRING, "JSON list, as in a Pod", of_pod_set=True),
@@ -154,7 +169,9 @@ COLUMNS: tuple[Column, ...] = (
         of_pod_set=True,
         recurs=True,
     ),
-    Column("topology_unconstrained", Kind.BOOL, "any domains will do", "false", of_pod_set=True),
+    Column(
+        "topology_unconstrained", Kind.BOOL, "whether any domains are acceptable", "false", of_pod_set=True
+    ),
     Column(
         "topology_slice",
         Kind.STRING,
@@ -162,7 +179,7 @@ COLUMNS: tuple[Column, ...] = (
         of_pod_set=True,
         recurs=True,
     ),
-    Column("topology_slice_size", Kind.INT32, "pods of a slice", of_pod_set=True),
+    Column("topology_slice_size", Kind.INT32, "number of pods in a slice", of_pod_set=True),
     Column(
         "topology_group",
         Kind.STRING,
@@ -174,7 +191,7 @@ COLUMNS: tuple[Column, ...] = (
         "uid", Kind.STRING, "last tie-break of components that compare UIDs", "the row number, zero-padded"
     ),
     Column("recorded_start", Kind.TIME, "when the job started in reality; policies never use this"),
-    Column("recorded_end", Kind.TIME, "when it really ended; never used by a policy"),
+    Column("recorded_end", Kind.TIME, "when the job ended in reality; policies never use this"),
 )
 
 REQUIRED = tuple(column.name for column in COLUMNS if column.default is None)
@@ -186,7 +203,7 @@ REQUIRED = tuple(column.name for column in COLUMNS if column.default is None)
 
 
 def column_of(name: str) -> Column | None:
-    """Returns the schema's column for a column of a file; None for a column outside the schema."""
+    """Returns the schema's column for a column of a file, or None for a column outside the schema."""
     for prefix in (REQUEST, LIMIT):
         if name.startswith(prefix):
             return _BY_NAME[prefix]
@@ -199,7 +216,7 @@ def resources_of(names: Iterable[str], prefix: str = REQUEST) -> list[str]:
 
 
 def is_map(dtype: pl.DataType) -> bool:
-    """Returns True if a column maps texts to texts: polars' Map, or the list of entries of older releases."""
+    """Returns True if a column maps texts to texts, as polars' Map or as older releases' list of entries."""
     if type(dtype).__name__ == "Map":
         return repr(dtype) == "Map(String, String)"
     entry = dtype.inner if isinstance(dtype, pl.List) else None
@@ -212,7 +229,7 @@ def has_names(dtype: pl.DataType) -> bool:
 
 
 def entries(value: Any) -> tuple[tuple[str, str | None], ...]:
-    """Returns a map's value as sorted pairs, in whichever form polars returns it."""
+    """Returns a map's value as sorted pairs, whichever form polars returns."""
     if not value:
         return ()
     pairs = value.items() if isinstance(value, Mapping) else ((item["key"], item["value"]) for item in value)

@@ -1,12 +1,12 @@
-"""Twins of a trace: the same jobs with small changes of uncertain quantities, such as their time of arrival.
+"""Twins of a trace: the same jobs with small changes of uncertain quantities, such as their arrival times.
 
-A replay is chaotic: a job that arrives a second later may get another node, which changes the waits of
-thousands of later jobs. In one replay, two policies therefore differ by their decisions and by luck. The
-difference that remains over several twins is due to their decisions (Tsafrir, Ouaknine, Feitelson: Reducing
-Performance Evaluation Sensitivity and Variability by Input Shaking, MASCOTS 2007).
+A replay is chaotic. A job that arrives a second later may get another node, which changes the waits of
+thousands of later jobs. In a single replay, two policies therefore differ by their decisions and by luck.
+The difference that remains over several twins is due to their decisions (Tsafrir, Ouaknine, Feitelson:
+Reducing Performance Evaluation Sensitivity and Variability by Input Shaking, MASCOTS 2007).
 
-A job's draw depends only on the seed, the twin's number and the job's id. It is the same in every version of
-Python, for every policy and cluster, and in a sample or window of the trace.
+A job's draw depends only on the seed, the twin's number and the job's id. The draw is the same in every
+version of Python, for every policy and cluster, and in a sample or window of the trace.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from harness.trace.generate.uniform import key_of, uniforms
 from harness.trace.trace import Trace
 
 JITTER = 30 * SECOND
-"""The largest allowed shift of arrivals, in either direction."""
+"""The default for the maximum shift of arrivals, in either direction."""
 
 MOST_TWINS = 10_000
 
 _MOST_DIGITS = 18
 _MOST_NOISE = Fraction(1, 2)
-_PARTS = 10**6  # durations change by a whole number of these parts of themselves
+_PARTS = 10**6  # durations change in steps of this fraction of themselves
 _OF_TRACES: Memo[str, pl.Series] = Memo(2)
-"""Digest of a trace -> a number for each of its rows."""
+"""For each trace digest, a number for each of the trace's rows."""
 _FORM = "write N[@SEED], such as 10 or 10@7; these may follow: ,arrivals=30s ,ties ,durations=1% ,priorities"
 _OPTIONS = ("arrivals", "ties", "durations", "priorities")
 
@@ -45,11 +45,12 @@ class Shaking:
     """The quantities that twins vary, and by how much.
 
     Attributes:
-        seed: other seeds make other twins.
-        arrivals: the largest shift of a job's arrival, earlier or later, microseconds, uniformly distributed.
-            No job arrives before the trace's origin. Jobs that then arrive together keep the trace's order.
+        seed: the seed of the draws; different seeds make different twins.
+        arrivals: the maximum shift of a job's arrival in either direction, in microseconds. Shifts are
+            uniformly distributed. No job arrives before the trace's origin. Jobs that then arrive together
+            keep the trace's order.
         ties: whether jobs with equal times in the trace change their order.
-        durations: the largest relative change of a job's duration, uniformly distributed.
+        durations: the maximum relative change of a job's duration; changes are uniformly distributed.
         priorities: whether `--priority-share` chooses other jobs.
     """
 
@@ -76,10 +77,10 @@ class Shaking:
 
 @dataclass(frozen=True, slots=True)
 class Twin:
-    """One twin; its text determines it, given the trace.
+    """One twin of a trace, which its text determines.
 
     Attributes:
-        number: from 1.
+        number: the number of the twin, from 1.
         shaking: the quantities that vary.
     """
 
@@ -88,7 +89,7 @@ class Twin:
 
     @classmethod
     def parse(cls, text: str) -> Twin:
-        """Parse `NUMBER[@SEED][,OPTION...]`, as `str` writes it.
+        """Parse `NUMBER[@SEED][,OPTION...]`, which is the form that `str` writes.
 
         Raises:
             OptionError: the text has another form.
@@ -121,7 +122,9 @@ class Twin:
         return replace(trace, frame=frame.with_columns(moved))
 
     def calibration(self, calibration: Calibration | None) -> Calibration | None:
-        """Returns the calibration of a twin: other failures, and other `--priority-share` jobs if they vary.
+        """Returns the calibration of a twin, with other failures and possibly other priorities.
+
+        The jobs that `--priority-share` chooses differ if priorities vary.
 
         Raises:
             OptionError: priorities should vary, but the calibration sets none.
@@ -143,7 +146,7 @@ class Twin:
         return uniforms(key_of("shake", self.shaking.seed, self.number, purpose), jobs)
 
     def _offsets(self, purpose: str, jobs: pl.Series, most: int) -> pl.Series:
-        """Returns uniform whole numbers from -most to most."""
+        """Returns uniform integers from -most to most."""
         return (self._drawn(purpose, jobs) * (2 * most + 1)).floor().cast(pl.Int64) - most
 
 
@@ -153,7 +156,7 @@ class Shake:
 
     Attributes:
         count: the number of twins.
-        shaking: the quantities that vary in each.
+        shaking: the quantities that vary in each twin.
     """
 
     count: int
@@ -161,10 +164,10 @@ class Shake:
 
     @classmethod
     def parse(cls, text: str | int) -> Shake:
-        """Parse `N[@SEED]`, followed by further quantities that vary, with amounts, separated by commas.
+        """Parse `N[@SEED]`, followed by other quantities that vary, separated by commas.
 
         Raises:
-            OptionError: the text has another form, or names fewer than two twins, which show no spread.
+            OptionError: the text has another form, or describes fewer than two twins, which show no spread.
         """
         count, shaking = _parsed(str(text), "--shake")
         if count < 2:
@@ -175,7 +178,7 @@ class Shake:
         return f"{self.count}{self.shaking}"
 
     def told(self) -> str:
-        """Returns the number of twins and the varying quantities as text."""
+        """Describes the number of twins and the quantities that vary."""
         shaking = self.shaking
         moved = [
             f"arrivals ±{exact_duration(shaking.arrivals)}" if shaking.arrivals else "",
@@ -187,12 +190,12 @@ class Shake:
 
     @property
     def twins(self) -> list[Twin]:
-        """The twins, from the first; a larger `count` begins with the same twins."""
+        """The twins in order of their numbers; a larger `count` begins with the same twins."""
         return [Twin(number, self.shaking) for number in range(1, self.count + 1)]
 
 
 def _parsed(text: str, option: str) -> tuple[int, Shaking]:
-    """Returns the number and the varying quantities of a text."""
+    """Parses the number and the varying quantities of a text."""
     head, *rest = (part.strip() for part in text.split(","))
     number, at, seed = head.partition("@")
     if not _is_number(number) or (at and not _is_number(seed)):
@@ -204,7 +207,7 @@ def _parsed(text: str, option: str) -> tuple[int, Shaking]:
         name, equals, value = part.partition("=")
         if name not in _OPTIONS:
             raise OptionError(
-                f"{option} {text!r}: nothing to shake is called {name!r}", hint=did_you_mean(name, _OPTIONS)
+                f"{option} {text!r}: nothing to shake is named {name!r}", hint=did_you_mean(name, _OPTIONS)
             )
         if name in given or bool(equals) != (name in ("arrivals", "durations")):
             raise OptionError(f"{option} {text!r}: {part!r} is not understood", hint=_FORM)
@@ -242,7 +245,7 @@ def _noise(value: str, option: str, text: str) -> Fraction:
         noise = Fraction(-1)
     if not 0 <= noise <= _MOST_NOISE or _PARTS % noise.denominator:
         raise OptionError(
-            f"{option} {text!r}: {value!r} is not a part of a duration",
+            f"{option} {text!r}: {value!r} is not a fraction of a duration",
             hint="write per cents from 0% to 50%, with at most four decimals",
         )
     return noise
@@ -253,7 +256,7 @@ def _per_cent(part: Fraction) -> str:
 
 
 def _numbers(trace: Trace) -> pl.Series:
-    """Returns a number for each row from its job's id; other twins of the trace reuse the numbers."""
+    """Returns a number for each row, based on its job's id; other twins of the trace reuse the numbers."""
     found = _OF_TRACES.get(trace.digest)
     if found is None:
         names = trace.frame["job_id"].to_list()

@@ -1,8 +1,8 @@
-"""Makes manifests to start from for a trace: nodes of a suitable size, queues and elastic quotas.
+"""Makes initial manifests for a trace: nodes of a suitable size, queues and elastic quotas.
 
-Unlike the cluster that a replay assumes without manifests (`harness.cluster.derive`), it has nodes, and a
-real API server would accept it. Names are checked, and every queue has LocalQueues in the namespaces of the
-trace. cpu and memory have quotas even if the trace does not request them.
+Unlike the cluster that a replay assumes without manifests (`harness.cluster.derive`), this cluster has
+nodes, and a real API server would accept it. Names are checked, and every queue has LocalQueues in the
+namespaces of the trace. There are quotas for cpu and memory even if the trace does not request them.
 """
 
 from __future__ import annotations
@@ -59,12 +59,14 @@ class Starter:
 
     Attributes:
         nodes: the number of nodes.
-        node: resource -> amount on one node.
-        queues: queue -> resource -> nominal quota; the quotas add up to the capacity of all nodes.
-        doors: (namespace, queue) of the trace, sorted.
-        why: sentences about the choices made.
-        topology: level, a node label -> the number of next finer domains in one of its domains (of nodes, for
-            the first level); from the finest to the coarsest level. Empty for no topology.
+        node: the amount of each resource on one node.
+        queues: the nominal quota of each queue for each resource; the quotas add up to the capacity of all
+            nodes.
+        doors: the pairs of namespace and queue in the trace, sorted.
+        why: sentences about the choices that were made.
+        topology: for each level, which is a node label, the number of next finer domains in one of its
+            domains. The levels are in order from the finest, whose domains consist of nodes, to the
+            coarsest. Empty for no topology.
     """
 
     nodes: int
@@ -78,15 +80,15 @@ class Starter:
         """Yields namespaces, nodes, queues and an ElasticQuotaTree with the same numbers.
 
         Args:
-            pools: write one NodePool, which only `harness` knows, instead of Nodes.
+            pools: write a NodePool, which only `harness` knows, instead of Nodes.
 
         Raises:
-            InputError: there are too many Nodes to write one by one.
+            InputError: there are too many Nodes to write individually.
         """
         if not pools and self.nodes > _MOST_WRITTEN:
             raise InputError(
-                f"{self.nodes:,} Nodes are too many to write one by one; {_MOST_WRITTEN:,} are the most",
-                hint="--node-pool writes one NodePool for all of them, --node says what a larger node has",
+                f"{self.nodes:,} Nodes are too many to write one by one; the maximum is {_MOST_WRITTEN:,}",
+                hint="--node-pool writes a single NodePool for all of them, and --node makes nodes larger",
             )
         for namespace in dict.fromkeys(namespace for namespace, _ in self.doors):
             yield namespace_manifest(namespace)
@@ -114,7 +116,7 @@ class Starter:
         yield elastic_quota_tree_manifest(quota_node("root", total, total, children))
 
     def _pools(self) -> Iterator[dict[str, Any]]:
-        """Yields one NodePool, or with a topology one for each domain of the finest level."""
+        """Yields a single NodePool or, with a topology, a NodePool for each domain of the finest level."""
         size = next(iter(self.topology.values()), self.nodes)
         for first in range(0, self.nodes, size):
             labels = self._labels(first)
@@ -122,7 +124,7 @@ class Starter:
             yield node_pool_manifest(name, min(size, self.nodes - first), self.node, labels)
 
     def _labels(self, node: int) -> dict[str, str]:
-        """Returns the domains of a node, by its number."""
+        """Returns the domains of a node, which is given by its number."""
         labels, size = {}, 1
         for level, of_them in self.topology.items():
             size *= of_them
@@ -131,7 +133,7 @@ class Starter:
         return labels
 
     def _namespaces(self) -> dict[str, list[str]]:
-        """Returns queue -> the namespaces that only this queue uses, or a namespace of its own name."""
+        """Returns for each queue the namespaces that only this queue uses, or else its own name."""
         owners: dict[str, list[str]] = {}
         for namespace, queue in self.doors:
             owners.setdefault(namespace, []).append(queue)
@@ -157,13 +159,13 @@ def start(
         load: the mean demand divided by the capacity, if the trace does not state the size of the machine. By
             default the capacity is the most that the recorded runs held at once, else the load is 0.8.
         node: the amounts on one node; missing amounts become powers of two that hold the largest pod.
-        weights: the division of quotas: `equal`, `proportional` to the queues' demands, or queue -> weight,
-            with 0 for other queues.
-        topology: the grouping of nodes, see `Starter`.
+        weights: how quotas are divided: `equal`, `proportional` to the queues' demands, or a weight for
+            each queue, where other queues have the weight 0.
+        topology: how nodes are grouped; see `Starter`.
 
     Raises:
-        TraceError: jobs request nothing, Kubernetes refuses a name, a node is too small for some pod, nodes
-            are too many, or weights name unknown queues.
+        TraceError: jobs request nothing, Kubernetes refuses a name, a node is too small for some pod, there
+            are too many nodes, or weights name unknown queues.
     """
     frame = trace.frame
     demands = {name: demand for name, demand in demands_of(trace).items() if demand.largest}
@@ -207,14 +209,14 @@ def start(
         why.append(f"for {', '.join(traced)}, a node has the amounts of the traced machine's nodes")
     unasked = [name for name in given if name not in demands]
     if unasked:
-        why.append(f"the trace does not ask for {' and '.join(unasked)}; the amount on each node is assumed")
+        why.append(f"the trace does not request {' and '.join(unasked)}; the amount on each node is assumed")
     quotas: dict[str, dict[str, int]] = {queue: {} for queue in queues}
     for resource, amount in given.items():
         total = amount * count
         for queue, share in split_in_units(total, shares, unit_of(resource, total)).items():
             quotas[queue][resource] = share
     by = weights if isinstance(weights, str) else "by the weights given"
-    why.append(f"nominal quotas of {counted(len(queues), 'queue')}: {by}; what is idle may be borrowed")
+    why.append(f"nominal quotas of {counted(len(queues), 'queue')}: {by}; idle quota may be borrowed")
     size, of_what = 1, "nodes"
     for level, number in (topology or {}).items():
         size *= number
@@ -227,13 +229,13 @@ def start(
 def _check_size(
     trace: Trace, count: int, scarce: str, capacity: Mapping[str, int], node: Mapping[str, int]
 ) -> None:
-    """Refuse a cluster with too many nodes, or too much of a resource, because a unit is probably wrong."""
+    """Refuses a cluster with too many nodes, or too much of a resource, because a unit is probably wrong."""
     total = {resource: amount * count for resource, amount in node.items()}
     beyond = [resource for resource, amount in total.items() if amount > INT64_MAX]
     if count > MOST_NODES:
         wanted, has = (format_amount(scarce, each) for each in (capacity[scarce], node[scarce]))
         what = (
-            f"{wanted} are wanted in all, which takes {count:,} nodes of {has} each; there can be at most "
+            f"{wanted} are wanted in total, which takes {count:,} nodes of {has} each; there can be at most "
             f"{MOST_NODES:,}"
         )
         faults = [Fault(f"node {scarce}", what)]
@@ -268,7 +270,7 @@ def _unfit_names(
 
 
 def _traced(trace: Trace, largest: Mapping[str, int]) -> dict[str, int]:
-    """Returns the known amounts on a node of the traced machine that hold the largest pod."""
+    """Returns the known amounts on a node of the traced machine, if they hold the largest pod."""
     stated = {name: traced_node(trace, name) for name in largest}
     return {name: amount for name, amount in stated.items() if amount is not None and amount >= largest[name]}
 
@@ -276,7 +278,10 @@ def _traced(trace: Trace, largest: Mapping[str, int]) -> dict[str, int]:
 def _node(
     capacity: Mapping[str, int], largest: Mapping[str, int], given: Mapping[str, int]
 ) -> dict[str, int]:
-    """Returns the given amounts, else a round amount of the scarcest resource and others in proportion."""
+    """Returns the given amounts, or else a round amount of the scarcest resource.
+
+    The amounts of other resources are in proportion.
+    """
     devices = [name for name in capacity if "/" in name]
     kinds = [name for name in devices or capacity if name in given or not given] or list(capacity)
     first = max(kinds, key=lambda name: (capacity[name], name)) if devices else min(kinds)
@@ -298,12 +303,15 @@ def _node(
 
 
 def _power_of_two(amount: int, unit: int) -> int:
-    """Returns the next power of two of a unit that can be counted."""
+    """Returns the next power of two of a unit, limited to what can be counted."""
     return min((1 << max(0, ceil(Fraction(amount, unit)) - 1).bit_length()) * unit, INT64_MAX)
 
 
 def _pods(node: Mapping[str, int], frame: pl.DataFrame) -> int:
-    """Returns how many pods a node takes: Kubernetes' default, or the number of smallest pods that fit."""
+    """Returns how many pods a node can hold.
+
+    That is Kubernetes' default, or the number of smallest pods that fit if it is larger.
+    """
     fit = _MOST_PODS
     for resource in resources_of(frame.columns):
         amounts = frame[f"{REQUEST}{resource}"].drop_nulls()
@@ -328,7 +336,7 @@ def _weights(
 
 
 def _asked(frame: pl.DataFrame) -> dict[str, int]:
-    """Returns queue -> its resource-time, for each resource in billionths of the total."""
+    """Returns the resource-time of each queue, in billionths of the total of each resource."""
     jobs = job_rows(frame).with_columns(pl.col("duration").to_physical().cast(pl.Int128))
     total: dict[str, int] = dict.fromkeys(jobs["queue"].unique().sort(), 0)
     for resource in resources_of(jobs.columns):

@@ -24,7 +24,7 @@ _PIECE = 1 << 20  # rows
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The number of values, and their distribution."""
+    """The number of values, and how they are distributed."""
 
     count: int
     mean: float
@@ -40,13 +40,13 @@ class ResourceUse:
 
     Attributes:
         job: the distribution of the jobs' requests over all their pods, among jobs that request any.
-        mean: resource-time of all jobs divided by the time from the first to the last submission. If all jobs
-            are submitted at one instant, it is the sum of their requests.
-        p95: the level of demand, if every job starts at its submission, that is not exceeded for 95 % of the
-            time from the first to the last submission.
+        mean: the resource-time of all jobs divided by the time between the first and the last submission.
+            If all jobs are submitted at the same time, the sum of their requests.
+        p95: the level of demand that is not exceeded for 95 % of the time between the first and the last
+            submission, if every job starts when submitted.
         peak: the highest level of that demand.
-        recorded_peak: the highest amount that ran simultaneously; None if unknown.
-        capacity: the traced machine's capacity; None if the trace does not state it.
+        recorded_peak: the highest amount that ran at the same time; None if unknown.
+        capacity: the traced machine's capacity; None if the trace does not contain it.
     """
 
     job: Spread
@@ -62,10 +62,11 @@ class Tenant:
     """A queue.
 
     Attributes:
-        queue: its name; `<namespace>/<queue>` if queues of several namespaces have the same name.
-        jobs: the number of its jobs.
-        resource_seconds: resource -> resource-time in units of the resource times seconds.
-        recorded_wait: the median of its jobs' recorded waits, microseconds; None if unknown.
+        queue: the name of the queue; `<namespace>/<queue>` if queues of several namespaces have the same
+            name.
+        jobs: the number of jobs.
+        resource_seconds: the resource-time for each resource, in units of the resource times seconds.
+        recorded_wait: the median recorded wait of the jobs, in microseconds; None if unknown.
     """
 
     queue: str
@@ -76,16 +77,16 @@ class Tenant:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A trace in figures; amounts in the schema's units, times in microseconds.
+    """A trace in figures; amounts are in the schema's units and times are in microseconds.
 
     Attributes:
-        first, last: the first and last submission, as text.
+        first, last: the first and the last submission, as text.
         span: the time between them.
-        gangs: jobs that make progress only with all their pods.
-        gang_sizes: number of pods -> number of gangs of this size.
+        gangs: the number of jobs that make progress only with all their pods.
+        gang_sizes: the number of gangs for each number of pods.
         recorded_wait: the recorded waits of jobs before they started; None if unknown.
-        priorities: (priority or class) -> jobs; empty if the trace has neither.
-        missing: columns of the schema that the trace lacks, or that have nulls, with the number of rows.
+        priorities: the number of jobs for each priority or class; empty if the trace has neither.
+        missing: the columns of the schema that the trace lacks or that have nulls, with the number of rows.
     """
 
     jobs: int
@@ -105,7 +106,7 @@ class Summary:
 
 
 def summarize(trace: Trace) -> Summary:
-    """Returns the figures of a trace."""
+    """Computes the figures of a trace."""
     jobs = timed_jobs(trace).drop("job_id", ROW, ROWS)
     known = "recorded_start" in jobs.columns and jobs["recorded_start"].count() > 0
     if known:
@@ -146,7 +147,7 @@ def _first_and_last(submit: pl.Series) -> tuple[str, str]:
 
 
 def _seconds(time: int) -> str:
-    """Returns microseconds as exact seconds."""
+    """Formats microseconds as exact seconds."""
     whole, rest = divmod(time, SECOND)
     digits = f"{rest:06}".rstrip("0") or "0"
     return f"{whole}.{digits}"
@@ -168,7 +169,7 @@ def _use(jobs: pl.DataFrame, runs: pl.DataFrame, resource: str, capacity: int | 
 
 
 def _tenants(jobs: pl.DataFrame, resources: list[str], *, waits: bool) -> tuple[Tenant, ...]:
-    """Returns the queues, ordered by number of jobs, the largest first."""
+    """Returns the queues in order of their number of jobs, with the largest queue first."""
     duration = pl.col("duration").cast(pl.Float64)
     whose = ["namespace", "queue"]
     pieces = [

@@ -1,7 +1,7 @@
-"""Checks that sums over all jobs of a trace fit 64 bits: of requests and of durations.
+"""Checks that sums of requests and of durations over all jobs of a trace fit into 64 bits.
 
-The held and pending amounts of queues are sums over jobs. Beyond 64 bits they would silently turn negative.
-Products of such a sum and a time use 128 bits, which always suffice.
+The held and pending amounts of queues are sums over jobs. Beyond 64 bits, they would silently become
+negative. Products of such a sum and a time use 128 bits, which always suffice.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Sums:
     """Adds up rows, piece by piece.
 
     Attributes:
-        total: column -> the sum over all rows so far: amounts over all pods, and durations.
+        total: the sum of each column over all rows so far; amounts are over all pods.
     """
 
     def __init__(self) -> None:
@@ -31,9 +31,9 @@ class Sums:
         self._rows = 0
 
     def add(self, frame: pl.DataFrame) -> list[Fault]:
-        """Add valid rows, in the schema's types.
+        """Adds valid rows, which must be in the schema's types.
 
-        Returns faults at the first rows at which a sum no longer fits.
+        Returns faults at the first rows where a sum no longer fits.
         """
         amounts = {
             f"{REQUEST}{resource}": frame.select(total_of(frame, resource)).to_series()
@@ -72,6 +72,6 @@ def _says(name: str, value: int) -> str:
     own = format_duration(value) if name == _DURATION else format_amount(resource, value)
     unit = "microseconds" if name == _DURATION else _UNITS.get(resource, "whole units")
     return (
-        f"{own} and the rows before it are together more than 64 bits can count: is the unit right? it is "
-        f"counted in {unit}"
+        f"{own} and the rows before it are together more than 64 bits can count: is the unit right? the "
+        f"unit is {unit}"
     )

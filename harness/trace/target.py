@@ -1,4 +1,4 @@
-"""Finds the scale of arrivals, or of the cluster, at which a trace offers a wanted load."""
+"""Finds the scale of arrivals, or of the cluster, at which a trace offers a given load."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.trace.trace import Trace
 
 _DIGITS = 4
 _NEAR = Fraction(1, 100)
-"""A scale reaches a load if the relative difference is at most this."""
+"""The maximum relative difference at which a scale counts as giving the load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Offer:
     """The load that a trace offers for one resource of a cluster.
 
     Attributes:
-        mean: resource-time of all jobs divided by the time between the first and the last submission.
+        mean: the resource-time of all jobs divided by the time between the first and the last submission.
         capacity: the capacity of the cluster.
     """
 
@@ -33,20 +33,20 @@ class Offer:
 
     @property
     def load(self) -> Fraction:
-        """The mean demand divided by the capacity; above 1 the queue only grows."""
+        """The mean demand divided by the capacity; above 1, the queue only grows."""
         return self.mean / self.capacity
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The scales that give a wanted load.
+    """The scales that give the wanted load.
 
     Attributes:
         resource: the scarcest resource, whose load is the target.
-        offers: resource -> the present load.
+        offers: the current load for each resource.
         wanted: the wanted load.
-        scale_arrivals, scale_cluster: the scales; either one alone gives the load.
-        arrivals_load, cluster_load: the exact load of either scale; a cluster has whole nodes.
+        scale_arrivals, scale_cluster: the scales; each of them alone gives the load.
+        arrivals_load, cluster_load: the exact load with each scale; a cluster consists of whole nodes.
     """
 
     resource: str
@@ -59,12 +59,12 @@ class Target:
 
     @property
     def cluster_reaches(self) -> bool:
-        """True if a size of the cluster gives the load, given that nodes and units of quotas are whole."""
+        """True if a cluster size gives the load, given that nodes and units of quotas are indivisible."""
         return abs(self.cluster_load - self.wanted) <= _NEAR * self.wanted
 
 
 def offers_of(trace: Trace, cluster: Cluster) -> dict[str, Offer]:
-    """Returns the load that a trace offers for each resource that it requests and the cluster has."""
+    """Returns the load that a trace offers for each resource that the trace requests and the cluster has."""
     jobs = timed_jobs(trace)
     levels = {
         resource: level_of(jobs, resource)
@@ -82,7 +82,8 @@ def aim(trace: Trace, cluster: Cluster, load: Fraction) -> Target:
     """Find the scales that offer `load` times the capacity of the scarcest resource.
 
     Raises:
-        InputError: the cluster has no resource that the trace requests, or all jobs arrive simultaneously.
+        InputError: the cluster has no resource that the trace requests, or all jobs arrive at the same
+            time.
     """
     offers = offers_of(trace, cluster)
     if not offers:
@@ -93,7 +94,7 @@ def aim(trace: Trace, cluster: Cluster, load: Fraction) -> Target:
     submit = trace.frame["submit_time"]
     if submit.min() == submit.max():
         raise InputError(
-            f"{trace.path}: all jobs are submitted at one instant: there is no load over time to aim at",
+            f"{trace.path}: all jobs are submitted at the same time, so there is no load over time to aim at",
             hint="harness trace info shows their total requests",
         )
     resource = max(sorted(offers), key=lambda name: offers[name].load)
@@ -107,7 +108,7 @@ def aim(trace: Trace, cluster: Cluster, load: Fraction) -> Target:
 
 
 def _sizes(cluster: Cluster, wanted: Fraction) -> list[Fraction]:
-    """Returns the possible sizes: the wanted size, or the nearest whole numbers of nodes."""
+    """Returns the possible sizes: the wanted size, or the nearest sizes with whole nodes."""
     nodes = len(cluster.nodes)
     if not nodes:
         return [_rounded(wanted)]
@@ -121,5 +122,5 @@ def _load(trace: Trace, cluster: Cluster, resource: str) -> Fraction:
 
 
 def _rounded(number: Fraction) -> Fraction:
-    """Returns a number rounded to a few digits, which is easy to type."""
+    """Rounds a number to a few digits, so that it is easy to type."""
     return Fraction(f"{float(number):.{_DIGITS}g}")

@@ -1,4 +1,4 @@
-"""Sets the tenants of jobs, for traces whose queue is not the tenant, or that have too many tenants."""
+"""Sets the tenants of jobs, for traces whose queue is not the tenant or that have too many tenants."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def read_queue_map(path: str) -> dict[str, Place]:
 
 
 OTHER = "other"
-"""The queue for jobs of queues that `top` does not keep."""
+"""The queue for jobs whose queues `top` does not keep."""
 
 UNKNOWN = "unknown"
 """The queue for jobs without a value in the column."""
@@ -90,14 +90,14 @@ _Step: TypeAlias = Callable[[pl.DataFrame, str], pl.DataFrame]
 class Tenants(Value):
     """Steps that set new queues, one after the other.
 
-    `column:NAME` takes another column as the queue. `top:N` keeps the N queues with most jobs and puts other
-    jobs into the queue `other`. `hash:N` distributes queues over N queues by a hash of their names. `names`
-    converts names to names that Kubernetes accepts. `map:FILE` replaces queues by the LocalQueues and
-    namespaces in a file.
+    The step `column:NAME` uses another column as the queue. The step `top:N` keeps the N queues with the
+    most jobs, and puts the other jobs into the queue `other`. The step `hash:N` distributes queues over N
+    queues by a hash of their names. The step `names` converts names to names that Kubernetes accepts. The
+    step `map:FILE` replaces queues by the LocalQueues and namespaces in a file.
 
     Attributes:
         steps: the kind and the argument of each step.
-        maps: file -> its content, for files that were already read; other files are read when rows change.
+        maps: the contents of the files that were already read; other files are read when rows change.
     """
 
     steps: tuple[tuple[str, str], ...]
@@ -105,7 +105,7 @@ class Tenants(Value):
 
     @classmethod
     def parse(cls, text: str) -> Tenants:
-        """Parse `KIND:ARGUMENT`, several separated by commas.
+        """Parse `KIND:ARGUMENT`, or several of these separated by commas.
 
         Raises:
             OptionError: a step is unknown, or a number is invalid.
@@ -129,7 +129,7 @@ class Tenants(Value):
         """Returns the steps with the contents of their files, so that they can be applied without the files.
 
         Args:
-            folder: the folder to which the files' paths are relative.
+            folder: the folder that the files' paths are relative to.
 
         Raises:
             OptionError: a file cannot be read, or is faulty.
@@ -215,12 +215,11 @@ def _mapped(frame: pl.DataFrame, path: str, places: Mapping[str, Place]) -> pl.D
 
 
 def _with(frame: pl.DataFrame, queue: pl.Series) -> pl.DataFrame:
-    """Returns the rows with other queues."""
     return frame.with_columns(queue.cast(frame["queue"].dtype).alias("queue"))
 
 
 def _renamed(queues: pl.Series, rename: Callable[[str], str]) -> pl.Series:
-    """Returns the renamed queues; each distinct name is converted once."""
+    """Returns the renamed queues; each distinct name is converted only once."""
     names = queues.unique().sort().to_list()
     return queues.replace_strict(names, [rename(name) for name in names], return_dtype=pl.String)
 

@@ -28,7 +28,7 @@ _ANNOTATIONS: Mapping[str, str] = {
     SLICE_SIZE: f"{PODSET}slice-size",
     GROUP: f"{PODSET}group-name",
 }
-"""Column -> the equivalent annotation of a pod template, which Kueue's job controllers read."""
+"""Maps columns to the equivalent annotations of a pod template, which Kueue's job controllers read."""
 
 
 def topology_rules(frame: pl.DataFrame) -> Iterator[Rule]:
@@ -40,7 +40,7 @@ def topology_rules(frame: pl.DataFrame) -> Iterator[Rule]:
             yield Rule(name, pl.col(name) == "", "is empty")
     for at, name in enumerate(names[1:], start=1):
         before = pl.any_horizontal(said[:at])
-        yield Rule(name, _said(name) & before, f"is one of {', '.join(_ONE_OF)}: a pod set can have one only")
+        yield Rule(name, _said(name) & before, f"is one of {', '.join(_ONE_OF)}: a pod set can have only one")
     if SLICE_SIZE in frame.columns:
         yield Rule(SLICE_SIZE, pl.col(SLICE_SIZE) < 1, "must be at least 1")
     for name, other in ((SLICE, SLICE_SIZE), (SLICE_SIZE, SLICE)):
@@ -54,14 +54,14 @@ def _said(name: str) -> pl.Expr:
 
 
 def wrong_annotations(template: str) -> str:
-    """Returns the fault in the annotations of a template, which is a JSON object; "" without a fault."""
+    """Describes the fault in the annotations of a template, which is a JSON object; "" if there is none."""
     said = _annotated(template)
     for name in said:
         if not isinstance(said[name], str):
             return f"has the annotation {_ANNOTATIONS[name]}, which must be text"
     given = [_ANNOTATIONS[name] for name in _ONE_OF if name in said and said[name] != "false"]
     if len(given) > 1:
-        return f"has the annotations {' and '.join(given)}: a pod set can have one only"
+        return f"has the annotations {' and '.join(given)}: a pod set can have only one"
     if (SLICE in said) != (SLICE_SIZE in said):
         return f"must have both annotations or none, {_ANNOTATIONS[SLICE]} and {_ANNOTATIONS[SLICE_SIZE]}"
     size = said.get(SLICE_SIZE, "1")
@@ -73,11 +73,11 @@ def wrong_annotations(template: str) -> str:
 
 
 def topology_of(value: Callable[[str], Any], template: str | None) -> TopologyRequest | None:
-    """Returns the topology request of a row: from its columns, else from its template's annotations.
+    """Returns the topology request of a row, from its columns or else from its template's annotations.
 
     Args:
         value: returns the row's value of a column, or None.
-        template: its `pod_template`.
+        template: the `pod_template` of the row.
     """
     said = {name: value(name) for name in _ANNOTATIONS}
     if all(each is None for each in said.values()):
@@ -97,7 +97,7 @@ def topology_of(value: Callable[[str], Any], template: str | None) -> TopologyRe
 
 
 def _annotated(template: str) -> dict[str, Any]:
-    """Returns column -> the value in the annotations of a template."""
+    """Returns the value of each column that the annotations of a template contain."""
     content = parse_json(template)
     metadata = content.get("metadata") if isinstance(content, Mapping) else None
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None

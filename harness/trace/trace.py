@@ -1,7 +1,7 @@
 """A trace: the rows of a file in the canonical schema, with facts about their origin.
 
-`open_trace` is the only way from a file to a trace. It chooses a registered reader for any format, including
-the canonical Parquet, and checks every rule of the schema.
+`open_trace` is the only way to get a trace from a file. It chooses a registered reader for any format,
+including the canonical Parquet, and checks every rule of the schema.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ _NOTHING: Mapping[str, Any] = {}
 
 @fixed(slots=False)
 class Trace(Fixed):
-    """A valid trace. Two traces are equal if all metadata and all values of their frames are equal.
+    """A valid trace; two traces are equal if all their metadata and all values of their frames are equal.
 
     Attributes:
-        path: its source file.
-        frame: its canonical columns, in the schema's types, then all other columns; one row per job or, with
-            `pod_set`, one row per pod set. Times are as in the file.
+        path: the source file.
+        frame: the canonical columns in the schema's types, and then all other columns; one row per job or,
+            with `pod_set`, one row per pod set. Times are as in the file.
         kind: whether `submit_time` is a timestamp or a duration.
         time_zone: the zone of the timestamps; None if they have none.
-        origin: the zero of simulated times, microseconds since the epoch: the first submission, rounded down
-            to a whole second; 0 for durations without a chosen window.
+        origin: the zero of simulated times, in microseconds since the epoch: the first submission, rounded
+            down to a whole second; 0 for durations without a chosen window.
         sha256: the hash of the file's bytes, or of all files in a folder; "" if it was not requested.
         metadata: the file's own metadata (`harness.source`, `harness.license`, ...).
         rows_read: the number of job records in the source.
-        left_out: reason -> the number of job records that are not in `frame`.
+        left_out: the number of job records that are not in `frame`, for each reason.
         notes: sentences about conventions that the reader applied.
         reader: the name of the reader.
-        options: all options of the reader, given or default.
-        calibration: step -> its text, for deliberate changes (`harness.trace.calibration`).
+        options: all options of the reader, whether given or default.
+        calibration: the text of each deliberate change (`harness.trace.calibration`).
     """
 
     path: Path
@@ -106,13 +106,13 @@ def open_trace(
     Args:
         path: the file; `-` is standard input.
         plugins: the plugins that provide readers.
-        reader: the reader's name; by default the file's suffix decides, then its first bytes.
-        options: the reader's options; missing ones take their defaults.
+        reader: the reader's name; by default, the file's suffix decides, and then its first bytes.
+        options: the reader's options; missing options take their defaults.
         cluster: a cluster that the trace must fit, or None.
-        hashed: whether to hash the file, which reads all of its bytes.
+        hashed: whether to hash the file, which requires reading all of its bytes.
 
     Raises:
-        TraceError: the file cannot be read, or breaks the schema; lists every fault.
+        TraceError: the file cannot be read, or breaks the schema; the error lists every fault.
         PluginError: the reader does not exist, or it failed.
         OptionError: the reader has no such option, or the value is invalid.
     """
@@ -157,7 +157,10 @@ def open_trace(
 
 
 def _open_standard_input(plugins: Plugins, **how: Any) -> Trace:
-    """Read the trace in standard input, by way of a file, because readers may read twice and seek."""
+    """Read a trace from standard input.
+
+    The input is copied to a file first, because readers may read it twice and seek.
+    """
     called = Path(CALLED)
     try:
         with standard_input_file() as file:
@@ -180,7 +183,7 @@ def _read(path: Path, spec: ReaderSpec, options: Mapping[str, Any]) -> Reading:
         reason = told(error).splitlines()[0]
         raise PluginError(f"reader {spec.name!r} of {spec.owner!r} failed on {path}: {reason}") from error
     if not isinstance(reading, Reading):
-        raise PluginError(f"reader {spec.name!r} of {spec.owner!r} answered no Reading for {path}")
+        raise PluginError(f"reader {spec.name!r} of {spec.owner!r} returned no Reading for {path}")
     if (fault := fault_of(reading)) is not None:
         raise PluginError(f"reader {spec.name!r} of {spec.owner!r}, its Reading of {path}: {fault}")
     return reading

@@ -13,10 +13,10 @@ from harness.trace.schema import LIMIT, REQUEST, REQUIRED, Column, Kind, column_
 
 
 def typed(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Fault]]:
-    """Returns the frame with the schema's types and order of columns, and the faults of whole columns.
+    """Returns the frame with the schema's types and column order, and the faults of whole columns.
 
-    It accepts integers of any width, times in any unit and texts of any kind, if every value survives the
-    conversion. It drops a faulty column, so that the other columns can still be checked.
+    Integers of any width, times in any unit and texts of any kind are accepted, if every value survives the
+    conversion. A faulty column is dropped, so that the other columns can still be checked.
     """
     faults: list[Fault] = []
     kept: list[pl.Series] = []
@@ -25,7 +25,7 @@ def typed(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Fault]]:
         series = frame[name]
         if column is not None and series.dtype == pl.Null and name not in REQUIRED:
             if not name.startswith(REQUEST):
-                continue  # a column without any value gets the default
+                continue  # the default applies to a column without any value
             series = series.cast(pl.Int64)  # a resource that no job requests is still a resource
         result = _reserved(name) or (series if column is None else _cast(series, column))
         if isinstance(result, str):
@@ -44,7 +44,7 @@ def typed(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Fault]]:
 
 
 def _meant(name: str, columns: Sequence[str]) -> str:
-    """Returns a column that may be the missing column under another name."""
+    """Suggests a column that may be the missing column under another name."""
     plain = {re.sub(r"[^a-z]", "", each.lower()): each for each in columns if column_of(each) is None}
     found = nearest(name.replace("_", ""), plain)
     return "" if found is None else f"; is it {plain[found]!r}?"
@@ -65,7 +65,7 @@ def _reserved(name: str) -> str | None:
 
 
 def _cast(series: pl.Series, column: Column) -> pl.Series | str:
-    """Returns the series in the stored type, or a text about its fault."""
+    """Returns the series in the stored type, or a description of its fault."""
     dtype = series.dtype
     if not column.kind.takes(dtype):
         return f"is {dtype}, must be {column.kind.value}{_not_finite(series)}"
@@ -87,14 +87,14 @@ def _cast(series: pl.Series, column: Column) -> pl.Series | str:
 
 
 def _shown(series: pl.Series, row: int) -> str:
-    """Returns a value as text, even if too large for Python; times in their stored form."""
+    """Formats a value, even if it is too large for Python; times are in their stored form."""
     if isinstance(series.dtype, (pl.Datetime, pl.Duration)):
         return f"{series.to_physical()[row]} {series.dtype.time_unit}"
     return str(series[row])
 
 
 def _not_finite(series: pl.Series) -> str:
-    """Returns text about values of a float column that cannot be converted."""
+    """Describes the values of a float column that cannot be converted."""
     if not series.dtype.is_float():
         return ""
     wrong = (~series.is_finite()).fill_null(value=False).arg_true()
@@ -105,7 +105,7 @@ def _not_finite(series: pl.Series) -> str:
 
 
 def _one_kind_of_time(columns: list[pl.Series]) -> tuple[list[pl.Series], list[Fault]]:
-    """Check that recorded times have the kind of submit_time; time zones may differ."""
+    """Checks that recorded times have the same kind as submit_time; time zones may differ."""
     submit = next((series for series in columns if series.name == "submit_time"), None)
     if submit is None:
         return columns, []

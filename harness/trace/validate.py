@@ -1,6 +1,6 @@
-"""The rules of the schema for every row of a trace, and for the cluster of its replay.
+"""The rules of the schema for every row of a trace, and the rules for the cluster of its replay.
 
-One pass over the columns finds all faults, so that users can repair a trace in one step.
+A single pass over the columns finds all faults, so that users can repair a trace in one step.
 """
 
 from __future__ import annotations
@@ -38,13 +38,16 @@ _EARLIEST, _LATEST = -62_135_596_800_000_000, 253_402_300_799_999_999  # years 1
 _INT32_MAX = 2**31 - 1
 _FIRST = "harness.first"
 _LONGEST_NAME = 1000
-"""The longest name in bytes. Names in Kubernetes have at most 253, and may repeat in thousands of rows."""
+"""The maximum length of a name in bytes.
+
+Names in Kubernetes have at most 253 characters, and may repeat in thousands of rows.
+"""
 
 _DOCUMENTS = {"tolerations": list, "affinity": dict, "pod_template": dict}
 
 
 def faults_of(frame: pl.DataFrame) -> list[Fault]:
-    """Returns every fault of a trace's rows: faults of columns, then row by row; empty for a valid trace."""
+    """Returns every fault of a trace's rows: first the faults of columns, then row by row."""
     return checked(frame)[1]
 
 
@@ -60,11 +63,11 @@ def checked(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Fault]]:
 
 
 def cluster_faults(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -> list[Fault]:
-    """Returns a trace's needs that a cluster cannot meet: queues, priority classes, capacity for its jobs.
+    """Returns a trace's needs that a cluster cannot meet: queues, priority classes, and capacity.
 
-    With ClusterQueues, a queue is known if it is a ClusterQueue, a LocalQueue of its namespace that leads to
-    one, or an ElasticQuota. A job is too large if its smallest size for a start (`min_pods`) exceeds the
-    cluster.
+    With ClusterQueues, a queue is known if it is a ClusterQueue, a LocalQueue of its namespace that leads
+    to one, or an ElasticQuota. A job is too large if the smallest size with which it can start (`min_pods`)
+    exceeds the cluster.
 
     Args:
         trace: the jobs.
@@ -75,7 +78,7 @@ def cluster_faults(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -
 
 
 def strangers(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -> list[str]:
-    """Returns the jobs of queues that a cluster lacks, and jobs that are larger than the cluster.
+    """Returns the jobs whose queues a cluster lacks, and the jobs that are larger than the cluster.
 
     Args:
         trace: the jobs.
@@ -94,7 +97,7 @@ def strangers(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -> lis
 
 
 def unknown_names(frame: pl.DataFrame, cluster: Cluster, *, by_queues: bool = False) -> list[Fault]:
-    """Returns faults for queues and priority classes that a cluster lacks; the rows may have other faults.
+    """Returns faults for queues and priority classes that a cluster lacks; rows may have other faults.
 
     Args:
         frame: the rows.
@@ -156,7 +159,7 @@ def _pod_rules(frame: pl.DataFrame) -> Iterator[Rule]:
 
 
 def _documents(frame: pl.DataFrame) -> list[Fault]:
-    """Check the columns of JSON and of labels; each distinct value is checked once."""
+    """Checks the columns with JSON and with labels; each distinct value is checked only once."""
     rules: list[Rule] = []
     for name, wanted in _DOCUMENTS.items():
         if name in frame.columns:
@@ -190,7 +193,7 @@ def _is_json(text: str, wanted: type) -> bool:
 
 
 def _jobs(frame: pl.DataFrame) -> list[Fault]:
-    """Check the rules between rows: names are unique, and rows of one job agree."""
+    """Checks the rules between rows: names must be unique, and the rows of a job must agree."""
     if "job_id" in frame.columns and not distinct(frame["job_id"]):
         return _repeated(frame)
     return []
@@ -237,7 +240,7 @@ def _unknown_queues(frame: pl.DataFrame, cluster: Cluster, by_queues: bool) -> l
 
 
 def _no_queue(namespace: str, queue: str, cluster: Cluster) -> str:
-    """Returns a sentence that a queue leads to no ClusterQueue."""
+    """Explains that a queue does not lead to a ClusterQueue."""
     local = cluster.local_queues.get((namespace, queue))
     if local is not None:
         return (
@@ -252,7 +255,7 @@ def _no_queue(namespace: str, queue: str, cluster: Cluster) -> str:
 def _strange_queues(
     frame: pl.DataFrame, cluster: Cluster, by_queues: bool
 ) -> Iterator[tuple[str, str, int, str, int]]:
-    """Yields namespace and queue that the cluster lacks, the first row, its job, and the number of rows."""
+    """Yields the namespaces and queues that the cluster lacks, with their first row, its job, and a count."""
     if not cluster.cluster_queues or "queue" not in frame.columns:
         return
     named = _first_rows(frame, filled(frame, "namespace", DEFAULT_NAMESPACE), pl.col("queue"))
@@ -278,7 +281,7 @@ def _unknown_classes(frame: pl.DataFrame, cluster: Cluster) -> list[Fault]:
 
 
 def _first_rows(frame: pl.DataFrame, *keys: pl.Expr) -> pl.DataFrame:
-    """Returns each distinct key with its first row, the row's job, and the number of its rows."""
+    """Returns each distinct key with its first row, the job of that row, and the number of rows."""
     job = pl.col("job_id") if "job_id" in frame.columns else pl.lit("")
     return (
         frame.select(*keys, job.alias("job"))
@@ -299,7 +302,7 @@ def _too_large(frame: pl.DataFrame, cluster: Cluster) -> list[Fault]:
 
 
 def _least(frame: pl.DataFrame) -> pl.DataFrame:
-    """Returns one row per job with its smallest size for a start."""
+    """Returns one row per job with the smallest size at which it can start."""
     if "min_pods" in frame.columns:
         least = pl.col("min_pods").fill_null(pods_of(frame))
         frame = frame.with_columns(least.alias("pods"))
@@ -321,7 +324,7 @@ def _size_rules(jobs: pl.DataFrame, cluster: Cluster) -> list[Rule]:
 
 
 def _capacity(cluster: Cluster, resource: str) -> int | None:
-    """Returns the cluster's capacity of a resource; None if it is unlimited."""
+    """Returns the cluster's capacity of a resource, or None if it is unlimited."""
     amount: Any = cluster.capacity.get(resource)
     if amount is not None or cluster.nodes:
         return amount or 0

@@ -30,7 +30,7 @@ _NO_SIZE = (
 _TWO_SIZES = f"its pods differ in the label {MIN_AVAILABLE_LABEL}; that of the first pod counts"
 _IN_PART = (
     "may be placed in part, and a gang of the trace runs only when all of its pods are bound: until "
-    "then, bound pods hold their nodes in vain"
+    "then, bound pods hold their nodes without progress"
 )
 _TOO_SMALL = (
     "has fewer pods in the trace and the manifests than have to be placed together: they wait for ever, "
@@ -54,7 +54,7 @@ def unreached(trace: Trace, cluster: Cluster) -> Iterator[str]:
 
 
 def _templates(trace: Trace) -> Iterator[str]:
-    """Yields sentences about unmodelled or unknown fields in pod templates, with row counts."""
+    """Yields sentences about pod template fields that are unknown or not modelled, with row counts."""
     if "pod_template" not in trace.frame.columns:
         return
     rows = trace.frame.select("job_id", "pod_template").drop_nulls("pod_template")
@@ -111,7 +111,7 @@ def _keeps_out(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
 
 
 def _tolerations_of(trace: Trace) -> list[Toleration]:
-    """Returns the distinct tolerations of the trace's pods. Invalid ones are reported when pods are made."""
+    """Returns the distinct tolerations of the trace's pods; invalid ones are reported when pods are made."""
     found: dict[Toleration, None] = {}
     for name in ("tolerations", "pod_template"):
         if name not in trace.frame.columns:
@@ -125,7 +125,7 @@ def _tolerations_of(trace: Trace) -> list[Toleration]:
 
 
 def _pods_of(trace: Trace) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Yields namespace and labels of the trace's pods, each combination once."""
+    """Yields the namespace and the labels of the trace's pods, each combination once."""
     frame = trace.frame
     names = [name for name in ("namespace", "labels", "pod_template") if name in frame.columns]
     if not {"labels", "pod_template"} & set(names):
@@ -147,7 +147,7 @@ def _labels_of(template: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _pod_groups(trace: Trace, cluster: Cluster) -> Iterator[str]:
-    """Yields sentences about oddities of pod groups, which matter only to policies that place groups."""
+    """Yields sentences about unusual pod groups, which matter only to policies that place groups."""
     said = Warnings()
     sizes: Counter[tuple[str, str]] = Counter()
     least: dict[tuple[str, str], int] = {}
@@ -175,7 +175,7 @@ def _pod_groups(trace: Trace, cluster: Cluster) -> Iterator[str]:
 
 
 def _scheduling_groups(trace: Trace, cluster: Cluster) -> Iterator[str]:
-    """Yields sentences about oddities of kube-scheduler's own groups; they matter only with its gangs."""
+    """Yields sentences about unusual groups of kube-scheduler, which matter only if its gangs are enabled."""
     said = Warnings()
     sizes = Counter((pod.namespace, pod.group) for pod in cluster.pods if pod.group is not None)
     for job, namespace, group, pods in _references(trace):
@@ -199,13 +199,13 @@ def _scheduling_groups(trace: Trace, cluster: Cluster) -> Iterator[str]:
 
 
 def _add(said: Warnings, group: str, what: str) -> None:
-    """Add a warning about a group, whose text begins with its kind."""
+    """Adds a warning about a group, whose text begins with its kind."""
     kind, _, name = group.partition(" ")
     said.add(kind, name, what)
 
 
 def _references(trace: Trace) -> Iterator[tuple[str, str, GroupReference, int]]:
-    """Yields job, namespace, group and number of pods, for pods that name a group of kube-scheduler."""
+    """Yields the job, the namespace, the group and the number of pods that name a group of kube-scheduler."""
     frame = trace.frame
     if "pod_template" not in frame.columns:
         return
@@ -222,7 +222,7 @@ def _references(trace: Trace) -> Iterator[tuple[str, str, GroupReference, int]]:
 
 
 _InGroup: TypeAlias = tuple[str, Mapping[str, str], int, bool]
-"""Namespace and labels of pods that name a group, their number, and whether they belong to a gang."""
+"""The namespace and labels of pods that name a group, their number, and whether they belong to a gang."""
 
 
 def _of_manifests(cluster: Cluster) -> Iterator[_InGroup]:

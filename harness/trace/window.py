@@ -17,13 +17,13 @@ _EXAMPLES = "examples: 10d..17d, 9400000s.., 2017-10-01..2017-11-01"
 
 @fixed()
 class Window(Value):
-    """Submissions from `start` (included) to `end` (not included).
+    """The submissions from `start` (inclusive) to `end` (exclusive).
 
     Attributes:
         text: the text that the user wrote.
-        start, end: durations since the trace's origin, or dates in the trace's own time zone; microseconds,
-            None if the window is open on that side.
-        dates: whether the bounds are dates, counted from 1970.
+        start, end: durations since the trace's origin, or dates in the trace's own time zone, in
+            microseconds; None if the window is open on that side.
+        dates: whether the bounds are dates, which are relative to 1970.
     """
 
     text: str
@@ -54,7 +54,7 @@ class Window(Value):
         return self.text
 
     def within(self, other: Window) -> bool:
-        """Returns True if both windows have the same kind of bounds and this window lies within the other."""
+        """Returns True if this window is within the other one and has the same kind of bounds."""
         begins = other.start is None or (self.start is not None and self.start >= other.start)
         ends = other.end is None or (self.end is not None and self.end <= other.end)
         return self.dates == other.dates and begins and ends
@@ -64,7 +64,7 @@ class Window(Value):
         return not (_before(self, other) or _before(other, self))
 
     def changed(self, trace: Trace) -> tuple[pl.DataFrame, str]:
-        """Returns the rows within the window; simulated time begins at the first row.
+        """Returns the rows within the window; simulated time begins at the first of these rows.
 
         Raises:
             OptionError: the window has dates, but the trace's times are durations.
@@ -88,19 +88,19 @@ class Window(Value):
 
 
 def _before(one: Window, other: Window) -> bool:
-    """Returns True if a window ends before or when another window starts."""
+    """Returns True if a window ends before another window starts, or at the same time."""
     return one.end is not None and other.start is not None and one.end <= other.start
 
 
 def window_bound(trace: Trace, time: int) -> str:
-    """Returns the text that stands in `--window` for a time since a trace's origin, in whole seconds.
+    """Returns the text to write in `--window` for a time since a trace's origin, in whole seconds.
 
     If a trace begins later than its file, for example because a window was already applied, the text refers
-    to the whole file: durations since the file's origin, or dates.
+    to the whole file. It is a duration since the file's origin or a date.
 
     Args:
-        trace: the trace, or its kept part.
-        time: microseconds since its origin.
+        trace: the trace, or the part of it that was kept.
+        time: microseconds since the trace's origin.
     """
     if trace.kind == "duration":
         return f"{(trace.origin + time) // SECOND}s"

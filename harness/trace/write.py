@@ -1,4 +1,4 @@
-"""Writes a trace as canonical Parquet: the same bytes for the same trace, completely or not at all."""
+"""Writes a trace as canonical Parquet, completely or not at all, with the same bytes for the same trace."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def write_trace(trace: Trace, path: Path) -> None:
 class TraceWriter:
     """A trace file that grows piece by piece.
 
-    It appears at its path when the `with` block ends without error.
+    The file appears at its path when the `with` block ends without an error.
 
     Args:
         path: the file.
@@ -52,7 +52,7 @@ class TraceWriter:
         level: the compression level of zstd.
 
     Raises:
-        InputError: the file cannot be written; an existing file stays as it was.
+        InputError: the file cannot be written; an existing file does not change.
     """
 
     def __init__(self, path: Path, metadata: Mapping[str, str], *, level: int = _SMALLEST) -> None:
@@ -69,7 +69,7 @@ class TraceWriter:
         return self
 
     def write(self, frame: pl.DataFrame) -> None:
-        """Add rows; they must have the columns of the first piece."""
+        """Adds rows, which must have the columns of the first piece."""
         table = pa.table({series.name: _column(series) for series in frame})
         table = table.replace_schema_metadata(self._metadata)
         with self._said():
@@ -98,7 +98,7 @@ class TraceWriter:
 
     @contextmanager
     def _said(self) -> Iterator[None]:
-        """Turn errors of writing the file into an InputError."""
+        """Converts errors in writing the file into an InputError."""
         try:
             yield
         except (OSError, pa.ArrowException) as error:
@@ -118,7 +118,7 @@ def _metadata(trace: Trace) -> dict[str, str]:
 def _column(series: pl.Series) -> pa.Array:
     """Returns a column in the schema's own types.
 
-    Texts of polars are large or categories, and its maps may be lists.
+    This is necessary because polars' texts are large strings or categories, and its maps may be lists.
     """
     column = column_of(series.name)
     if column is not None and column.kind is Kind.MAP:
@@ -131,7 +131,7 @@ def _column(series: pl.Series) -> pa.Array:
 
 
 def _encoding(field: pa.Field) -> str | None:
-    """Returns the encoding of a column: deltas for times and ids, which hardly repeat."""
+    """Returns the encoding of a column: deltas for times and ids, because their values hardly repeat."""
     if pa.types.is_timestamp(field.type) or pa.types.is_duration(field.type):
         return "DELTA_BINARY_PACKED"
     return "DELTA_BYTE_ARRAY" if field.name in ("job_id", "uid") else None

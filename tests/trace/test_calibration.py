@@ -241,7 +241,7 @@ def test_a_map_that_is_none_is_refused(
         ("priority_from", "queue=q0:3000000000", "32 bits"),
         ("priority_from", "queue=q0:1,q0:2", "given twice"),
         ("priority_from", "queue=nobody:1", "never 'nobody'"),
-        ("priority_from", "duration=1:2", "values can be named of texts and numbers"),
+        ("priority_from", "duration=1:2", "only values of texts and numbers can be named"),
         ("priority_share", "0.2", "'' is not a whole number"),
         ("priority_share", "some:1", "'some' is not a share"),
         ("priority_share", "0.6:1,0.6:2", "at most 1 together"),

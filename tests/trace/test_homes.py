@@ -56,7 +56,7 @@ def test_a_queue_of_one_namespace_is_found_there() -> None:
     where = cluster(("team", "lq", "a"), ("other", "x", "b"))
     assert places(where, {"queue": "lq"}, {"queue": "x"}) == [("team", "lq"), ("other", "x")]
     (note,) = homed(trace_of({"queue": "lq"}), where).notes
-    assert note == "queues that mean one LocalQueue of the manifests: lq is team/lq"
+    assert note == "queues that stand for a single LocalQueue of the manifests: lq is team/lq"
 
 
 def test_nothing_is_found_where_there_is_a_doubt() -> None:
@@ -87,7 +87,9 @@ def test_jobs_are_replayed_in_the_namespace_that_was_found(
         ("team", "lq", "finished"),
         ("default", "a", "finished"),
     ]
-    assert run.info["trace"]["notes"] == ["queues that mean one LocalQueue of the manifests: lq is team/lq"]
+    assert run.info["trace"]["notes"] == [
+        "queues that stand for a single LocalQueue of the manifests: lq is team/lq"
+    ]
 
 
 def test_the_hint_says_how_to_map_what_is_not_plain(write_trace: Callable[..., Path], tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_a_cluster_that_cannot_keep_up_is_too_small(findings: Callable[..., dict
     """More is asked for on average than there is; and no job may ask for more than all of it."""
     said = findings(*spread(50, every=1, **{"request.cpu": 2000}), cpu=1)
     assert "of 1 of cpu" in said["cluster-too-small"]
-    assert said["job-too-large"] == "50 of 50 jobs (100 %) ask for more than the 1 of cpu"
+    assert said["job-too-large"] == "50 of 50 jobs (100 %) request more than the 1 of cpu"
 
 
 def test_jobs_that_no_domain_holds_are_named(write_trace: Callable[..., Path]) -> None:
@@ -141,7 +141,7 @@ def test_jobs_without_work_are_named(findings: Callable[..., dict[str, str]]) ->
     assert findings(*idle, *spread(40)[20:])["no-work"] == "20 of 40 jobs (50 %) take no time"
     assert "no-work" not in findings(*idle[:19], *jobs[19:])
     none = [{**job, "request.cpu": None} for job in jobs]
-    assert findings(*none)["no-work"] == "40 of 40 jobs (100 %) ask for nothing"
+    assert findings(*none)["no-work"] == "40 of 40 jobs (100 %) request nothing"
 
 
 def test_jobs_that_end_with_the_record_are_censored(findings: Callable[..., dict[str, str]]) -> None:
@@ -187,9 +187,9 @@ def test_ids_that_name_two_things_are_named(findings: Callable[..., dict[str, st
 @pytest.mark.parametrize(
     ("request_", "says"),
     [
-        ({"request.memory": 512}, "no pod asks for more than 512 bytes of memory"),
+        ({"request.memory": 512}, "no pod requests more than 512 bytes of memory"),
         ({"request.memory": 2**50}, "half of the pods that request memory request at most 1024Ti"),
-        ({"request.cpu": 16}, "no pod asks for more than 16 millicores of cpu"),
+        ({"request.cpu": 16}, "no pod requests more than 16 millicores of cpu"),
         ({"request.nvidia.com/gpu": 500}, "half of the pods that request nvidia.com/gpu request at most 500"),
     ],
 )

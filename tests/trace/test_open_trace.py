@@ -110,7 +110,7 @@ def test_two_readers_of_one_suffix_are_told_apart_by_the_first_bytes(tmp_path: P
     path = tmp_path / "a.swf"
     path.write_text(SWF)
     assert open_trace(path, with_toy(suffixes=(".swf",), sniff=lambda path, head: False)).reader == "swf"
-    with pytest.raises(TraceError, match="more than one reader takes it: swf, toy"):
+    with pytest.raises(TraceError, match="more than one reader accepts it: swf, toy"):
         open_trace(path, with_toy(suffixes=(".swf",), sniff=lambda path, head: True))
 
 
@@ -201,7 +201,7 @@ def test_a_reader_must_answer_a_reading(tmp_path: Path) -> None:
 
     path = tmp_path / "a.toy"
     path.write_text("x")
-    with pytest.raises(PluginError, match="answered no Reading"):
+    with pytest.raises(PluginError, match="returned no Reading"):
         open_trace(path, load(only=["toy"], extra={"toy": Wrong(suffixes=(".toy",))}))
 
 

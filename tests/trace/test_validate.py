@@ -224,7 +224,7 @@ def test_a_trace_without_jobs_is_refused() -> None:
             {"topology_required": "rack", "topology_preferred": "block"},
             (
                 "row 2 (job 'j1'), topology_preferred: 'block' is one of topology_required, "
-                "topology_preferred, topology_unconstrained: a pod set can have one only"
+                "topology_preferred, topology_unconstrained: a pod set can have only one"
             ),
         ),
         (

@@ -1,1 +1,1 @@
-"""Synthetic traces: from a specification, or fitted to a recorded trace; seeded, and in bounded memory."""
+"""Makes synthetic traces in bounded memory, from a specification or by resampling a recorded trace."""

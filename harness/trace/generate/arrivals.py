@@ -1,8 +1,8 @@
-"""Submission times of jobs: Poisson, diurnal, bursty, or at regular intervals.
+"""The submission times of jobs: Poisson, diurnal, bursty, or at regular intervals.
 
-All random processes derive from one Poisson process of rate 1. Its time is stretched when few jobs arrive,
-and compressed when many arrive (time change by the integrated rate). The processes differ only in their rate
-over time.
+All random processes are derived from a single Poisson process of rate 1. Its time is stretched while few
+jobs arrive, and compressed while many arrive (time change by the integrated rate). The processes therefore
+differ only in their rate over time.
 """
 
 from __future__ import annotations
@@ -18,40 +18,41 @@ from harness.base.units import DAY, HOUR, INT64_MAX
 from harness.trace.generate.uniform import key_of, uniforms
 
 _JOB = 1_000_000_000
-"""The unit of the integrated rate is a billionth of a job; whole numbers make sums exact."""
+"""The integrated rate is in billionths of a job; integers make sums exact."""
 
 
 _MOST = INT64_MAX // 4
-"""The largest gain of one step, so that no sum overflows: more than all jobs of the largest trace."""
+"""The largest gain of a single step, so that no sum overflows. It exceeds the jobs of the largest trace."""
 
 _MOST_STATES = 1_000_000
-"""The largest number of state changes of a bursty process. More suggest a wrong unit, and take too long."""
+"""The maximum number of state changes of a bursty process; more would suggest a wrong unit.
+"""
 
 _END = INT64_MAX // 4
 """The latest time, so that no time overflows; traces of more than a hundred years are refused."""
 
 
 class Arrivals(Protocol):
-    """A process that has started."""
+    """An arrival process that has started."""
 
     def times(self, count: int) -> pl.Series:
-        """Returns the next submissions, int64 microseconds since the origin, ascending."""
+        """Returns the next submissions as int64 microseconds since the origin, in ascending order."""
 
 
 class Process(Protocol):
-    """A process of arrivals."""
+    """An arrival process."""
 
     @property
     def pace(self) -> float:
         """The mean number of jobs per microsecond."""
 
     def begun(self, key: int) -> Arrivals:
-        """Start the process with the random numbers of a key."""
+        """Starts the process with the random numbers of a key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Regular:
-    """A job every `every` microseconds, the first after `first` microseconds."""
+    """A job every `every` microseconds; the first job arrives after `first` microseconds."""
 
     every: int
     first: int
@@ -97,10 +98,10 @@ class Diurnal:
     """A rate that varies over the day and is lower on weekends; the origin is midnight before a Monday.
 
     Attributes:
-        rate: the mean over a week, in jobs per microsecond.
+        rate: the mean rate over a week, in jobs per microsecond.
         swing: how far the rate of an hour deviates from the mean of its day, from 0 to 1.
-        peak: the hour of the day, from 0 to 23, with the highest rate.
-        weekend: the rate of a weekend day divided by that of a weekday.
+        peak: the hour of the day with the highest rate, from 0 to 23.
+        weekend: the rate on a weekend day divided by the rate on a weekday.
     """
 
     rate: float
@@ -116,7 +117,7 @@ class Diurnal:
     def begun(self, key: int) -> Arrivals:
         """See `Process`."""
         days = [1.0] * 5 + [self.weekend] * 2
-        # A triangle over the day is exact; a sine would differ between machines.
+        # A triangle over the day is exact, but a sine would differ between machines.
         hours = [
             1 + self.swing * (1 - min(abs(h - self.peak), 24 - abs(h - self.peak)) / 6) for h in range(24)
         ]
@@ -127,11 +128,11 @@ class Diurnal:
 
 @dataclass(frozen=True, slots=True)
 class Bursty:
-    """A Markov-modulated Poisson process: each state lasts for an exponential time, then the next begins.
+    """A Markov-modulated Poisson process, where each state lasts for an exponentially distributed time.
 
     Attributes:
         rates: the rate of each state, in jobs per microsecond.
-        stays: the mean duration of each state, microseconds; the first state follows the last.
+        stays: the mean duration of each state, in microseconds; the first state follows the last.
     """
 
     rates: Sequence[float]
@@ -171,7 +172,7 @@ class _Changed:
 
 
 def _cyclic(spans: Sequence[int], rates: Sequence[float]) -> Callable[[pl.Series], pl.Series]:
-    """Returns a `time_of` function for a repeating rate, constant within each span of microseconds."""
+    """Returns a `time_of` function for a repeating rate that is constant within each span of microseconds."""
     steps = _Steps(list(spans), list(rates))
     whole, cycle = steps.reached, steps.ends
 
@@ -203,7 +204,7 @@ class _Steps:
         self.reached += min(gained, _MOST)  # more than any number of jobs
 
     def times(self, reached: pl.Series) -> pl.Series:
-        """Returns when the integral reaches each value; all values are less than `self.reached`."""
+        """Returns when the integral reaches each value; all values must be below `self.reached`."""
         before = pl.Series(self._before, dtype=pl.Int64)
         place = before.search_sorted(reached, side="right").cast(pl.Int64) - 1
         late = (reached - before.gather(place)).cast(pl.Float64) * pl.Series(self._paces).gather(place)
@@ -212,7 +213,7 @@ class _Steps:
 
 
 class _Modulated:
-    """The states of a bursty process, drawn when needed."""
+    """The states of a bursty process, which are drawn when they are needed."""
 
     def __init__(self, rates: Sequence[float], stays: Sequence[int], key: int) -> None:
         self._rates, self._stays, self._key = rates, stays, key

@@ -1,7 +1,7 @@
-"""Makes synthetic traces from a recorded one by resampling the weeks of every tenant (block bootstrap).
+"""Makes synthetic traces from a recorded trace by resampling the weeks of every tenant (block bootstrap).
 
 Patterns within a week are preserved: bursts of jobs, their durations and their sizes. Draws differ in the
-weeks of each tenant, and in which weeks of different tenants coincide.
+weeks that each tenant gets, and in which weeks of different tenants coincide.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from harness.trace.trace import Trace
 WEEK = 7 * DAY
 
 _MOST_BLOCKS = 100_000
-"""The largest number of blocks per tenant. More suggest a wrong length, and take too long."""
+"""The maximum number of blocks per tenant; more would take too long, and suggest a wrong length."""
 
 _BLOCK = "harness.block"
 _NOT_KEPT = ("uid", "recorded_start", "recorded_end")
-"""Columns that are meaningful only for the recorded jobs."""
+"""The columns that are meaningful only for the recorded jobs."""
 
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """Draws from a recorded trace.
+    """Draws synthetic traces from a recorded trace.
 
     Args:
         trace: the record.
-        block: the length of each drawn block, microseconds.
+        block: the length of each drawn block, in microseconds.
 
     Attributes:
-        blocks: the number of whole blocks in the record; draws ignore the remainder.
-        span: the length of the record in blocks, rounded up, microseconds.
+        blocks: the number of complete blocks in the record; draws ignore the remainder.
+        span: the length of the record, rounded up to complete blocks, in microseconds.
 
     Raises:
-        SpecError: the record has fewer than two whole blocks.
+        SpecError: the record has fewer than two complete blocks.
     """
 
     trace: Trace
@@ -66,12 +66,12 @@ class Bootstrap:
 
     @property
     def blocks(self) -> int:
-        """The number of whole blocks in the record."""
+        """The number of complete blocks in the record."""
         return self._length // self.block
 
     @property
     def span(self) -> int:
-        """The length of the record, rounded up to whole blocks."""
+        """The length of the record, rounded up to complete blocks."""
         return -(-self._length // self.block) * self.block
 
     @property
@@ -79,22 +79,22 @@ class Bootstrap:
         """Sentences about the draws, for the trace's notes."""
         rest = self._length - self.blocks * self.block
         drawn = f"every tenant's jobs are drawn in blocks of {format_duration(self.block)}, with replacement"
-        left = f"the last {format_duration(rest)} of the record, no whole block, is not drawn from"
+        left = f"the last {format_duration(rest)} of the record is not a whole block, so nothing is drawn from it"
         return (f"{drawn}, from {self.blocks} blocks of {self.trace.path.name}", *((left,) if rest else ()))
 
     @property
     def metadata(self) -> dict[str, str]:
-        """The record's metadata, with a source that says that the trace is resampled."""
+        """The record's metadata; the source says that the trace is resampled."""
         source = self.trace.metadata.get(SOURCE_KEY, self.trace.path.name)
         return {**self.trace.metadata, SOURCE_KEY: f"resampled from: {source}"}
 
     def pieces(self, span: int, seed: int, jobs: int | None = None) -> Iterator[pl.DataFrame]:
-        """Yields the rows of a synthetic trace, one block at a time, ascending by submission.
+        """Yields the rows of a synthetic trace, one block at a time, in order of submission.
 
         Args:
-            span: the end of submissions, which begin at 0, microseconds.
+            span: the end of submissions, which begin at 0, in microseconds.
             seed: equal seeds draw equal blocks for each tenant.
-            jobs: the largest number of jobs, each with all its pod sets; None for no bound.
+            jobs: the maximum number of jobs, each with all its pod sets; None for no limit.
 
         Raises:
             SpecError: there would be too many blocks.
@@ -135,11 +135,11 @@ class Bootstrap:
                 return
 
     def _drawn(self, key: int, numbers: pl.Series) -> pl.Series:
-        """Returns a block of the record for each number."""
+        """Draws a block of the record for each number."""
         return (uniforms(key, numbers) * self.blocks).floor().cast(pl.Int64)
 
     def _recorded(self) -> dict[tuple[str, int], pl.DataFrame]:
-        """Returns (tenant, block) -> its rows; submission times count from the beginning of the block."""
+        """Returns the rows of each tenant and block; submission times are relative to the block."""
         frame = self.trace.frame.drop(_NOT_KEPT, strict=False)
         frame = frame.with_columns(
             (self._since % self.block).cast(pl.Duration("us")).alias("submit_time"),
@@ -151,7 +151,7 @@ class Bootstrap:
 
 
 def _first_jobs(rows: pl.DataFrame, most: int) -> tuple[pl.DataFrame, int]:
-    """Returns the rows of the first jobs, at most `most`, and the number of these jobs."""
+    """Returns the rows of at most `most` jobs, and the number of these jobs."""
     if not has_pod_sets(rows):
         return rows.head(most), min(rows.height, most)
     names = rows["job_id"].unique(maintain_order=True).head(most)

@@ -1,4 +1,4 @@
-"""Distributions of durations, sizes and priorities."""
+"""The distributions of durations, sizes and priorities."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Protocol, TypeAlias
 import polars as pl
 
 Draw: TypeAlias = Callable[[str], pl.Series]
-"""Returns a column of numbers in (0, 1) for a purpose; different purposes give independent numbers."""
+"""Returns a column of numbers in (0, 1) for a purpose; numbers for different purposes are independent."""
 
 _Z90 = 1.2815515655446004  # the 90th percentile of the normal distribution
 
 
 class Distribution(Protocol):
-    """A distribution of whole numbers: microseconds, amounts or counts."""
+    """A distribution of integers: microseconds, amounts or counts."""
 
     def values(self, draw: Draw) -> pl.Series:
-        """Returns one value for each number that `draw` returns, int64."""
+        """Returns an int64 value for each number that `draw` returns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of several values, with probabilities in proportion to weights."""
+    """One of several values, whose probabilities are in proportion to weights."""
 
     options: Sequence[int]
     weights: Sequence[float]
@@ -37,7 +37,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Uniform:
-    """Every whole number from `least` to `most` with equal probability."""
+    """Every integer from `least` to `most`, with equal probability."""
 
     least: int
     most: int
@@ -50,7 +50,7 @@ class Uniform:
 
 @dataclass(frozen=True, slots=True)
 class LogNormal:
-    """A log-normal distribution, given by its median and its 90th percentile, which users can estimate."""
+    """A log-normal distribution, given by its median and 90th percentile, which users can estimate."""
 
     median: int
     p90: int
@@ -65,9 +65,9 @@ class LogNormal:
 
 @dataclass(frozen=True, slots=True)
 class Weibull:
-    """A Weibull distribution: with a shape below 1 it has a long tail; with shape 1 it is exponential.
+    """A Weibull distribution, which is exponential with shape 1 and has a long tail with a smaller shape.
 
-    `scale` is the mean of the exponential distribution.
+    With shape 1, `scale` is the mean of the exponential distribution.
     """
 
     scale: int
@@ -92,7 +92,7 @@ class Pareto:
 
 @dataclass(frozen=True, slots=True)
 class Clipped:
-    """Another distribution within bounds; values beyond a bound become the bound."""
+    """Another distribution within bounds; values beyond a bound are replaced by the bound."""
 
     within: Distribution
     least: int
@@ -104,12 +104,12 @@ class Clipped:
 
 
 def pick(weights: Sequence[float], numbers: pl.Series) -> pl.Series:
-    """Returns the index, from 0, that each number in (0, 1) selects by the weights."""
+    """Returns the index, from 0, that each number in (0, 1) selects according to the weights."""
     bounds = pl.Series(weights, dtype=pl.Float64).cum_sum()
     places = bounds.search_sorted(numbers * float(bounds[-1]), side="right")
     return places.clip(0, len(weights) - 1)
 
 
 def whole(values: pl.Series) -> pl.Series:
-    """Returns the values rounded to whole numbers that fit 62 bits."""
+    """Rounds values to integers that fit into 62 bits."""
     return values.clip(0.0, 2.0**62).round(0).cast(pl.Int64)

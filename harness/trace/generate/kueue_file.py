@@ -1,7 +1,7 @@
-"""Reads a configuration of Kueue's performance generator (`generator.yaml`): its jobs and its queues.
+"""Reads the jobs and queues from a configuration of Kueue's performance generator (`generator.yaml`).
 
-The file has the layout and meaning of Kueue's `test/performance/scheduler/runner/generator`. Every set of
-workloads of a queue begins at 0, and each workload is created one interval after the previous one.
+The file has the same layout and meaning as in Kueue's `test/performance/scheduler/runner/generator`. Every
+set of workloads of a queue begins at 0, and each workload is created one interval after the previous one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def is_kueue(fields: Fields) -> bool:
 def read_kueue(fields: Fields, source: str) -> Spec:
     """Returns the jobs and the queues that Kueue's generator would create.
 
-    Topologies and devices are not supported: their fields stay unread, which makes them faults.
+    Topologies and devices are not supported. Their fields remain unread, so they are reported as faults.
     """
     flavor = fields.child("resourceFlavor").string("name", _FLAVOR)
     streams: list[Stream] = []
@@ -83,7 +83,7 @@ def _quotas(fields: Fields, flavor: str) -> dict[str, Any]:
 
 
 def _manifests(name: str, spec: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Returns the manifests of a queue, with a namespace and a LocalQueue of the same name."""
+    """Returns the manifests of a queue, with a namespace and a LocalQueue that have the same name."""
     return [
         namespace_manifest(name),
         {"apiVersion": KUEUE, "kind": "ClusterQueue", "metadata": {"name": name}, "spec": dict(spec)},
@@ -92,7 +92,7 @@ def _manifests(name: str, spec: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _workloads(fields: Fields, place: int) -> list[Stream]:
-    """Returns the streams of a set of workloads, one per template; their jobs alternate."""
+    """Returns the streams of a set of workloads, one for each template; their jobs alternate."""
     most = _count(fields)
     interval = _MILLISECOND * fields.integer("creationIntervalMs", 0, least=0, most=_LONGEST)
     templates = fields.items("workloads")
@@ -122,7 +122,7 @@ def _kind(fields: Fields) -> JobKind:
 
 
 def _of_queue(queue: str, stream: Stream) -> Stream:
-    """Returns the stream of a set for one of its queues; its jobs are named `NAMESPACE/WORKLOAD`."""
+    """Returns the stream of a set for one of its queues, whose jobs are named `NAMESPACE/WORKLOAD`."""
     return Stream(
         name=f"{queue}/{stream.name}",
         queue=queue,

@@ -1,4 +1,4 @@
-"""Resamples every tenant's weeks of a trace; the result depends only on the seed."""
+"""Resamples the weeks of every tenant in a trace; the result depends only on the seed."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from harness.trace.trace import Trace
 
 
 def redrawn(trace: Trace, block: int, seed: int) -> Trace:
-    """Returns a trace as long as the record, from blocks of the record drawn with replacement.
+    """Returns a trace that is as long as the record, from blocks of the record drawn with replacement.
 
-    Its times are of the same kind as the record's.
+    The times have the same kind as in the record.
 
     Args:
-        trace: the record, calibrated.
-        block: the length of each drawn block, microseconds.
+        trace: the calibrated record.
+        block: the length of each drawn block, in microseconds.
         seed: equal seeds draw equal blocks for each tenant.
 
     Raises:

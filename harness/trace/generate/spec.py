@@ -13,10 +13,10 @@ from harness.trace.generate.arrivals import Process
 from harness.trace.generate.distributions import Distribution
 
 MOST_JOBS = 10**9
-"""The largest number of jobs of a trace."""
+"""The maximum number of jobs in a trace."""
 
 MOST_STREAMS = 10_000
-"""The largest number of streams of a trace; a higher number is probably a mistake."""
+"""The maximum number of streams in a trace; a higher number is probably a mistake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +24,11 @@ class JobKind:
     """One kind of job.
 
     Attributes:
-        weight: its frequency relative to the tenant's other kinds.
-        duration: microseconds.
-        requests: resource -> amount of one pod (cpu in millicores, memory in bytes).
-        pods: the number of equal pods; None for one.
-        gang: whether the job needs all pods simultaneously; None for the schema's default.
+        weight: how frequent this kind is, relative to the tenant's other kinds.
+        duration: the duration in microseconds.
+        requests: the amount of each resource for one pod (cpu in millicores, memory in bytes).
+        pods: the number of identical pods; None for one.
+        gang: whether the job needs all pods at the same time; None for the schema's default.
         priority: the priority; None to omit it.
     """
 
@@ -45,11 +45,11 @@ class Stream:
     """The jobs of one tenant that arrive by one process.
 
     Attributes:
-        name: a unique name, the key of its jobs' random numbers and the prefix of their ids.
+        name: a unique name, which is the key of the jobs' random numbers and the prefix of their ids.
         queue: the tenant.
         arrivals: the process of submissions.
-        kinds: the kinds of its jobs.
-        most: the largest number of jobs; None for no limit.
+        kinds: the kinds of jobs.
+        most: the maximum number of jobs; None for no limit.
         namespace: the namespace; "" to omit it.
         suffix: the end of ids, after the name and the number.
     """
@@ -69,10 +69,10 @@ class Spec:
 
     Attributes:
         streams: the streams of jobs.
-        jobs: the largest number of jobs, in the order of submission; None for no bound.
-        span: the end of submissions, microseconds; None for no bound.
-        source: its origin, for the trace's metadata.
-        manifests: the manifests of its queues; empty if it does not define them.
+        jobs: the maximum number of jobs, in order of submission; None for no limit.
+        span: the end of submissions, in microseconds; None for no limit.
+        source: the origin of the specification, for the trace's metadata.
+        manifests: the manifests of the queues; empty if the specification does not define them.
     """
 
     streams: tuple[Stream, ...]

@@ -1,4 +1,4 @@
-"""Reads a specification of a synthetic trace, or reports every fault with file and field."""
+"""Reads a specification of a synthetic trace, or reports every fault with its file and field."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from harness.trace.generate.spec import MOST_JOBS, MOST_STREAMS, JobKind, Spec, 
 
 _INT32_MAX = 2**31 - 1
 _HIGHEST_RATE = 1e-2
-"""The highest rate in jobs per microsecond, ten thousand per second; sums of more exceed 64 bits."""
+"""The highest rate in jobs per microsecond, which is 10,000 per second; larger sums exceed 64 bits."""
 
 _Value = Callable[[Any], int]
 
 
 def load_spec(path: Path) -> Spec:
-    """Read a file with a specification of harness, or of Kueue's performance generator.
+    """Read a file with a specification for harness or for Kueue's performance generator.
 
     Raises:
         SpecError: the file cannot be read, or is faulty.
@@ -129,7 +129,7 @@ def _arrivals(fields: Fields) -> Process:
 def _distribution(
     fields: Fields, name: str, value: _Value, *, least: int = 0, most: int = INT64_MAX // 2
 ) -> Distribution:
-    """Read a value, or a distribution of values."""
+    """Reads a value, or a distribution of values."""
     raw = fields.raw(name)
     if not isinstance(raw, dict):
         constant = _value(fields, name, raw, value, least, most)
@@ -170,7 +170,7 @@ def _distribution(
 
 
 def _choice(fields: Fields, value: _Value, least: int, most: int) -> Distribution:
-    """Read `value: weight` for each value."""
+    """Reads a `value: weight` pair for each value."""
     options, weights = [], []
     for name in fields:
         options.append(_value(fields, name, name, value, least, most))
@@ -182,7 +182,7 @@ def _choice(fields: Fields, value: _Value, least: int, most: int) -> Distributio
 
 
 def _only(fields: Fields, names: tuple[str, ...], *further: str) -> str:
-    """Returns which of several fields is present; adds a fault unless exactly one is."""
+    """Returns the one field of several that is present; otherwise, adds a fault."""
     there = [name for name in names if name in fields]
     if len(there) != 1 or any(name not in (*names, *further) for name in fields):
         fields.fault("", f"must be exactly one of {', '.join(names)}")
@@ -196,7 +196,7 @@ def _scalar(fields: Fields, name: str, value: _Value, least: int = 0, most: int 
 
 
 def _value(fields: Fields, name: str, raw: Any, value: _Value, least: int, most: int) -> int:
-    """Returns a value in its own unit; if it cannot be read, adds a fault and returns the least value."""
+    """Returns a value in its own unit; if it cannot be read, adds a fault and returns the minimum."""
     if raw is None:
         fields.fault(name, "is missing")
         return least
@@ -229,7 +229,7 @@ def _number(
 
 
 def _rate(fields: Fields, name: str, *, least: float = 1e-15) -> float:
-    """Returns a rate such as `40/h` in jobs per microsecond."""
+    """Converts a rate such as `40/h` to jobs per microsecond."""
     raw = fields.raw(name)
     count, slash, unit = str(raw).partition("/")
     try:

@@ -1,4 +1,4 @@
-"""Makes the jobs of a specification piece by piece, in the order of submission."""
+"""Makes the jobs of a specification piece by piece, in order of submission."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.trace.generate.uniform import key_of, uniforms
 from harness.trace.schema import DEFAULT_NAMESPACE, REQUEST, ordered
 
 _PIECE = 1 << 20
-"""The number of jobs per piece, over all streams."""
+"""The number of jobs in each piece, over all streams."""
 
 _LEAST = 1 << 10
 _NUMBER = "harness.number"
@@ -22,13 +22,14 @@ _STREAM = "harness.stream"
 
 
 def jobs_of(spec: Spec, seed: int) -> Iterator[pl.DataFrame]:
-    """Yields the rows of a synthetic trace, ascending by submission, in the schema's types.
+    """Yields the rows of a synthetic trace in order of submission, in the schema's types.
 
-    A job depends only on the seed, its stream's name and its number in the stream. Other streams and the
-    length of the trace do not change it. Jobs of one instant are in the order of the streams.
+    A job depends only on the seed, the name of its stream and its number in the stream. Other streams and
+    the length of the trace do not change the job. Jobs with the same submission time are in the order of
+    the streams.
 
     Raises:
-        SpecError: submissions would span more than a hundred years, or jobs would be too many.
+        SpecError: submissions would span more than a hundred years, or there would be too many jobs.
     """
     _check_number(spec)
     piece = max(_LEAST, min(_PIECE, spec.jobs or _PIECE) // len(spec.streams))
@@ -37,7 +38,7 @@ def jobs_of(spec: Spec, seed: int) -> Iterator[pl.DataFrame]:
     while sources and left != 0:
         for source in sources:
             source.fill()
-        # Later jobs of a source are submitted at the time of its last made job, or after it.
+        # Later jobs of a source are not submitted before its last job that was made.
         horizon = min((source.last for source in sources if not source.ended), default=None)
         ready = pl.concat([source.taken(before=horizon) for source in sources])
         sources = [source for source in sources if source.rows.height or not source.ended]
@@ -50,7 +51,7 @@ def jobs_of(spec: Spec, seed: int) -> Iterator[pl.DataFrame]:
 
 
 def _check_number(spec: Spec) -> None:
-    """Refuse an unbounded trace that would have more jobs than a trace can hold."""
+    """Refuses a trace without a limit if it would have more jobs than a trace can hold."""
     if spec.jobs is not None:
         return
     expected = 0.0
@@ -60,12 +61,14 @@ def _check_number(spec: Spec) -> None:
     if expected > MOST_JOBS:
         what = f"about {expected:,.0f} jobs would be submitted; there can be at most {MOST_JOBS:,}"
         raise SpecError(
-            spec.source, [Fault("", what)], hint="are rates right? say how many with jobs (--jobs)"
+            spec.source,
+            [Fault("", what)],
+            hint="are the rates right? set the number of jobs with jobs (--jobs)",
         )
 
 
 class _Source:
-    """One stream, with its made jobs that are not yet taken."""
+    """A stream, with the jobs that were made but not yet taken."""
 
     def __init__(self, stream: Stream, place: int, spec: Spec, seed: int, piece: int) -> None:
         self._stream, self._place, self._spec, self._piece = stream, place, spec, piece
@@ -77,7 +80,7 @@ class _Source:
         self.rows = pl.DataFrame()
 
     def fill(self) -> None:
-        """Make enough jobs for a piece, or all remaining jobs."""
+        """Makes enough jobs for a piece, or all remaining jobs."""
         while not self.ended and (self.rows.height < self._piece // 2 or self._first == self.last):
             most = self._stream.most
             count = self._piece if most is None else min(self._piece, most - self._made)
@@ -98,11 +101,11 @@ class _Source:
 
     @property
     def _first(self) -> int:
-        """The submission of the first made job; only jobs before the last made job can be taken."""
+        """The submission time of the first job that was made but not taken."""
         return int(self.rows["submit_time"].to_physical()[0])
 
     def taken(self, *, before: int | None) -> pl.DataFrame:
-        """Take the jobs submitted before a time; None takes all."""
+        """Takes the jobs that are submitted before a time; None takes all jobs."""
         if before is None:
             there = self.rows.height
         else:
@@ -111,7 +114,6 @@ class _Source:
         return taken
 
     def _rows(self, count: int) -> pl.DataFrame:
-        """Returns the next `count` jobs."""
         numbers = pl.int_range(self._made, self._made + count, eager=True)
         times = self._arrivals.times(count) if count else numbers
         kinds = self._stream.kinds
@@ -134,7 +136,7 @@ class _Source:
         return bodies.select(ordered(bodies.columns))
 
     def _bodies(self, kind: JobKind, place: int, numbers: pl.Series) -> pl.DataFrame:
-        """Returns the jobs of one kind, without their times of arrival."""
+        """Returns the jobs of one kind, without their arrival times."""
 
         def draw(attribute: str) -> Draw:
             return lambda purpose: uniforms(key_of(*self._key, place, attribute, purpose), numbers)

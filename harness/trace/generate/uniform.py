@@ -1,8 +1,8 @@
-"""Computes random numbers from a key and a counter, equal on every version and machine.
+"""Computes random numbers from a key and a counter, which are the same in every version and on every machine.
 
-The generator is SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
-Its n-th number needs no state except n. Arrow's integer kernels compute whole columns: `multiply` and `add`
-are documented to wrap around.
+The generator is SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA
+2014). Its n-th number needs no state except n. Arrow's integer kernels compute whole columns, and their
+functions `multiply` and `add` are documented to wrap around.
 """
 
 from __future__ import annotations
@@ -18,10 +18,7 @@ _FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
 def key_of(*parts: object) -> int:
-    """Returns a key for one purpose, such as `key_of(seed, tenant, "duration")`.
-
-    Different parts give different keys.
-    """
+    """Returns a key for one purpose, such as `key_of(seed, tenant, "duration")`, from its parts."""
     text = "\0".join(str(part) for part in parts)
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
 
@@ -37,7 +34,7 @@ def splitmix64(key: int, numbers: pl.Series) -> pa.Array:
 
 
 def uniforms(key: int, numbers: pl.Series) -> pl.Series:
-    """Returns uniform numbers in the open interval (0, 1): one for each of `numbers`."""
+    """Returns a uniform number in the open interval (0, 1) for each of `numbers`."""
     bits = _kernels().shift_right(splitmix64(key, numbers), _word(12))
     return (pl.Series(values=pl.from_arrow(bits), dtype=pl.UInt64).cast(pl.Float64) + 0.5) * 2.0**-52
 
@@ -48,7 +45,7 @@ def _shifted(values: pa.Array, by: int) -> pa.Array:
 
 
 def _kernels() -> Any:
-    """Returns Arrow's functions, imported late because the import takes longer than a short replay."""
+    """Returns Arrow's functions; importing them takes longer than a short replay, so it happens late."""
     import pyarrow.compute
 
     return pyarrow.compute
@@ -59,5 +56,5 @@ def _word(value: int) -> pa.Scalar:
 
 
 def uniform(*parts: object) -> float:
-    """Returns one uniform number in [0, 1) for one purpose, such as `uniform(seed, future, job)`."""
+    """Returns a uniform number in [0, 1) for one purpose, such as `uniform(seed, future, job)`."""
     return (key_of(*parts) >> 11) * 2.0**-53

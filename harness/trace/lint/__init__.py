@@ -1,4 +1,4 @@
-"""Finds misleading properties of a trace, each with its figure and a remedy."""
+"""Finds misleading properties of a trace, and reports each with its figure and a remedy."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ def lint(trace: Trace, cluster: Cluster | None = None, impossible: Sequence[str]
 
     Args:
         trace: a valid trace; violations of the schema are refused earlier.
-        cluster: the cluster for the replay. Without it the size of the traced machine counts, if known.
-        impossible: sentences from plugins about jobs that can never start on the cluster, see
+        cluster: the cluster for the replay. Without a cluster, the size of the traced machine counts, if it
+            is known.
+        impossible: sentences from plugins about jobs that can never start on the cluster; see
             `harness.runs.impossible`.
     """
     material = Material(trace, cluster, impossible)

@@ -1,4 +1,4 @@
-"""Checks whether amounts per pod are in fact totals of the job."""
+"""Checks whether amounts per pod are in fact totals of a job."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from harness.trace.lint.finding import Finding, Material
 from harness.trace.schema import REQUEST
 
 _LEAST = 20
-"""The smallest number of jobs with several pods for which a proportion is meaningful."""
+"""The minimum number of jobs with several pods for which a proportion is meaningful."""
 
 _SIZES = 3
-"""The smallest number of different pod counts for which a proportion is meaningful."""
+"""The minimum number of different pod counts for which a proportion is meaningful."""
 
 _SURE = 2.0
 """The number of standard errors by which the slope must exceed half of a proportion."""
 
 
 def check_totals(material: Material) -> Iterator[Finding]:
-    """Find amounts that grow in proportion to pods.
+    """Finds amounts that grow in proportion to the number of pods.
 
-    A job's total that is read as an amount per pod counts once for each pod.
+    If a job's total is read as an amount per pod, it counts once for each pod.
     """
     frame = material.trace.frame
     rows = frame.select(pods_of(frame).alias("pods"), *(f"{REQUEST}{name}" for name in material.resources))
@@ -40,7 +40,10 @@ def check_totals(material: Material) -> Iterator[Finding]:
 
 
 def _grows(pods: pl.Series, amounts: pl.Series) -> bool:
-    """Returns True if pods of twice as many have about twice the amount each, by the slope of logarithms."""
+    """Returns True if jobs with twice as many pods have about twice the amount per pod.
+
+    The proportion is the slope of the logarithms.
+    """
     x, y = pods.cast(pl.Float64).log(2), amounts.cast(pl.Float64).log(2)
     x, y = x - x.mean(), y - y.mean()
     spread = float((x * x).sum())

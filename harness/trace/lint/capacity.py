@@ -1,4 +1,4 @@
-"""Check whether a cluster is far too big or too small for a trace."""
+"""Checks whether a cluster is far too big or too small for a trace."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CALIBRATE = "harness trace calibrate --target-load 0.9 computes a scale for the
 
 
 def check(material: Material) -> Iterator[Finding]:
-    """Find a cluster that always suffices, a queue that only grows, and jobs that can never run."""
+    """Finds a cluster that always suffices, a queue that only grows, and jobs that can never run."""
     jobs = material.jobs
     recorded = runs_of(material.trace, jobs)
     enough: list[str] = []
@@ -30,7 +30,7 @@ def check(material: Material) -> Iterator[Finding]:
         elif level.mean > there:
             yield Finding(
                 "cluster-too-small",
-                f"jobs ask on average for {short_amount(resource, level.mean)} of {has} "
+                f"jobs request on average {short_amount(resource, level.mean)} of {has} "
                 f"({100 * level.mean / max(there, 1):.0f} %): the queue grows until the last submission, and "
                 "every wait depends on how long the trace is",
                 _CALIBRATE,
@@ -39,7 +39,7 @@ def check(material: Material) -> Iterator[Finding]:
         if large and not material.impossible:
             yield Finding(
                 "job-too-large",
-                f"{counted(large, jobs.height)} ask for more than the {has}",
+                f"{counted(large, jobs.height)} request more than the {has}",
                 "a replay refuses them on that cluster: give a larger one, or leave them out with "
                 "--drop-impossible",
             )
@@ -54,6 +54,6 @@ def check(material: Material) -> Iterator[Finding]:
         yield Finding(
             "cluster-too-big",
             f"all jobs together never need more than {'; '.join(enough)}: jobs wait only for quota of "
-            f"their queue, or for room on one node",
+            f"their queue, or for free capacity on a single node",
             f"{_CALIBRATE}; as it is, only limits of queues and packing can be compared",
         )

@@ -1,4 +1,4 @@
-"""Check whether columns have the names of the schema."""
+"""Checks whether columns have the names of the schema."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.trace.misnamed import misnamed
 
 
 def check(material: Material) -> Iterator[Finding]:
-    """Find columns outside the schema whose names nearly match a column of the schema."""
+    """Finds columns outside the schema whose names are similar to the name of a column in the schema."""
     for name, meant in misnamed(material.trace.frame.schema).items():
         yield Finding(
             "column-name",

@@ -1,4 +1,4 @@
-"""Check whether durations are the real run times of jobs, not a limit or an observed part."""
+"""Checks whether durations are the real run times of jobs, rather than a limit or only the observed part."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _STILL_RUNNING = ("running", "pending", "unknown")
 
 
 def check_work(material: Material) -> Iterator[Finding]:
-    """Find jobs that request nothing or take no time, because their waits would dominate the statistics."""
+    """Finds jobs that request nothing or take no time, because their waits would dominate the statistics."""
     jobs = material.jobs
     asks = [pl.col(f"{REQUEST}{resource}").fill_null(0) > 0 for resource in material.resources]
     for lacks, what in (
         (pl.col("duration") == 0, "take no time"),
-        (~pl.any_horizontal(asks), "ask for nothing"),
+        (~pl.any_horizontal(asks), "request nothing"),
     ):
         count = jobs.filter(lacks).height
         if 2 * count >= jobs.height:
@@ -38,7 +38,7 @@ def check_work(material: Material) -> Iterator[Finding]:
 
 
 def check_censored(material: Material) -> Iterator[Finding]:
-    """Find jobs whose recorded end is the end of the record."""
+    """Finds jobs whose recorded end is the end of the record."""
     jobs = material.jobs
     for name in ("status", "state", "pod_phase"):
         if name in jobs.columns and jobs[name].dtype == pl.String:
@@ -57,14 +57,14 @@ def check_censored(material: Material) -> Iterator[Finding]:
     if last >= _LEAST and last * _FEW >= jobs.height:
         yield Finding(
             "cut-at-the-end",
-            f"{counted(last, jobs.height)} end at the very last instant of the trace",
+            f"{counted(last, jobs.height)} end at the very last moment of the trace",
             "the record ended, not the jobs: their durations are lower bounds; --window ..TIME leaves "
             "them out",
         )
 
 
 def check_limits(material: Material) -> Iterator[Finding]:
-    """Find jobs that ran longer than allowed, exactly as long as allowed, or all equally long."""
+    """Finds jobs that ran longer than allowed, exactly as long as allowed, or all for the same time."""
     jobs = material.jobs
     if REQUESTED in jobs.columns:
         over = jobs["duration"] - jobs[REQUESTED].to_physical()
@@ -87,7 +87,7 @@ def check_limits(material: Material) -> Iterator[Finding]:
 
 
 def _at_limit(jobs: pl.DataFrame) -> Iterator[Finding]:
-    """Find a duration that many of the longest jobs share."""
+    """Finds a duration that many of the longest jobs share."""
     long = jobs.filter(pl.col("duration") >= pl.col("duration").quantile(0.95, "nearest"))["duration"]
     duration, same = long.value_counts(sort=True).sort(["count", "duration"], descending=True).row(0)
     if duration and same >= _LEAST and same * 10 >= len(long) and jobs["duration"].n_unique() > 1:
@@ -99,9 +99,10 @@ def _at_limit(jobs: pl.DataFrame) -> Iterator[Finding]:
 
 
 def check_long_limits(material: Material) -> Iterator[Finding]:
-    """Find limits of months.
+    """Finds limits of months.
 
-    No site allows most jobs such long times. Minutes read as hours, or instants, cause such limits.
+    No site allows most jobs such long times. The causes of such limits are minutes that were read as hours,
+    or points in time that were read as durations.
     """
     if REQUESTED not in material.jobs.columns:
         return
@@ -111,13 +112,13 @@ def check_long_limits(material: Material) -> Iterator[Finding]:
         yield Finding(
             "limit-long",
             f"half of the {len(limits):,} jobs with a limit may run for {format_duration(typical)} or more",
-            "is the unit right, is the limit an instant, or does some number mean no limit? In a "
+            "is the unit right, is the limit a point in time, or does some number mean no limit? In a "
             "mapping, below() and unless() remove such numbers",
         )
 
 
 def check_span(material: Material) -> Iterator[Finding]:
-    """Find jobs that ran longer than the whole trace: an end minus a start of 0 gives decades."""
+    """Finds jobs that ran longer than the whole trace, for example because an unknown start was read as 0."""
     jobs = material.jobs
     first, last = int(jobs[SUBMIT].min() or 0), int(jobs[SUBMIT].max() or 0)  # type: ignore[arg-type]
     if "recorded_end" in jobs.columns and jobs["recorded_end"].count():

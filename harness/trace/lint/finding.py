@@ -57,7 +57,7 @@ class Material:
 
     @cached_property
     def capacity(self) -> Mapping[str, int]:
-        """Resource -> its capacity, if known."""
+        """The capacity of each resource, if it is known."""
         if self.cluster is not None:
             return self.cluster.capacity
         stated = {name: traced_capacity(self.trace, name) for name in self.resources}
@@ -65,10 +65,10 @@ class Material:
 
 
 def counted(count: int, whole: int) -> str:
-    """Returns a number of jobs with its share of all jobs."""
+    """Formats a number of jobs with its share of all jobs."""
     return f"{count:,} of {whole:,} jobs ({percent(count / whole)})"
 
 
 def percent(part: float) -> str:
-    """Returns a share as a short percentage."""
+    """Formats a share as a short percentage."""
     return f"{short_number(round(100 * part, 2))} %"

@@ -1,4 +1,4 @@
-"""Check whether queues are tenants, and whether ids are unique."""
+"""Checks whether queues are tenants, and whether ids are unique."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from harness.trace.lint.finding import Finding, Material, counted
 
 _SHOWN = 6
 _SMALL = 100
-"""A queue with less than this share of the jobs (1 / N) gives too little information."""
+"""A queue with less than this share of the jobs (1 / N) provides too little information."""
 
 
 def check_tenants(material: Material) -> Iterator[Finding]:
-    """Find a single queue, or many queues with a single job."""
+    """Finds a single queue, or many queues with a single job."""
     jobs = material.jobs
     sizes = jobs.group_by("queue").len()
     single = int((sizes["len"] == 1).sum())
@@ -39,7 +39,7 @@ def check_tenants(material: Material) -> Iterator[Finding]:
 
 
 def check_priorities(material: Material) -> Iterator[Finding]:
-    """Find queues that stood for priorities; without stated priorities, recorded waits reveal them."""
+    """Finds queues that represent priorities, which recorded waits reveal if priorities are not recorded."""
     jobs = material.jobs
     if "recorded_start" not in jobs.columns or {"priority", "priority_class"} & set(jobs.columns):
         return
@@ -67,7 +67,7 @@ def check_priorities(material: Material) -> Iterator[Finding]:
 
 
 def check_ids(material: Material) -> Iterator[Finding]:
-    """Find ids that name several jobs."""
+    """Finds ids that identify several jobs."""
     jobs = material.jobs
     if "uid" in jobs.columns:
         again = int(jobs["uid"].drop_nulls().is_duplicated().sum())
@@ -82,7 +82,7 @@ def check_ids(material: Material) -> Iterator[Finding]:
     if alike:
         yield Finding(
             "id-reused",
-            f"{counted(alike, jobs.height)} have an id that differs from another only in case or blanks",
+            f"{counted(alike, jobs.height)} have an id that differs from another only in case or spaces",
             "probably one job that was recorded several times, such as its attempts",
         )
     several = jobs.filter(pl.col("pods") > 1)["job_id"]
@@ -96,6 +96,6 @@ def check_ids(material: Material) -> Iterator[Finding]:
         if clash:
             yield Finding(
                 "id-like-a-pod",
-                f"{counted(clash, jobs.height)} are called like a pod of another job (NAME-0, NAME-1, ...)",
+                f"{counted(clash, jobs.height)} have the name of another job's pod (NAME-0, NAME-1, ...)",
                 "rename them: a join by pod name would mix them up",
             )

@@ -1,4 +1,4 @@
-"""Check whether the times of submissions are plausible."""
+"""Checks whether the submission times are plausible."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from harness.trace.lint.finding import Finding, Material, counted, percent
 from harness.trace.window import window_bound
 
 _FEW = 100
-""""Few" jobs are less than this share (1 / N) of all jobs."""
+"""Jobs are "few" if they are less than this share (1 / N) of all jobs."""
 
 _LONG = 4
-"""A longer time than this share (1 / N) of the span is long: a quarter."""
+"""A time is long if it is more than this share (1 / N) of the span, which is a quarter."""
 
 _SILENCE = 20
-"""A longer pause than this share (1 / N) of the span is remarkable: a twentieth."""
+"""A pause is remarkable if it is longer than this share (1 / N) of the span, which is a twentieth."""
 
 
 def check_span(material: Material) -> Iterator[Finding]:
-    """Find a long beginning or end with hardly any jobs, and long times without jobs."""
+    """Finds a long beginning or end with hardly any jobs, and long times without jobs."""
     submit = material.jobs[SUBMIT].sort()
     count, first, last = len(submit), int(submit[0]), int(submit[-1])
     span = last - first
@@ -62,7 +62,7 @@ def check_span(material: Material) -> Iterator[Finding]:
 
 
 def check_bursts(material: Material) -> Iterator[Finding]:
-    """Find many jobs within one second, whose times were invented or rounded."""
+    """Finds many jobs within one second, whose times were invented or rounded."""
     jobs = material.jobs
     seconds = jobs.select(pl.col(SUBMIT) // SECOND).to_series().value_counts(sort=True)
     second, most = seconds.row(0)
@@ -71,13 +71,13 @@ def check_bursts(material: Material) -> Iterator[Finding]:
         yield Finding(
             "burst",
             f"{counted(most, jobs.height)} are submitted within one second, {at}",
-            "jobs that were there before the record began arrive at its first second: begin later with "
+            "jobs that existed before the record began arrive in its first second: begin later with "
             "--window, or read their waits as those of a backlog",
         )
 
 
 def check_clock(material: Material) -> Iterator[Finding]:
-    """Find times that run backwards, from row to row or within a job."""
+    """Finds times that run backwards, from row to row or within a job."""
     frame, jobs = material.trace.frame, material.jobs
     back = int((frame["submit_time"].to_physical().diff() < 0).sum())
     if back:
@@ -94,10 +94,10 @@ def check_clock(material: Material) -> Iterator[Finding]:
                 yield Finding(
                     "clock-backwards",
                     f"{counted(wrong, jobs.height)} have a {later} before their {earlier}",
-                    "clocks of several machines, or a changed clock: recorded waits are not to be trusted",
+                    "clocks of several machines, or a changed clock: recorded waits cannot be trusted",
                 )
 
 
 def _told(bound: str) -> str:
-    """Returns the text of `window_bound` for a sentence."""
+    """Formats the text of `window_bound` as part of a sentence."""
     return f"{bound} after the origin" if bound.endswith("s") else bound

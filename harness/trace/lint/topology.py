@@ -1,4 +1,4 @@
-"""Check for jobs that no domain of a topology can hold, although quota and cluster are large enough."""
+"""Checks for jobs that no topology domain can hold, although quota and cluster are large enough."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHOWN = 3
 
 
 def check(material: Material) -> Iterator[Finding]:
-    """Yields one finding for all jobs whose pods do not fit one domain of their required level."""
+    """Yields a single finding for all jobs whose pods do not fit into one domain of their required level."""
     cluster, frame = material.cluster, material.trace.frame
     if cluster is None or not cluster.topologies:
         return
@@ -38,7 +38,10 @@ def check(material: Material) -> Iterator[Finding]:
 
 
 def _lacks(pod_set: PodSet, cluster: Cluster) -> str:
-    """Returns why no domain holds the fewest allowed pods of a pod set; "" if a domain does, or none must."""
+    """Explains why no domain holds the fewest allowed pods of a pod set.
+
+    Returns "" if a domain does, or if the pod set does not require a domain.
+    """
     request = pod_set.topology
     if request is None or not request.required:
         return ""
@@ -62,7 +65,7 @@ def _lacks(pod_set: PodSet, cluster: Cluster) -> str:
 
 
 def _times(node: Node, requests: Mapping[str, int]) -> int:
-    """Returns how many pods an empty node holds."""
+    """Returns how many pods an empty node can hold."""
     asked = {resource: amount for resource, amount in requests.items() if amount}
     slots = node.allocatable.get("pods")
     fits = [node.allocatable.get(resource, 0) // amount for resource, amount in asked.items()]

@@ -1,4 +1,4 @@
-"""Check whether amounts and times are in the units of the schema."""
+"""Checks whether amounts and times are in the units of the schema."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BYTES = ("memory", "ephemeral-storage")
 
 
 def check(material: Material) -> Iterator[Finding]:
-    """Find requests of a pod and durations that are a thousand times too small or too large."""
+    """Finds pod requests and durations that are a thousand times too small or too large."""
     frame = material.trace.frame
     for resource in material.resources:
         amounts = frame[f"{REQUEST}{resource}"].drop_nulls()
@@ -26,13 +26,13 @@ def check(material: Material) -> Iterator[Finding]:
         shown = f"half of the pods that request {resource} request at most {format_amount(resource, typical)}"
         if resource == "cpu":
             if most <= 256:
-                yield _finding(f"no pod asks for more than {most} millicores of cpu", "cores", "1000")
+                yield _finding(f"no pod requests more than {most} millicores of cpu", "cores", "1000")
             elif typical > 1_000_000 and (amounts % 1_000_000 == 0).all():
                 yield _finding(f"{shown} cores", "microcores or nanocores", "1/1000")
         elif resource in _BYTES:
             if most < _MIB:
                 yield _finding(
-                    f"no pod asks for more than {most:,} bytes of {resource}", "MiB or KiB", "2^20"
+                    f"no pod requests more than {most:,} bytes of {resource}", "MiB or KiB", "2^20"
                 )
             elif typical > 64 * _TIB:
                 yield _finding(shown, "a multiple of bytes", "1/1024 or 1/2^20")

@@ -1,4 +1,4 @@
-"""Check for clock changes while jobs ran, which show local times that were read without summer time."""
+"""Checks whether clocks changed while jobs ran, because local times were read without summer time."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from harness.trace.lint.durations import REQUESTED
 from harness.trace.lint.finding import Finding, Material, counted
 
 _SEVERAL = 3
-"""Fewer jobs than this may be chance."""
+"""With fewer jobs than this, the difference may be chance."""
 
 _EXACTLY = 2 * SECOND
-"""The largest difference between clocks of one machine."""
+"""The maximum difference between the clocks of one machine."""
 
 _CHANGES = (3, 4, 9, 10, 11)
 """The months in which clocks change, on a Sunday morning."""
@@ -26,7 +26,7 @@ _DO = "their times are in a zone with summer time: name it (zone: of a mapping, 
 
 
 def check(material: Material) -> Iterator[Finding]:
-    """Find durations that differ by an hour from recorded times, or from limits across a clock change."""
+    """Finds durations that differ by an hour from recorded times, or from limits across a clock change."""
     jobs = material.jobs
     if {"recorded_start", "recorded_end"} <= set(jobs.columns):
         apart = jobs["recorded_end"].to_physical() - jobs["recorded_start"].to_physical() - jobs["duration"]
@@ -49,7 +49,10 @@ def check(material: Material) -> Iterator[Finding]:
 
 
 def _across_changes(jobs: pl.DataFrame, origin: int) -> int:
-    """Returns how many jobs are an hour off their limit, if all of a month run across a clock change."""
+    """Returns how many jobs are an hour off their limit.
+
+    Only months in which all such jobs run across a clock change count.
+    """
     start = jobs[SUBMIT] + origin
     if "recorded_start" in jobs.columns:
         start = jobs["recorded_start"].to_physical().fill_null(start)
@@ -69,7 +72,7 @@ def _across_changes(jobs: pl.DataFrame, origin: int) -> int:
 
 
 def _has_change(begin: int, end: int) -> bool:
-    """Returns True if clocks may change between two instants."""
+    """Returns True if clocks may change between two times."""
     for at in range(begin, min(end, begin + 8 * DAY) + 1, HOUR):
         moment = datetime.fromtimestamp(at // SECOND, UTC)
         if moment.weekday() == _SUNDAY and moment.hour < _MORNING and moment.month in _CHANGES:

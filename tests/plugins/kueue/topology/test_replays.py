@@ -96,7 +96,7 @@ def test_columns_of_a_row_count_and_else_the_annotations_of_its_template() -> No
     ("annotations", "says"),
     [
         ({"required-topology": 1}, "must be text"),
-        ({"required-topology": "a", "preferred-topology": "b"}, "a pod set can have one only"),
+        ({"required-topology": "a", "preferred-topology": "b"}, "a pod set can have only one"),
         ({"slice-size": "2"}, "must have both annotations or none"),
         ({"slice-size": "0", "slice-required-topology": "rack"}, "must be a number from 1"),
         ({"unconstrained-topology": "yes"}, "must be true or false"),
