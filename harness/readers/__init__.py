@@ -1,4 +1,4 @@
-"""Shared parts of trace readers: files and lines, tables, cells, gangs, names, recognition of formats.
+"""Parts that trace readers share: files and lines, tables, cells, gangs, names, and recognition of formats.
 
-Callers import each module separately. Only `sniff` does not import polars.
+Each module is imported separately. Only `sniff` works without importing polars.
 """

@@ -1,6 +1,6 @@
-"""Converts cells of a column to texts, numbers, amounts or times, and finds faulty cells.
+"""Converts the cells of a column to texts, numbers, amounts or times, and finds faulty cells.
 
-A reader declares each of its columns as a `Field`. A field converts a whole column in one step.
+A reader declares each of its columns as a `Field`, which converts a whole column in one step.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ class Field:
     """One column of a file.
 
     Attributes:
-        name: its name in the resulting table, and in the header unless `column` is set.
+        name: the name in the resulting table, and in the header unless `column` is set.
         value: converts a cell's text to its value; null if the text has no valid value.
-        expects: the required kind of text, for messages.
+        expects: the kind of text that is required, for messages.
         limits: the bounds of a number.
         empty: whether a cell may be empty, which gives null.
         absent: whether the file may lack the column; the table then lacks it too.
-        label: its name in messages; the column's name if empty.
-        column: its name in the header, if that differs from `name`.
+        label: the name in messages; by default, the column's name.
+        column: the name in the header, if it differs from `name`.
     """
 
     name: str
@@ -52,12 +52,12 @@ class Field:
         return self.column or self.name
 
     def wrong(self, cells: pl.Series, values: pl.Series) -> pl.Series:
-        """Returns which rows lack a required value."""
+        """Returns True for rows that lack a required value."""
         missing = values.is_null()
         return missing & (cells != "") if self.empty else missing | (cells == "")
 
     def says(self, cell: str) -> str:
-        """Returns a text about the fault of a cell without a valid value."""
+        """Describes the fault of a cell without a valid value."""
         if self.limits is not None:
             least, most = self.limits
             with suppress(ValueError):
@@ -66,7 +66,7 @@ class Field:
         return f"is not {self.expects}"
 
     def or_empty(self) -> Field:
-        """Returns this column, with cells that may be empty."""
+        """Returns this column as one whose cells may be empty."""
         return replace(self, empty=True)
 
     def or_absent(self) -> Field:
@@ -75,12 +75,12 @@ class Field:
 
 
 def text(name: str) -> Field:
-    """Returns a column of texts, without leading and trailing blanks."""
+    """Returns a column of texts, without leading and trailing spaces."""
     return Field(name, lambda cell: cell, "a text")
 
 
 def choice(name: str, *words: str) -> Field:
-    """Returns a column whose cells are all among these words."""
+    """Returns a column whose cells must be one of these words."""
     return Field(name, lambda cell: pl.when(cell.is_in(words)).then(cell), f"one of {', '.join(words)}")
 
 
@@ -88,7 +88,7 @@ _PAIRS = r"[^=;,]+=[^=;,]*(?:[;,][^=;,]+=[^=;,]*)*"
 
 
 def is_pairs(text: str) -> bool:
-    """Returns True if a text has the form of pairs such as `pool=a100;zone=b`."""
+    """Returns True if a text consists of pairs such as `pool=a100;zone=b`."""
     return re.fullmatch(_PAIRS, text) is not None
 
 
@@ -112,7 +112,7 @@ def pairs(name: str) -> Field:
 
 
 def whole(name: str, least: int = 0, most: int = EXACT) -> Field:
-    """Returns a column of whole numbers (`4`, `4.0`), int64."""
+    """Returns a column of integers (`4`, `4.0`), as int64."""
 
     def value(cell: pl.Expr) -> pl.Expr:
         number = cell.cast(pl.Float64, strict=False)
@@ -122,7 +122,7 @@ def whole(name: str, least: int = 0, most: int = EXACT) -> Field:
 
 
 def number(name: str, least: float = 0, most: float = EXACT) -> Field:
-    """Returns a column of finite numbers, float64."""
+    """Returns a column of finite numbers, as float64."""
 
     def value(cell: pl.Expr) -> pl.Expr:
         number = cell.cast(pl.Float64, strict=False)
@@ -132,13 +132,13 @@ def number(name: str, least: float = 0, most: float = EXACT) -> Field:
 
 
 def amount(name: str, scale: int, least: int = 0) -> Field:
-    """Returns a column of amounts in a larger unit, int64 after scaling and rounding to the nearest integer.
+    """Returns a column of amounts in a larger unit, scaled and rounded to the nearest int64.
 
     Args:
         name: the column.
         scale: the size of the unit in the schema's unit, such as 1000 for cores or 2**30 for GiB. With 1,
-            amounts must be whole, because fractions would be lost.
-        least: the smallest amount, in the file's unit.
+            amounts must be integers, because fractions would be lost.
+        least: the minimum amount, in the file's unit.
     """
     if scale == 1:
         return whole(name, least)
@@ -152,11 +152,11 @@ def amount(name: str, scale: int, least: int = 0) -> Field:
 
 
 def seconds(name: str, least: float = 0, unit: int = SECOND) -> Field:
-    """Returns a column of times or durations as numbers, int64 microseconds.
+    """Returns a column of times or durations that are written as numbers, in int64 microseconds.
 
     Args:
         name: the column.
-        least: the smallest allowed value, in the file's unit.
+        least: the minimum value, in the file's unit.
         unit: the file's unit in microseconds.
     """
     most = SECONDS * SECOND // unit
@@ -185,7 +185,7 @@ def moment(name: str, form: str) -> Field:
 
 
 def iso_moment(name: str) -> Field:
-    """Returns a column of moments in ISO 8601, timestamp[us, UTC]; texts without an offset are UTC."""
+    """Returns a column of moments in ISO 8601, as timestamp[us, UTC]; texts without an offset are in UTC."""
 
     def value(cell: pl.Expr) -> pl.Expr:
         text = cell.str.replace(" ", "T", literal=True).str.replace("Z$", "+00:00")
@@ -203,7 +203,7 @@ def iso_moment(name: str) -> Field:
 
 
 def span(name: str) -> Field:
-    """Returns a column of durations as `[days-]hours:minutes:seconds`, int64 microseconds."""
+    """Returns a column of durations such as `[days-]hours:minutes:seconds`, in int64 microseconds."""
 
     def value(cell: pl.Expr) -> pl.Expr:
         groups = cell.str.extract_groups(_SPAN)

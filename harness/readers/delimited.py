@@ -1,7 +1,7 @@
 """Reads delimited text as typed columns, checks every cell, and reports each fault with its line.
 
-Cells are first read as text and converted column by column. So a file without faults needs hardly any Python
-code per line. Only a file with faults is searched line by line.
+Cells are first read as text and then converted column by column, so a file without faults needs hardly any
+Python code per line. Only a file with faults is searched line by line.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _UNREADABLE = (pa.ArrowException, pl.exceptions.PolarsError, ValueError)
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A rule between the values of one row: `broken` must not be true; null counts as false."""
+    """A rule for the values of one row: `broken` must not be true; null counts as false."""
 
     field: str
     broken: pl.Expr
@@ -40,14 +40,14 @@ class Check:
 
 @dataclass(frozen=True)
 class Table:
-    """A file of delimited text after its header line was read.
+    """A file of delimited text whose header line was read.
 
     Attributes:
         path: the file.
-        names: the names of its columns.
-        lines: the other non-blank lines, with numbers.
+        names: the names of the columns.
+        lines: the other non-blank lines, with their numbers.
         delimiter: the separator of cells.
-        nulls: words that mean that a cell is empty.
+        nulls: the words for an empty cell.
     """
 
     path: Path
@@ -57,14 +57,14 @@ class Table:
     nulls: tuple[str, ...] = ()
 
     def typed(self, fields: Sequence[Field], *, checks: Iterable[Check] = ()) -> pl.DataFrame:
-        """Returns its rows with only the declared columns.
+        """Returns the rows with only the declared columns.
 
         Args:
-            fields: the wanted columns, found by name.
-            checks: rules between the values of a row.
+            fields: the wanted columns, which are found by name.
+            checks: rules for the values of a row.
 
         Raises:
-            TraceError: columns or all rows are missing, or lines are malformed; lists all faults.
+            TraceError: columns or all rows are missing, or lines are malformed; the error lists all faults.
         """
         missing = [field.source for field in fields if not field.absent and field.source not in self.names]
         if missing:
@@ -96,11 +96,12 @@ def open_table(
 
     Args:
         path: the file.
-        names: the known names of its columns, for a file without a header line.
-        header: whether its first line has the names; otherwise the names are the columns' numbers, from 1.
+        names: the names of the columns, for a file without a header line.
+        header: whether the first line contains the names; otherwise, the names are the column numbers from
+            1.
         delimiter: the separator of cells.
-        nulls: words that mean that a cell is empty, besides the empty text.
-        data: its content, if it was read before.
+        nulls: words for an empty cell, in addition to the empty text.
+        data: the content of the file, if it was read before.
 
     Raises:
         TraceError: the file cannot be read, or its header line names a column twice.
@@ -135,17 +136,17 @@ def typed_rows(
     """Returns lines of delimited text as typed columns.
 
     Args:
-        path: their source, for messages.
+        path: the source of the lines, for messages.
         lines: numbered non-blank lines, with as many cells as there are names.
         names: the names of all columns.
         fields: the wanted columns.
-        checks: rules between the values of a row.
-        delimiter: separates the cells.
+        checks: rules for the values of a row.
+        delimiter: the separator of cells.
         quoted: whether a cell may be in double quotes.
-        nulls: words that mean that a cell is empty.
+        nulls: the words for an empty cell.
 
     Raises:
-        TraceError: all lines are missing, or lines are malformed; lists all faults.
+        TraceError: all lines are missing, or lines are malformed; the error lists all faults.
     """
     numbered = _taken(path, lines, len(names), delimiter, quoted=quoted)
     if not numbered:
@@ -157,7 +158,7 @@ def typed_rows(
     except _UNREADABLE as error:
         faults = _broken_lines(numbered, len(names), delimiter, quoted)
         sound = [item for item in numbered if item[0] not in faults]
-        with suppress(*_UNREADABLE):  # report faults of the other columns as well
+        with suppress(*_UNREADABLE):  # report the faults of the other columns as well
             if faults and sound:
                 cells = split(sound, rules.fields)
                 for place, fault in rules.faults(sound, cells, rules.typed(cells)):
@@ -174,9 +175,9 @@ def typed_rows(
 def _taken(
     path: Path, lines: Iterable[tuple[int, bytes]], width: int, delimiter: str, *, quoted: bool
 ) -> list[tuple[int, bytes]]:
-    """Returns the lines; raises an error if very many lines are too short for a record.
+    """Returns the lines, or raises an error if very many of them are too short for a record.
 
-    The faults of so many lines would fill the memory.
+    The faults of that many lines would fill the memory.
     """
     numbered: list[tuple[int, bytes]] = []
     short = 0
@@ -191,19 +192,17 @@ def _taken(
 
 @dataclass(frozen=True)
 class _Rules:
-    """The rules for cells and for rows."""
-
     fields: Sequence[Field]
     checks: Sequence[Check]
 
     def typed(self, cells: pl.DataFrame) -> pl.DataFrame:
-        """Returns the values of cells; null for empty and invalid cells."""
+        """Returns the values of cells; empty and invalid cells become null."""
         return cells.select(field.value(pl.col(field.source)).alias(field.name) for field in self.fields)
 
     def faults(
         self, lines: Sequence[tuple[int, bytes]], cells: pl.DataFrame, table: pl.DataFrame
     ) -> list[tuple[int, Fault]]:
-        """Returns a fault for every faulty cell, with the number of its line, in the order of lines."""
+        """Returns a fault for every faulty cell with the number of its line, in the order of lines."""
         known = {field.name: field for field in self.fields}
         found: list[tuple[int, str, str]] = []
         for field in self.fields:
@@ -232,7 +231,7 @@ def _split(
     quoted: bool,
     nulls: Sequence[str],
 ) -> pl.DataFrame:
-    """Returns the cells of the wanted columns as texts without leading and trailing blanks."""
+    """Returns the cells of the wanted columns as texts without leading and trailing spaces."""
     wanted = list(dict.fromkeys(field.source for field in fields))
     table = pyarrow.csv.read_csv(
         pa.BufferReader(b"\n".join(line for _, line in lines)),
@@ -245,7 +244,7 @@ def _split(
     cells = pl.from_arrow(table)
     assert isinstance(cells, pl.DataFrame)
     if cells.height != len(lines):
-        raise ValueError("a cell in quotes goes over more than one line")
+        raise ValueError("a quoted cell spans more than one line")
     cells = cells.select(pl.all().str.strip_chars())
     return cells.select(pl.all().replace(list(nulls), "")) if nulls else cells
 
@@ -253,7 +252,7 @@ def _split(
 def _broken_lines(
     lines: Iterable[tuple[int, bytes]], width: int, delimiter: str, quoted: bool
 ) -> dict[int, list[Fault]]:
-    """Returns number of a line -> its faults, for lines that are not text or have a wrong number of cells."""
+    """Returns the faults of lines that are not text or have a wrong number of cells, by line number."""
     faults: dict[int, list[Fault]] = {}
     for place, line in lines:
         try:
@@ -262,7 +261,7 @@ def _broken_lines(
         except UnicodeDecodeError as error:
             what = f"is not UTF-8 text: byte {line[error.start]:#04x} at its place {error.start + 1}"
         except csv.Error as error:
-            what = f"is not cells in quotes and between delimiters: {error}"
+            what = f"does not consist of quoted cells and delimiters: {error}"
         if what:
             faults[place] = [Fault(f"line {place:,}", what)]
     return faults

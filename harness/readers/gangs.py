@@ -1,4 +1,4 @@
-"""Makes gangs of equal pods from jobs whose log states their size, but not their number of nodes."""
+"""Makes gangs of equal pods from jobs whose log contains their size, but not their number of nodes."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from harness.readers.names import GPU
 def pods_of(amounts: pl.Series, per_node: int, option: str) -> pl.DataFrame:
     """Returns the columns `each`, `pods` and `gang` for jobs with these numbers of devices or processors.
 
-    A job that fits a node is one pod. Any other job is a gang of equal pods, each with the largest divisor of
-    the job's amount that a node can hold.
+    A job that fits on a node becomes a single pod. Any other job becomes a gang of equal pods. Each pod
+    gets the largest divisor of the job's amount that a node can hold.
 
     Args:
-        amounts: each job's amount, whole numbers; 0 is allowed.
+        amounts: each job's amount, as integers; 0 is allowed.
         per_node: the amount on one node.
         option: the option that sets `per_node`, for messages.
 
     Raises:
-        OptionError: a node has less than 1.
+        OptionError: the amount on a node is less than 1.
     """
     if per_node < 1:
         raise OptionError(f"option {option}: {per_node} must be at least 1")
@@ -35,7 +35,7 @@ def pods_of(amounts: pl.Series, per_node: int, option: str) -> pl.DataFrame:
 
 
 def gpu_columns(gpus: pl.Series, per_node: int) -> list[pl.Series]:
-    """Returns the columns `request.nvidia.com/gpu`, `pods` and `gang` for these GPUs, as in `pods_of`."""
+    """Returns the columns `request.nvidia.com/gpu`, `pods` and `gang` for GPU counts, as in `pods_of`."""
     jobs = pods_of(gpus, per_node, "gpus_per_node")
     return [jobs["each"].alias(f"request.{GPU}"), jobs["pods"], jobs["gang"]]
 
@@ -48,7 +48,7 @@ def gpu_notes(per_node: int, gangs: pl.Series) -> tuple[str, ...]:
             f"a job of more than {per_node} GPUs ({counted(count, 'job')}) is a gang of equal pods of at "
             f"most {per_node}"
         ),
-        "GPUs of each pod of a gang are the largest such divisor; any other job is one pod",
+        "each pod of a gang has the largest such divisor of the job's GPUs; any other job is one pod",
     )
 
 

@@ -13,14 +13,14 @@ from harness.cluster.devices import GPU_COUNT as GPU_COUNT
 from harness.cluster.devices import MILLI_GPU as MILLI_GPU
 
 MODEL = "nvidia.com/gpu.product"
-"""The label with the model of a node's GPUs, as NVIDIA's feature discovery names it."""
+"""The label with the model of a node's GPUs, which is the one that NVIDIA's feature discovery sets."""
 
 MACHINE = "harness/machine"
-"""The node label with the name of a MetaCentrum machine; jobs can request nodes of one machine."""
+"""The node label with the name of a MetaCentrum machine; jobs can request nodes of a single machine."""
 
 
 def affinity_to_models(models: pl.Expr) -> pl.Expr:
-    """Returns the GPU models that pods allow, `A|B`, as a required node affinity in JSON; null if empty."""
+    """Converts the GPU models that pods allow, `A|B`, to a required node affinity in JSON; null if empty."""
     return models.map_elements(_affinity, return_dtype=pl.String, skip_nulls=True)
 
 
@@ -35,7 +35,7 @@ def _affinity(models: str) -> str | None:
 
 
 def label_maps(name: str, tables: Sequence[Mapping[str, str]]) -> pl.Series:
-    """Returns a column of maps in the schema's type; null for an empty map."""
+    """Returns a column of maps in the schema's type; an empty map becomes null."""
     entries = [[{"key": key, "value": value} for key, value in sorted(table.items())] for table in tables]
     return pl.Series(
         name,

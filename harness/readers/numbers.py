@@ -1,6 +1,6 @@
 """Lossless conversions of numbers that were read as float64.
 
-A double holds whole numbers up to 2**53 exactly, and seconds of this century to well below a microsecond.
+A double holds integers up to 2**53 exactly, and holds seconds of this century to well below a microsecond.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ SECONDS = 2**53 // 1_000_000
 
 
 def is_amount(column: pl.Expr) -> pl.Expr:
-    """Returns True for values that are finite whole numbers that a double holds exactly."""
+    """Returns True for values that are finite integers that a double holds exactly."""
     return column.is_finite() & (column.abs() <= EXACT) & (column == column.floor())
 
 
 def is_seconds(column: pl.Expr) -> pl.Expr:
-    """Returns True for values that are finite seconds, exact to the microsecond."""
+    """Returns True for values that are finite seconds and exact to the microsecond."""
     return column.is_finite() & (column.abs() <= SECONDS)
 
 
 def microseconds(column: pl.Expr) -> pl.Expr:
-    """Returns seconds as int64 microseconds, rounded to the nearest; whole seconds stay exact."""
+    """Converts seconds to int64 microseconds, rounded to the nearest one; whole seconds stay exact."""
     whole = column.floor()
     return whole.cast(pl.Int64) * 1_000_000 + ((column - whole) * 1e6).round().cast(pl.Int64)

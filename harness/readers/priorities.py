@@ -20,9 +20,9 @@ def priority_column(kind: pl.Expr, bands: Mapping[str, Band], how: str) -> list[
     """Returns the column `priority` or `priority_class` for jobs by their kind; no column for `none`.
 
     Args:
-        kind: the kind of each job, a key of `bands`.
-        bands: kind -> its priority.
-        how: `number`, `class` or `none`, the option `priority`.
+        kind: the kind of each job, which is a key of `bands`.
+        bands: the priority of each kind.
+        how: the option `priority`: `number`, `class` or `none`.
     """
     if how == "class":
         names = {key: band.name for key, band in bands.items()}

@@ -1,9 +1,9 @@
 """Reads recordings of a cluster: folders of Parquet parts with the observed versions of its objects.
 
-`harness trace record` writes recordings, and a reader reads them directly. A part is named
-`FIRST-LAST.parquet`, by the numbers of its first and last piece. Small parts are merged into larger parts;
-while both exist, the larger part counts. `recording.json` beside the parts holds the recorded server, and the
-position up to which parts are complete.
+The command `harness trace record` writes recordings, and a reader reads them directly. A part is named
+`FIRST-LAST.parquet` after the numbers of its first and last piece. Small parts are merged into larger
+parts, and while both exist, the larger part counts. The file `recording.json` next to the parts contains
+the recorded server, and the position up to which parts are complete.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ COLUMNS = ("seen", "event", "api_version", "kind", "namespace", "name", "uid", "
 _WORDS = ("event", "api_version", "kind", "namespace", "name", "uid")
 
 STANDING = ("ClusterQueue", "Cohort", "LocalQueue", "ElasticQuota", "ElasticQuotaTree", "Node")
-"""Kinds that are not part of traces: quotas and nodes, whose changes become events."""
+"""The kinds that are not part of traces: quotas and nodes, whose changes become events."""
 
 GAP = "GAP"
-"""The event of a row for a time without a watch; its JSON text has the beginning as `since`."""
+"""The event of a row for a time without a watch; the JSON text contains the beginning as `since`."""
 
 _PART = re.compile(r"(\d{8,})-(\d{8,})\.parquet")
 
@@ -38,7 +38,7 @@ class Part(NamedTuple):
     """A part of a recording.
 
     Attributes:
-        first, last: the numbers of its first and last piece.
+        first, last: the numbers of the first and the last piece.
         path: the file.
     """
 
@@ -51,9 +51,9 @@ class Row(NamedTuple):
     """An observation.
 
     Attributes:
-        where: its place, for messages.
-        seen: the time of the observation, microseconds since 1970.
-        event: the event of a watch; `LISTED`; `GONE` for an object that no longer existed; `GAP`.
+        where: the place of the row, for messages.
+        seen: the time of the observation, in microseconds since 1970.
+        event: the event of a watch; `LISTED`; `GONE` for an object that no longer existed; or `GAP`.
         api_version, kind, namespace, name, uid: the object.
         content: the object, or the other content of the row.
     """
@@ -75,7 +75,7 @@ def is_recording(path: Path) -> bool:
 
 
 def part_name(first: int, last: int) -> str:
-    """Returns the name of the part with these pieces."""
+    """Returns the name of the part that consists of these pieces."""
     return f"{first:08}-{last:08}.parquet"
 
 
@@ -89,7 +89,7 @@ def parts_of(folder: Path) -> list[Part]:
 
 
 def all_parts(folder: Path) -> list[Part]:
-    """Returns all parts in a folder, a larger part before the parts that it contains."""
+    """Returns all parts in a folder, with a larger part before the parts that it contains."""
     every = []
     for path in folder.iterdir():
         found = _PART.fullmatch(path.name)
@@ -102,7 +102,7 @@ def read_about(folder: Path) -> dict[str, Any]:
     """Returns the metadata of a recording.
 
     Raises:
-        TraceError: the metadata are missing, damaged, or of another version.
+        TraceError: the metadata is missing, damaged, or has another version.
     """
     path = folder / ABOUT
     try:
@@ -119,9 +119,9 @@ def read_about(folder: Path) -> dict[str, Any]:
 
 
 def read_rows(folder: Path) -> Iterator[Row]:
-    """Yields all observations in order; observations that were written twice after a restart come twice.
+    """Yields all observations in order; observations that were written twice after a restart are repeated.
 
-    The recording may continue meanwhile.
+    The recording may continue in the meantime.
 
     Raises:
         TraceError: a part is damaged or is not a Parquet file.
@@ -135,14 +135,14 @@ def read_rows(folder: Path) -> Iterator[Row]:
         for part in left:
             rows = _rows(part)
             if rows is None:
-                break  # it was just merged with other parts
+                break  # the part was just merged with other parts
             for number, row in enumerate(rows, start=1):
                 yield _row(part, number, row)
             last = part.last
 
 
 def _rows(part: Part) -> list[dict[str, Any]] | None:
-    """Returns the rows of a part; None if it no longer exists."""
+    """Returns the rows of a part, or None if the part no longer exists."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

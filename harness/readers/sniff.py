@@ -1,7 +1,7 @@
 """Recognises formats by the first bytes of a file, if its suffix is ambiguous.
 
-A reader is registered with a function of the path and the first 4 KiB, decompressed. This module does not
-import polars, so that readers can be listed without it.
+A reader is registered with a function that takes the path and the first 4 KiB, decompressed. This module
+does not import polars, so that readers can be listed without it.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 MARK = b"\xef\xbb\xbf"
-"""The byte-order mark that some programs write before UTF-8."""
+"""The byte-order mark that some programs write before UTF-8 text."""
 
 
 def beginning(head: bytes) -> bytes:
-    """Returns the head without byte-order mark and leading blanks."""
+    """Returns the head of a file without a byte-order mark and without leading spaces."""
     return head.removeprefix(MARK).lstrip()
 
 
 def first_line(head: bytes) -> bytes:
-    """Returns the first non-blank line, without its end."""
+    """Returns the first non-blank line without its line end."""
     return beginning(head).partition(b"\n")[0]
 
 
@@ -31,7 +31,7 @@ def has_columns(head: bytes, columns: tuple[str, ...]) -> bool:
 
 
 def names_columns(*columns: str) -> Callable[[Path, bytes], bool]:
-    """Returns a function that returns True if the header line of a file names all of these columns."""
+    """Returns a function that checks whether the header line of a file names all of these columns."""
 
     def sniff(path: Path, head: bytes) -> bool:
         return has_columns(head, columns)

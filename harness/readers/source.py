@@ -1,4 +1,4 @@
-"""Reads files of traces, plain or gzipped: bytes, lines, and faults in lines."""
+"""Reads files of traces, plain or gzipped: their bytes, their lines, and faults in lines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LONGEST_LINE = 1 << 20
 
 
 def contents(path: Path) -> bytes:
-    """Returns the bytes of a text file, unpacked if necessary, without a byte-order mark.
+    """Returns the bytes of a text file, unpacked if necessary and without a byte-order mark.
 
     Raises:
         TraceError: the path is a folder, the file is empty, or a packed file is damaged, cut off or too
@@ -40,7 +40,7 @@ def contents(path: Path) -> bytes:
 
 
 def unpacked_contents(path: Path) -> bytes | None:
-    """Returns the content of a packed file; None for a file that is not packed.
+    """Returns the content of a packed file, or None if the file is not packed.
 
     Only the first bytes of an unpacked file are read.
 
@@ -75,7 +75,7 @@ def text_of(path: Path) -> str:
     """Returns the text of a file, plain or gzipped.
 
     Raises:
-        TraceError: as for `contents`, or the text is not UTF-8; names the line.
+        TraceError: as for `contents`, or the text is not UTF-8; the error names the line.
     """
     data = contents(path)
     try:
@@ -89,7 +89,7 @@ def read_json(path: Path) -> Any:
     """Returns the value of a JSON file, plain or gzipped.
 
     Raises:
-        TraceError: the file is not JSON; names the line.
+        TraceError: the file is not JSON; the error names the line.
     """
     text = text_of(path)
     try:
@@ -102,11 +102,11 @@ def read_json(path: Path) -> Any:
 
 
 def json_lines(path: Path, faults: list[Fault]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yields the objects of a file with one object per line, with line numbers.
+    """Yields the objects of a file that has one object per line, with their line numbers.
 
     Args:
         path: the file.
-        faults: faults are added here for lines that are not objects.
+        faults: faults of lines that are not objects are added to this list.
     """
     for number, line in lines_of(path, contents(path)):
         try:
@@ -126,7 +126,7 @@ def also_read(path: Path) -> dict[str, str]:
 
 
 def lines_of(path: Path, data: bytes, comment: bytes | None = None) -> Iterator[tuple[int, bytes]]:
-    """Yields non-blank lines that are not comments, with their numbers from 1.
+    """Yields the lines that are neither blank nor comments, with their numbers from 1.
 
     Raises:
         TraceError: a line is longer than any record can be.
@@ -150,10 +150,10 @@ def every_line(data: bytes) -> Iterator[bytes]:
 
 
 def stop_at_many(path: Path, faults: list[Fault]) -> None:
-    """Give up a file with very many faults, because a fault for each value would fill memory.
+    """Gives up on a file with very many faults, because a fault for each value would fill the memory.
 
     Raises:
-        TraceError: the faults are too many; lists the first ones.
+        TraceError: there are too many faults; the error lists the first ones.
     """
     if len(faults) >= _MANY:
         raise trace_error(path, faults, "")
@@ -165,7 +165,7 @@ def trace_error(path: Path, faults: Iterable[Fault], otherwise: str) -> TraceErr
     Args:
         path: the file.
         faults: the faults in the order of the file's lines.
-        otherwise: the message without faults.
+        otherwise: the message if there are no faults.
     """
     listed: list[Fault] = []
     beyond = 0
@@ -180,6 +180,6 @@ def trace_error(path: Path, faults: Iterable[Fault], otherwise: str) -> TraceErr
 
 
 def shown(text: str) -> str:
-    """Returns a word of a line for a message."""
+    """Formats a word of a line for a message."""
     quoted = repr(text)
     return quoted if len(quoted) <= 40 else f"{quoted[:37]}..."

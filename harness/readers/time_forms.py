@@ -1,8 +1,8 @@
-"""Parses columns of times by forms such as `%d.%m.%Y %H:%M`, with the results of `strptime`.
+"""Parses columns of times by forms such as `%d.%m.%Y %H:%M`, with the same results as `strptime`.
 
-Parsers of tables use the same directives, some with other meanings (`%f` is nanoseconds, `%y` has another
-first year). This module converts a form to the regular expression that Python uses, so that a form has one
-meaning. Names of days and months are English.
+The table parsers use the same directives, but some with other meanings (`%f` is nanoseconds, `%y` has
+another first year). This module converts a form to the regular expression that Python uses, so that each
+form has only one meaning. The names of days and months are English.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Su
 
 
 def _any_of(names: tuple[str, ...]) -> str:
-    """Returns a pattern for names, the longest first, so that no name matches the prefix of another."""
+    """Returns a pattern for names, longest first, so that no name matches the prefix of another name."""
     return "|".join(sorted(names, key=len, reverse=True))
 
 
@@ -44,30 +44,30 @@ _PATTERNS = {
     "f": "[0-9]{1,6}",
     "z": r"[+-][0-9]{2}:?[0-5][0-9](?::?[0-5][0-9](?:\.[0-9]{1,6})?)?|(?-i:Z)",
 }
-"""Directive -> the pattern of its text."""
+"""Maps directives to the patterns of their texts."""
 
 KNOWN = ", ".join(f"%{letter}" for letter in _PATTERNS) + ", %%"
-"""All directives that a form may have."""
+"""All directives that a form may contain."""
 
 _ONE_OF = ("Yy", "mBb", "HI")
-"""Groups of directives for the same part of a time; a form may have only one of each group."""
+"""Groups of directives for the same part of a time; a form may contain only one of each group."""
 
 _NUMBERS = "YymdjHIMS"
 _REST = "rest"
 _FIRST_YEAR = 69
-"""The first two-digit year of the 1900s; years up to 68 are of the 2000s."""
+"""The first two-digit year of the 1900s; smaller years belong to the 2000s."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimeForm:
     """The form of times.
 
+    Times with `%z` are moments in UTC. Other times belong to an unnamed time zone.
+
     Attributes:
         text: the form, as for `strptime`.
         pattern: the pattern of times in this form.
-        letters: the letters of its directives.
-
-    Times with `%z` are moments, in UTC. Other times belong to an unnamed time zone.
+        letters: the letters of the directives.
     """
 
     text: str
@@ -76,15 +76,14 @@ class TimeForm:
 
     @property
     def zoned(self) -> bool:
-        """True if times of this form state their offset from UTC."""
+        """True if times in this form include a UTC offset."""
         return "z" in self.letters
 
     def value(self, cell: pl.Expr) -> pl.Expr:
-        """Returns texts as timestamp[us], with `%z` timestamp[us, UTC].
+        """Converts texts to timestamp[us], or to timestamp[us, UTC] if the form has `%z`.
 
-        Null if `strptime` would raise an error.
-
-        An offset from UTC with parts of a minute also gives null.
+        A text becomes null if `strptime` would raise an error, or if its UTC offset includes parts of a
+        minute.
         """
         groups = cell.str.extract_groups(self.pattern).struct
         text = {letter: groups.field(letter) for letter in self.letters}
@@ -97,7 +96,7 @@ class TimeForm:
         return found.dt.replace_time_zone("UTC") if self.zoned else found
 
     def _day(self, text: dict[str, pl.Expr], part: dict[str, pl.Expr]) -> pl.Expr:
-        """Returns the date; null for a day that the month or the calendar does not have."""
+        """Returns the date, or null for a day that the month or the calendar does not have."""
         if "y" in part:
             year = part["y"] + pl.when(part["y"] < _FIRST_YEAR).then(2000).otherwise(1900)
         else:
@@ -108,9 +107,9 @@ class TimeForm:
         return _date(year, _two_digits(month), _two_digits(part["d"]))
 
     def _since_midnight(self, text: dict[str, pl.Expr], part: dict[str, pl.Expr]) -> pl.Expr:
-        """Returns microseconds since the beginning of the day.
+        """Returns the microseconds since the beginning of the day.
 
-        Null for a second that a clock does not show.
+        A second that a clock does not show becomes null.
         """
         none = pl.lit(0, pl.Int64)
         hour = part.get("H", none)
@@ -127,7 +126,7 @@ def read_form(text: str) -> TimeForm:
     """Parse the form in a text.
 
     Raises:
-        ValueError: a directive is unknown or redundant, or the form has no whole date.
+        ValueError: a directive is unknown or redundant, or the form has no complete date.
     """
     letters: list[str] = []
     pattern = ""
@@ -150,15 +149,15 @@ def read_form(text: str) -> TimeForm:
 
 
 def _check(letters: list[str]) -> None:
-    """Refuse directives that do not determine a moment."""
+    """Refuses directives that do not determine a moment."""
     has = frozenset(letters)
     for letter in has:
         if letters.count(letter) > 1:
-            raise ValueError(f"%{letter} is there twice")
+            raise ValueError(f"%{letter} occurs twice")
     for same in _ONE_OF:
         several = [f"%{letter}" for letter in same if letter in has]
         if len(several) > 1:
-            raise ValueError(f"{' and '.join(several)} say the same thing")
+            raise ValueError(f"{' and '.join(several)} express the same thing")
     if not has & set("Yy"):
         raise ValueError("it has no year (%Y or %y)")
     if "j" in has and has & set("mBbd"):
@@ -166,7 +165,7 @@ def _check(letters: list[str]) -> None:
     if "j" not in has and not (has & set("mBb") and "d" in has):
         raise ValueError("it has no month and day (%m or %b, and %d; or %j)")
     if "I" in has and "p" not in has:
-        raise ValueError("%I needs %p, which says which half of the day it is")
+        raise ValueError("%I needs %p for the half of the day")
 
 
 def _two_digits(number: pl.Expr) -> pl.Expr:
@@ -174,7 +173,6 @@ def _two_digits(number: pl.Expr) -> pl.Expr:
 
 
 def _month(name: pl.Expr) -> pl.Expr:
-    """Returns the number of a month by its name."""
     numbers = {known[:3].lower(): number for number, known in enumerate(_MONTHS, start=1)}
     known = name.str.slice(0, 3).str.to_lowercase()
     return known.replace_strict(numbers, default=None, return_dtype=pl.Int64)
@@ -186,7 +184,7 @@ def _date(year: pl.Expr, month: pl.Expr, day: pl.Expr) -> pl.Expr:
 
 
 def _offset(zone: pl.Expr) -> pl.Expr:
-    """Returns the offset from UTC in microseconds; null for a day or more, and for parts of a minute."""
+    """Returns the UTC offset in microseconds; null for a day or more, and for parts of a minute."""
     digits = zone.str.replace(":", "", literal=True)
     hours, minutes = (digits.str.slice(at, 2).cast(pl.Int64, strict=False) for at in (1, 3))
     size = hours * HOUR + minutes * MINUTE

@@ -389,10 +389,10 @@ def test_the_metrics_of_nodes_become_a_table_of_what_changed(
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("{}", "answer 1: is no answer of Prometheus"),
-        ('{"data": {"result": [{"metric": {}}]}}', "answer 1, series 1: is no series with samples"),
+        ("{}", "answer 1: is not an answer from Prometheus"),
+        ('{"data": {"result": [{"metric": {}}]}}', "answer 1, series 1: is not a series with samples"),
         ('{"data": {"result": []}}', "has no sample of kueue_cluster_queue_nominal_quota"),
-        ("not JSON", "answer 1: is no answer of Prometheus"),
+        ("not JSON", "answer 1: is not an answer from Prometheus"),
         (json.dumps({"data": {"result": [series("nominal_quota", "a", {0: "x"})]}}), "'x', which is no"),
         (json.dumps({"data": {"result": [series("nominal_quota", "a", {10**12: "1"})]}}), "has the time"),
     ],

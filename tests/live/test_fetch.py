@@ -239,7 +239,10 @@ def test_a_secret_is_sent_and_never_shown(
             ["URL", "o.json", "--from", "0001-01-02", "--to", "9999-12-30"],
             "pieces per metric, more than 20,000",
         ),
-        (["http://127.0.0.1:9", "o.json", *SPAN], "the server does not answer: it cannot be connected to"),
+        (
+            ["http://127.0.0.1:9", "o.json", *SPAN],
+            "the server does not answer: it does not accept connections",
+        ),
     ],
 )
 def test_what_cannot_be_is_said(

@@ -188,12 +188,12 @@ def test_what_was_sent_is_not_shown_where_a_server_repeats_it(header: str, echo:
         with pytest.raises(RefusedError) as told:
             http.get(path, {})
         assert str(told.value) == (
-            "the server answers 403: its words repeat a secret that was sent, and are not shown"
+            "the server answers 403: its text repeats a secret that was sent, and is not shown"
         )
     tries = iter([False, False, True])
     signs = [sign for sign in follow(http, "x", "1", lambda _: next(tries)) if isinstance(sign, Trouble)]
     assert [sign.what for sign in signs] == [
-        "the server answers 500: its words repeat a secret that was sent, and are not shown; trying again"
+        "the server answers 500: its text repeats a secret that was sent, and is not shown; trying again"
     ]
 
 

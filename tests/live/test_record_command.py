@@ -125,7 +125,7 @@ def test_a_kubeconfig_says_who_asks_whom(run: Callable, api: FakeApi, tmp_path: 
     assert run("--kubeconfig", path, "--context", "here", server=False)[0] == 0
     code, said = run("--kubeconfig", path, server=False)
     assert code == 2
-    assert "http://127.0.0.1:9: it cannot be connected to" in said
+    assert "http://127.0.0.1:9: it does not accept connections" in said
     empty = kubeconfig(tmp_path / "empty", api.url)
     code, said = run("--kubeconfig", empty, "--context", "here", server=False)
     assert code == 2
@@ -290,7 +290,7 @@ def test_without_the_extra_it_says_which_to_install(run: Callable, monkeypatch: 
     monkeypatch.setitem(sys.modules, "lightkube.config.kubeconfig", None)
     code, said = run()
     assert code == 2
-    assert "asking a server needs lightkube, which is not installed" in said
+    assert "querying a server needs lightkube, which is not installed" in said
     assert "pip install 'harness-replay[live]'" in said
 
 

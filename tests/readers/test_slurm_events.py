@@ -50,7 +50,7 @@ def test_a_recorded_answer_becomes_a_table(tmp_path: Path, capsys: pytest.Captur
         ("node4", "remove", "03:41:13", ""),
     ]
     assert "the cluster as a whole (1 event)" in told.err
-    assert "outages that ended immediately last a second here (1 event)" in told.err
+    assert "outages that ended immediately get a length of one second (1 event)" in told.err
     assert "begins when Slurm noticed it" in told.err
 
 

@@ -1,1 +1,1 @@
-"""Makes tables of events from observations of a cluster."""
+"""Makes event tables from observations of a cluster."""

@@ -1,6 +1,7 @@
 """Reads nodes from kube-state-metrics: allocatable amounts, cordons, taints, and readiness.
 
-The names and labels are those of docs/metrics/cluster/node-metrics.md in kubernetes/kube-state-metrics.
+The names and labels are documented in docs/metrics/cluster/node-metrics.md of
+kubernetes/kube-state-metrics.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ METRICS = (THERE, _CORDON, _TAINT, _CONDITION)
 
 _RESOURCES = {"ephemeral_storage": "ephemeral-storage"}
 _VENDORS = ("nvidia_com", "amd_com", "intel_com", "aliyun_com", "habana_ai", "google_com", "rdma")
-"""Prefixes of resource names in which kube-state-metrics replaces `.` and `/` by `_`."""
+"""The prefixes of resource names in which kube-state-metrics replaces `.` and `/` by `_`."""
 
 _NOT_READY = {
     "false": "node.kubernetes.io/not-ready",
     "unknown": "node.kubernetes.io/unreachable",
 }
-"""Status of the condition Ready -> the taint that Kubernetes' node controller sets for it."""
+"""Maps the status of the condition Ready to the taint that Kubernetes' node controller sets for it."""
 
 
 class Key(NamedTuple):
-    """A node's figure: its metric, and a resource, a taint, or a status of the condition Ready."""
+    """What a series of a node shows: a metric of a resource, a taint, or a status of the condition Ready."""
 
     metric: str
     owner: str
@@ -59,7 +60,7 @@ def _key_of(labels: Mapping[str, str]) -> Key | None:
 
 
 def _resource(label: str) -> str:
-    """Returns the name of a resource. kube-state-metrics keeps only letters, digits and `_`."""
+    """Returns the name of a resource from a label, where only letters, digits and `_` are left of the name."""
     for vendor in _VENDORS:
         if label.startswith(f"{vendor}_"):
             return f"{vendor.replace('_', '.')}/{label[len(vendor) + 1 :].replace('_', '-')}"
@@ -67,13 +68,13 @@ def _resource(label: str) -> str:
 
 
 def changes(nodes: Samples[Key]) -> Iterator[tuple[int, str, str]]:
-    """Yields the time, the kind and the name of a node for each change of the node."""
+    """Yields the time, the kind and the name for each change of a node."""
     for node, keys in nodes.of.items() if THERE in nodes.times else ():
         yield from ((at, "Node", node) for at in nodes.changes(keys, THERE))
 
 
 def take(watched: Watched, nodes: Samples[Key], node: str, at: int) -> None:
-    """Record the state of a node at an instant at which it changes."""
+    """Records the state of a node at a time at which it changes."""
     now = {key: value for key in nodes.of[node] if (value := nodes.value(key, at)) is not None}
     amounts = {
         Field("resize", f"{key.what}=", "0"): number(value)

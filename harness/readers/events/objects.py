@@ -25,8 +25,8 @@ class Told(NamedTuple):
 
     Attributes:
         which: the object.
-        values: fields with exactly one value each.
-        states: states that are true or false.
+        values: the fields that have exactly one value each.
+        states: the states that are true or false.
         rest: the content that no row can express.
         alone: whether the object appears and disappears separately, so that rows can express this.
     """
@@ -78,14 +78,18 @@ def of_recording(folder: Path) -> Watched:
 
 
 def _gap(row: Row) -> str:
-    """Returns a sentence about a time without a watch."""
+    """Describes a time without a watch."""
     since = row.content.get("since")
     try:
         begin = int(datetime.fromisoformat(str(since)).timestamp()) * SECOND
     except ValueError:
-        return f"{row.kind}: nobody watched for a while: changes in that time are dated when they were seen"
+        return (
+            f"{row.kind}: there was no watch for a while, so changes in it have the time when they were seen"
+        )
     span = format_duration(row.seen - begin)
-    return f"{row.kind}: nobody watched for {span} from {since}: changes in that time are dated at its end"
+    return (
+        f"{row.kind}: there was no watch for {span} from {since}, so changes in it have the time of its end"
+    )
 
 
 def _kueue(manifest: Mapping[str, Any]) -> Iterator[Told]:
@@ -121,7 +125,7 @@ def _elastic(manifest: Mapping[str, Any]) -> Iterator[Told]:
 
 
 def _tree(manifest: Mapping[str, Any]) -> Iterator[Told]:
-    """Read the quotas of an ElasticQuotaTree."""
+    """Reads the quotas of an ElasticQuotaTree."""
 
     def below(quota: Mapping[str, Any]) -> Iterator[Told]:
         children = [each for each in quota.get("children") or () if isinstance(each, Mapping)]
@@ -170,7 +174,7 @@ def _bounds(quota: Mapping[str, Any]) -> dict[Field, str]:
 
 
 def _scalars(spec: Mapping[str, Any], above: str = "") -> tuple[dict[Field, str], dict[str, Any]]:
-    """Returns the fields of a spec that have one value, by path, and the other fields."""
+    """Returns the fields of a spec that have a single value, by path, and the other fields."""
     found: dict[Field, str] = {}
     rest: dict[str, Any] = {}
     for name, value in spec.items():

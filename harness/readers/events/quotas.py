@@ -1,8 +1,8 @@
-"""Makes events from Prometheus: from Kueue's metrics of quotas, and kube-state-metrics' metrics of nodes.
+"""Makes events from Prometheus, using Kueue's metrics of quotas and kube-state-metrics' metrics of nodes.
 
 Kueue exports quotas if its configuration has `metrics.enableClusterQueueResources: true` (pkg/metrics,
-`kueue_cluster_queue_nominal_quota` and its siblings). A limit that is not set is `+Inf` in newer releases,
-and 0 in older ones.
+`kueue_cluster_queue_nominal_quota` and related metrics). A limit that is not set is `+Inf` in newer
+releases, and 0 in older releases.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ _KNOBS: Mapping[str, str] = {
     "kueue_cluster_queue_borrowing_limit": "borrowingLimit",
     "kueue_cluster_queue_lending_limit": "lendingLimit",
 }
-"""Metric -> the knob that it describes."""
+"""Maps each metric to the knob that it describes."""
 
 METRICS = (*_KNOBS, *ksm_nodes.METRICS)
-"""All metrics that this module reads."""
 
 _FOLLOWER = "follower"
 
@@ -51,15 +50,15 @@ def _key_of(labels: Mapping[str, str]) -> _Key | None:
 
 
 def of_answers(answers: Iterable[Iterable[Mapping[str, Any]]], source: str) -> Watched:
-    """Returns the changes of ClusterQueues' quotas and of nodes in answers of Prometheus.
+    """Returns the changes of ClusterQueues' quotas and of nodes in answers from Prometheus.
 
     Args:
-        answers: the series of each answer, with samples in `values`; answers of one metric are in order of
-            time.
-        source: their origin, for messages.
+        answers: the series of each answer, with samples in `values`; answers for the same metric must be in
+            order of time.
+        source: the origin of the answers, for messages.
 
     Raises:
-        InputError: no answer has a nominal quota, or an allocatable amount of a node.
+        InputError: no answer contains a nominal quota or an allocatable amount of a node.
     """
     quotas, nodes = Samples(_key_of), ksm_nodes.samples()
     for series in answers:
@@ -90,13 +89,13 @@ def of_answers(answers: Iterable[Iterable[Mapping[str, Any]]], source: str) -> W
 
 
 def _changes(quotas: Samples[_Key]) -> Iterator[tuple[int, str, str]]:
-    """Yields the time, the kind and the name of a queue for each change of the queue."""
+    """Yields the time, the kind and the name for each change of a queue."""
     for queue, keys in quotas.of.items() if NOMINAL in quotas.times else ():
         yield from ((at, "ClusterQueue", queue) for at in quotas.changes(keys, NOMINAL))
 
 
 def _take(watched: Watched, quotas: Samples[_Key], queue: str, at: int, endless: set[str]) -> None:
-    """Record the state of a queue at an instant at which it changes."""
+    """Records the state of a queue at a time at which it changes."""
     values: dict[Field, str] = {}
     cohort = ""
     for key in quotas.of[queue]:
@@ -117,7 +116,7 @@ def _take(watched: Watched, quotas: Samples[_Key], queue: str, at: int, endless:
 
 
 def _say(watched: Watched, quotas: Samples[_Key], endless: set[str]) -> None:
-    """Add notes about facts that these metrics cannot show."""
+    """Adds notes about facts that these metrics cannot show."""
     for note in quotas.uncertainty(NOMINAL):
         watched.lacks(note)
     for metric, knob in _KNOBS.items():
@@ -132,7 +131,7 @@ def _say(watched: Watched, quotas: Samples[_Key], endless: set[str]) -> None:
                 + ", ".join(sorted(zero))
             )
     watched.lacks(
-        "Kueue has no metric of weights, stopPolicy, preemption, LocalQueues and the own quotas of cohorts"
+        "Kueue has no metric of weights, stopPolicy, preemption, LocalQueues and cohorts' own quotas"
     )
 
 
@@ -155,10 +154,10 @@ def series_of(path: Path) -> Iterator[Mapping[str, Any]]:
             answer, at = leading_json(text, at)
             series = list(answer["data"]["result"])
         except (ValueError, KeyError, TypeError) as error:
-            what = "is no answer of Prometheus: it has no data.result"
+            what = "is not an answer from Prometheus: it has no data.result"
             raise ClusterError(str(path), [Fault(f"answer {number:,}", what)]) from error
         for place, each in enumerate(series, 1):
             if not is_series(each):
-                what = "is no series with samples [time, text] in `values`"
+                what = "is not a series with samples [time, text] in `values`"
                 raise ClusterError(str(path), [Fault(f"answer {number:,}, series {place:,}", what)])
         yield from series

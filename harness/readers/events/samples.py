@@ -1,4 +1,4 @@
-"""Collects samples of Prometheus as spans of equal values, from one scrape to another."""
+"""Collects Prometheus samples as spans of equal values, each from one scrape to another."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _LAST = 253_402_300_799
 
 _HINT = "send the same query with curl to see what the server answers"
 _OUTAGE = 3
-"""A gap between two scrapes of more than this many usual intervals is reported."""
+"""A gap between two scrapes is reported if it is longer than this many usual intervals."""
 
 
 class Key(Protocol):
-    """The metric of a series, and its object."""
+    """The metric of a series, and the object that it describes."""
 
     @property
     def metric(self) -> str:
@@ -49,14 +49,14 @@ class Samples(Generic[_K]):
     """All samples of some series, as runs of equal values.
 
     Args:
-        key_of: returns the key of a series from its labels; None for series to ignore.
-        clock: the metric that defines the scrapes of all metrics, which may lack some samples; its samples
-            must come first. None if each metric has its own scrapes.
+        key_of: returns the key of a series from its labels, or None for series to ignore.
+        clock: the metric that defines the scrapes of all metrics, which may lack some samples. Samples of
+            this metric must come first. None if each metric has its own scrapes.
 
     Attributes:
-        times: metric -> its scrapes, microseconds since 1970, in order.
-        runs: series -> its runs, in order.
-        of: object -> the keys of its series.
+        times: the scrapes of each metric in microseconds since 1970, in order.
+        runs: the runs of each series, in order.
+        of: the keys of each object's series.
     """
 
     def __init__(self, key_of: Callable[[Mapping[str, str]], _K | None], clock: str | None = None) -> None:
@@ -67,10 +67,12 @@ class Samples(Generic[_K]):
         self.of: dict[str, list[_K]] = {}
 
     def add(self, series: Iterable[Mapping[str, Any]]) -> None:
-        """Add the series of an answer; answers of one metric must be in order of time and may overlap.
+        """Add the series of an answer.
+
+        Answers for the same metric must be in order of time and may overlap.
 
         Raises:
-            InputError: the value of a sample is not a number, or the time is not a date.
+            InputError: the value of a sample is not a number, or its time is not a date.
         """
         found: dict[_K, dict[int, float]] = {}
         for each in series:
@@ -107,7 +109,7 @@ class Samples(Generic[_K]):
                 runs.append(Run(at, at, values[at]))
 
     def value(self, key: _K, at: int) -> float | None:
-        """Returns the value of a series at an instant, or None."""
+        """Returns the value of a series at a time, or None."""
         return next((run.value for run in self.runs[key] if run.first <= at <= run.last), None)
 
     def changes(self, keys: Iterable[_K], metric: str) -> set[int]:
@@ -117,7 +119,7 @@ class Samples(Generic[_K]):
         return ends | {run.first for run in runs}
 
     def uncertainty(self, metric: str) -> Iterator[str]:
-        """Yields sentences about the delay of observed changes, and gaps between scrapes of a metric."""
+        """Yields sentences about how late changes were observed, and about gaps between scrapes."""
         scrapes = self.times[metric]
         spans = sorted(later - sooner for sooner, later in pairwise(scrapes))
         usual = spans[len(spans) // 2] if spans else 0
@@ -130,12 +132,12 @@ class Samples(Generic[_K]):
             if later - sooner > _OUTAGE * usual:
                 yield (
                     f"there is no sample between {date_text(sooner)} and {date_text(later)}: "
-                    "what changed then has the time of its end"
+                    "changes in that time have the time of its end"
                 )
 
 
 def number(value: float) -> str:
-    """Returns a value as the text of a quantity."""
+    """Formats a value as the text of a quantity."""
     return str(int(value)) if value.is_integer() else repr(value)
 
 
@@ -143,10 +145,10 @@ def _value(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise InputError(f"a sample has the value {shown(text)}, which is no number", hint=_HINT) from None
+        raise InputError(f"a sample has the value {shown(text)}, which is not a number", hint=_HINT) from None
 
 
 def _after(scrapes: list[int], at: int) -> int | None:
-    """Returns the scrape after an instant."""
+    """Returns the first scrape after a time."""
     place = bisect_right(scrapes, at)
     return scrapes[place] if place < len(scrapes) else None

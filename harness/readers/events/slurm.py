@@ -19,10 +19,10 @@ HEAD = ("Cluster", "NodeName", "TimeStart", "TimeEnd", "State")
 """The columns that this module reads."""
 
 _LOST = frozenset({"DOWN", "FAIL", "ERROR", "POWERED_DOWN", "POWER_DOWN", "REBOOT", "UNKNOWN"})
-"""States in which Slurm runs no job on a node; it requeues or ends the node's jobs (`NODE_FAIL`)."""
+"""The states in which Slurm runs no job on a node; it requeues or ends the node's jobs (`NODE_FAIL`)."""
 
 _CLOSED = frozenset({"DRAIN", "DRAINED", "DRAINING", "FAILING", "MAINT", "INVAL", "FUTURE"})
-"""States in which jobs continue, but no further job starts."""
+"""The states in which jobs continue, but no more jobs start."""
 
 _REMOVE, _CORDON = Field("remove"), Field("cordon")
 _NEVER = ("Unknown", "None", "")
@@ -30,7 +30,7 @@ _Span = tuple[int, int | None]
 
 
 def is_table(path: Path) -> bool:
-    """Returns True if a file begins like such a table."""
+    """Returns True if a file begins in the same way as such a table."""
     try:
         with path.open(encoding="utf-8-sig") as file:
             head = file.readline(4096).strip().split("|")
@@ -40,12 +40,12 @@ def is_table(path: Path) -> bool:
 
 
 def of_table(path: Path, zone: tzinfo) -> Watched:
-    """Returns the outages and drains of nodes in a table of events.
+    """Returns the outages and drains of nodes in an event table.
 
     Args:
         path: a file with the output of `sacctmgr -P show event`.
-        zone: the time zone of its times, which state none; seconds since 1970 (`SLURM_TIME_FORMAT=%s`) need
-            no zone.
+        zone: the time zone of the times in the table, which have no offset. Times in seconds since 1970
+            (`SLURM_TIME_FORMAT=%s`) need no zone.
 
     Raises:
         ClusterError: the file cannot be read, or has an invalid time or several clusters.
@@ -56,7 +56,7 @@ def of_table(path: Path, zone: tzinfo) -> Watched:
         raise ClusterError(
             str(path),
             [Fault("column Cluster", f"has several clusters: {', '.join(clusters)[:200]}")],
-            hint=f"ask for one: {COMMAND} cluster={clusters[0]}",
+            hint=f"request a single one: {COMMAND} cluster={clusters[0]}",
         )
     watched, faults = Watched(), list[Fault]()
     spans: dict[tuple[str, Field], list[_Span]] = {}
@@ -88,7 +88,10 @@ def of_table(path: Path, zone: tzinfo) -> Watched:
 
 
 def _field(state: str) -> Field | None:
-    """Returns the field of a row for a state such as `DOWN*+DRAIN`; None if jobs run and start there."""
+    """Returns the field of a row for a state such as `DOWN*+DRAIN`.
+
+    Returns None if jobs run and start in this state.
+    """
     parts = {part.rstrip("*~#!%$@^-").upper() for part in state.split("+")}
     if state.endswith("*") or parts & _LOST:
         return _REMOVE
@@ -96,7 +99,7 @@ def _field(state: str) -> Field | None:
 
 
 def _time(row: Row, name: str, zone: tzinfo, faults: list[Fault]) -> int | None:
-    """Returns a time in microseconds since 1970; None if the time is not known yet."""
+    """Returns a time in microseconds since 1970, or None if the time is not known yet."""
     text = row.text(name)
     if text in _NEVER:
         return None
@@ -112,7 +115,7 @@ def _time(row: Row, name: str, zone: tzinfo, faults: list[Fault]) -> int | None:
 
 
 def _joined(spans: Iterable[_Span]) -> Iterator[_Span]:
-    """Yields the spans in order; spans that touch are joined."""
+    """Yields the spans in order; spans that touch or overlap are joined."""
     begin: int | None = None
     until: int | None = 0
     for start, end in sorted(spans, key=lambda span: span[0]):
@@ -128,11 +131,15 @@ def _joined(spans: Iterable[_Span]) -> Iterator[_Span]:
 
 
 def _say(watched: Watched, whole: int, short: int, others: dict[str, int]) -> None:
-    """Add notes about facts of the table that rows do not express, or cannot."""
+    """Adds notes about facts in the table that rows do not, or cannot, express."""
     if whole:
-        watched.lacks(f"no row can say what happened to the cluster as a whole ({counted(whole, 'event')})")
+        watched.lacks(
+            f"no row can express what happened to the cluster as a whole ({counted(whole, 'event')})"
+        )
     if short:
-        watched.lacks(f"outages that ended immediately last a second here ({counted(short, 'event')})")
+        watched.lacks(
+            f"outages that ended immediately get a length of one second ({counted(short, 'event')})"
+        )
     for state, count in sorted(others.items()):
         watched.lacks(f"jobs run on a node of state {state!r}, so it has no row ({counted(count, 'event')})")
-    watched.lacks("an outage begins when Slurm noticed it, and the jobs of the node were lost before that")
+    watched.lacks("an outage begins when Slurm noticed it, but the node's jobs were lost before that")

@@ -1,4 +1,4 @@
-"""Collects observations of objects over time, and makes rows of a table of events from their changes."""
+"""Collects observations of objects over time, and makes rows of an event table from their changes."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Field(NamedTuple):
     """A field of an object in rows.
 
     Attributes:
-        name: the column `field`.
-        begins: the prefix of its value, such as `cpu=`.
-        missing: its value for an object that no longer has the field; None if no row can express this.
+        name: the value of the column `field`.
+        begins: the prefix of the field's value, such as `cpu=`.
+        missing: the value for an object that no longer has the field; None if no row can express this.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Field(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """A row; rows sort by time, then by object and field."""
+    """A row; rows are sorted by time, then by object and field."""
 
     time: int
     object: Object
@@ -44,10 +44,10 @@ class _Row(NamedTuple):
 
 @dataclass
 class Watched:
-    """Collects observations, in order of time.
+    """Collects observations, which must be in order of time.
 
     Attributes:
-        notes: sentences about changes that no row can express, each once.
+        notes: sentences about changes that no row can express, without repetitions.
     """
 
     notes: dict[str, None] = field(default_factory=dict)
@@ -69,9 +69,9 @@ class Watched:
 
         Args:
             each: the object.
-            at: microseconds since 1970, not before any earlier observation.
-            values: fields with exactly one value at each time.
-            states: the present states, each with its value in a row.
+            at: the time in microseconds since 1970, which must not be before an earlier observation.
+            values: the fields that have exactly one value at any time.
+            states: the current states, each with its value in a row.
             new: whether the object did not exist before.
         """
         self._begins(at)
@@ -112,7 +112,7 @@ class Watched:
         return len({each for each, _ in self._values} | {each for each, _, _ in self._spans})
 
     def rows(self) -> list[dict[str, str]]:
-        """Returns the rows of the table; a field that never changed has none."""
+        """Returns the rows of the table; a field that never changed has no rows."""
         found = [
             _Row(at, each, name, None, f"{name.begins}{value}")
             for (each, name), known in self._values.items()
@@ -142,11 +142,11 @@ class Watched:
             self._begin = at
 
     def span(self, each: Object, name: Field, value: str, begin: int | None, end: int | None) -> None:
-        """Record a state of an object from one time to another; None for unknown times."""
+        """Record a state of an object from one time to another; unknown times are None."""
         self._spans.setdefault((each, name, value), []).append([begin, end])
 
     def _end(self, each: Object, name: Field, value: str, at: int) -> bool:
-        """Ends a state; returns True if the object was in the state."""
+        """Ends a state; returns True if the object was in this state."""
         spans = self._spans.get((each, name, value), [])
         if not spans or spans[-1][1] is not None:
             return False

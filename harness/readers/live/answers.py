@@ -1,7 +1,8 @@
-"""Reads the body of an answer within limits: bytes sent and unpacked, length of a line, and time.
+"""Reads the body of an answer within limits: bytes received and unpacked, the length of a line, and time.
 
-A server can send without end, or one byte at a time, or few bytes that unpack to more than the memory. This
-module unpacks bodies, because the client would unpack each piece as a whole. harness requests only gzip.
+A server can send data without end, or one byte at a time, or a few bytes that unpack to more than the
+memory. This module unpacks bodies itself, because the client would unpack each piece as a whole. harness
+accepts only gzip.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 PIECE = 1 << 16
-"""The size of a piece in bytes, both sent and unpacked."""
+"""The size of a piece in bytes, whether received or unpacked."""
 
 _GZIP = 16 + zlib.MAX_WBITS
 
@@ -21,10 +22,10 @@ class Bounds(NamedTuple):
     """The limits of an answer.
 
     Attributes:
-        sent: sent bytes.
-        held: unpacked bytes.
-        line: bytes of one line.
-        seconds: the time from the request until the last byte.
+        sent: the number of received bytes.
+        held: the number of unpacked bytes.
+        line: the number of bytes in one line.
+        seconds: the time from the request to the last byte.
     """
 
     sent: int
@@ -38,11 +39,11 @@ class UnreachedError(Exception):
 
 
 class BeyondError(UnreachedError):
-    """An answer exceeds a limit; the message names it."""
+    """The answer exceeds a limit, which the message names."""
 
 
 class LateError(UnreachedError):
-    """An answer takes too long."""
+    """The answer takes too long."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"the answer takes longer than {seconds:,.0f} s")
@@ -55,12 +56,12 @@ def body(
 
     Args:
         pieces: the received pieces.
-        encoding: the header Content-Encoding.
+        encoding: the value of the header Content-Encoding.
         bounds: the limits.
-        clock: seconds since the request.
+        clock: returns the seconds since the request.
 
     Raises:
-        BeyondError: the pieces exceed a limit, or are not packed by gzip.
+        BeyondError: the pieces exceed a limit, or are packed with something other than gzip.
         LateError: the pieces take too long.
     """
     plain = _unpacked(pieces, encoding, bounds, clock)
@@ -90,11 +91,11 @@ def _unpacked(
             continue
         yield from _unzipped(unpacker, piece)
     if unpacker is not None and sent and not unpacker.eof:
-        raise UnreachedError("the answer breaks off: its gzip has no end")
+        raise UnreachedError("the answer is cut off: its gzip data has no end")
 
 
 def _unzipped(unpacker: Any, piece: bytes) -> Iterator[bytes]:
-    """Yields the unpacked content of a piece in small parts, for any size."""
+    """Yields the unpacked content of a piece in small parts, however large it is."""
     while not unpacker.eof:
         try:
             part = unpacker.decompress(piece, PIECE)
@@ -107,7 +108,7 @@ def _unzipped(unpacker: Any, piece: bytes) -> Iterator[bytes]:
 
 
 def lines(pieces: Iterator[bytes], bounds: Bounds) -> Iterator[bytes]:
-    """Yields the lines of a body, each as soon as it is complete; the last line may lack an end.
+    """Yields each line of a body as soon as it is complete; the last line may lack a line end.
 
     Raises:
         BeyondError: a line is too long.

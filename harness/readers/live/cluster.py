@@ -1,4 +1,4 @@
-"""Connects to the API server of a cluster, by a kubeconfig or from within a pod, and lists its kinds."""
+"""Connects to the API server of a cluster, with a kubeconfig or from within a pod, and lists its kinds."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Kind(NamedTuple):
     """A kind of objects.
 
     Attributes:
-        name: its name in manifests.
-        api: its API version.
-        plural: its name in paths.
-        namespaced: whether its objects are in namespaces.
+        name: the kind's name in manifests.
+        api: the kind's API version.
+        plural: the kind's name in paths.
+        namespaced: whether the kind's objects are in namespaces.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Kind(NamedTuple):
     namespaced: bool = True
 
     def path(self, namespace: str | None) -> str:
-        """Returns the URL path of the kind's objects, in all namespaces or one."""
+        """Returns the URL path of the kind's objects, in all namespaces or in one."""
         root = f"apis/{self.api}" if "/" in self.api else f"api/{self.api}"
         of_one = namespace and self.namespaced
         return f"{root}/namespaces/{namespace}/{self.plural}" if of_one else f"{root}/{self.plural}"
@@ -60,7 +60,7 @@ class ApiServer(NamedTuple):
     """A cluster with read-only access.
 
     Attributes:
-        address: the address of its API server.
+        address: the address of the API server.
         http: the client.
     """
 
@@ -74,14 +74,15 @@ def connect(
     server: str | None = None,
     token_file: Path | None = None,
 ) -> ApiServer:
-    """Connect to the cluster of a kubeconfig, of an address, or to the cluster in which this process runs.
+    """Connect to the cluster of a kubeconfig or an address, or to the cluster in which this process runs.
 
     Args:
-        kubeconfig: the file; by default `KUBECONFIG`, else `~/.kube/config`, else the service account of this
-            pod.
-        context: the context of the kubeconfig; by default its current context.
-        server: an address instead, such as that of `kubectl proxy`.
-        token_file: with an address: the file of a bearer token, read again when the server refuses it.
+        kubeconfig: the file; by default, `KUBECONFIG`, or else `~/.kube/config`, or else the service
+            account of this pod.
+        context: the context of the kubeconfig; by default, its current context.
+        server: an address to use instead, such as the address of `kubectl proxy`.
+        token_file: for an address, the file with a bearer token; it is read again when the server refuses
+            the token.
 
     Raises:
         InputError: the extra `live` is not installed, or no usable configuration exists.
@@ -102,7 +103,7 @@ def connect(
         client = adapter.Client(single, parameters)
     except InputError:
         raise
-    except Exception as error:  # errors of a library about our file; their texts may quote the file
+    except Exception as error:  # a library's errors about the file, whose texts may quote the file
         given = server or kubeconfig or os.environ.get("KUBECONFIG") or _DEFAULT
         said = f": {error}" if type(error).__name__ == "ConfigError" else ""
         raise InputError(f"{given} cannot be used to reach a cluster{said}", hint=_PROXY) from error
@@ -110,7 +111,7 @@ def connect(
 
 
 def _config(library: Any, kubeconfig: Path | None) -> Any:
-    """Returns the configuration in a file, else the pod's configuration."""
+    """Returns the configuration in a file, or else the pod's configuration."""
     named = os.environ.get("KUBECONFIG", "")
     if kubeconfig is None and os.pathsep in named.strip(os.pathsep):
         raise InputError(
@@ -132,10 +133,10 @@ def _config(library: Any, kubeconfig: Path | None) -> Any:
 
 
 def kinds_of(server: ApiServer, namespace: str | None) -> tuple[list[Kind], list[str]]:
-    """Returns the kinds that can be recorded, and sentences about other kinds.
+    """Returns the kinds that can be recorded, and sentences about the other kinds.
 
-    It requests each kind once, so that missing permissions are reported immediately. A trace needs Workloads,
-    Jobs and Pods. Quotas and nodes are optional.
+    Each kind is requested once, so that missing permissions are reported immediately. A trace needs
+    Workloads, Jobs and Pods. Quotas and nodes are optional.
 
     Raises:
         InputError: the server cannot be reached, or does not permit reading Workloads, Jobs or Pods.
@@ -162,7 +163,7 @@ def kinds_of(server: ApiServer, namespace: str | None) -> tuple[list[Kind], list
 
 
 def _workloads(server: ApiServer) -> Kind | None:
-    """Returns Kueue's kind Workload in the server's preferred version; None without Kueue."""
+    """Returns Kueue's kind Workload in the server's preferred version, or None without Kueue."""
     try:
         group = _answer(server, f"apis/{_GROUP}", {}, f"the API group {_GROUP}")
     except _NoneError:
@@ -199,11 +200,10 @@ def _answer(server: ApiServer, path: str, params: Mapping[str, str], what: str) 
         raise
     except (
         Exception
-    ) as error:  # an error of a program that provides tokens; it may quote the program's output
+    ) as error:  # an error of a program that provides tokens, which may quote the program's output
         said = str(error).partition(":")[0] if type(error).__name__ == "ConfigError" else type(error).__name__
         raise InputError(f"no credentials for {server.address}: {said}", hint=_PROXY) from error
 
 
 def _status(answer: Any) -> str:
-    """Returns the message of a `Status`."""
     return str(answer.get("message") or "") if isinstance(answer, Mapping) else ""

@@ -1,4 +1,7 @@
-"""Writes the folder of a recording. Parts appear only when complete, so the folder survives a crash."""
+"""Writes the folder of a recording.
+
+Parts appear only when they are complete, so the folder survives a crash.
+"""
 
 from __future__ import annotations
 
@@ -42,19 +45,20 @@ _SCHEMA = pa.schema(
     ]
 )
 _MANY = 64
-"""This many parts of about equal size are merged into one, so that a long recording has few parts."""
+"""This many parts of about equal size are merged, so that a long recording has few parts.
+"""
 
 _LARGEST = 16 << 20
-"""The largest size of parts to merge, because merging holds them all in memory."""
+"""The maximum total size of parts to merge, because merging holds all of them in memory."""
 
 
 class Known(NamedTuple):
     """An object that existed when it was last observed.
 
     Attributes:
-        namespace, name: the object.
-        api_version: its observed API version.
-        revision: its resource version.
+        namespace, name: the namespace and the name of the object.
+        api_version: the observed API version.
+        revision: the observed resource version.
     """
 
     namespace: str
@@ -71,8 +75,8 @@ class Folder:
         about: the recording's metadata.
 
     Attributes:
-        positions: kind -> the resource version up to which the parts are complete.
-        heard: kind -> the time of the server's last answer at this position, in ISO 8601.
+        positions: for each kind, the resource version up to which the parts are complete.
+        heard: for each kind, the time of the server's last answer at this position, in ISO 8601.
     """
 
     def __init__(self, path: Path, about: dict[str, Any]) -> None:
@@ -80,17 +84,19 @@ class Folder:
         self._about = about
         self.positions: dict[str, str] = dict(about.get("positions", {}))
         self.heard: dict[str, str] = dict(about.get("heard", {}))
-        for part in {*all_parts(path)} - {*parts_of(path)}:  # a process was killed before it removed them
+        for part in {*all_parts(path)} - {
+            *parts_of(path)
+        }:  # a process was killed before it could remove these
             part.path.unlink()
         self._next = max((part.last for part in parts_of(path)), default=0) + 1
 
     @property
     def pieces(self) -> int:
-        """The number of pieces added since the recording began."""
+        """The number of pieces that were added since the recording began."""
         return self._next - 1
 
     def known(self) -> dict[str, dict[str, Known]]:
-        """Returns kind -> uid -> object, for all objects that existed last according to the parts."""
+        """Returns all objects that still existed according to the parts, by kind and uid."""
         found: dict[str, dict[str, Known]] = {}
         names = ["event", "kind", "uid", "namespace", "name", "api_version", "resource_version"]
         for part in parts_of(self.path):
@@ -106,14 +112,15 @@ class Folder:
         return found
 
     def add(self, rows: Sequence[Mapping[str, Any]], positions: Mapping[str, str], now: int) -> None:
-        """Add observations, then record the position that they reach.
+        """Adds observations, and then records the position up to which they are complete.
 
-        After a kill between both steps, some observations are written again. They count once.
+        If the process is killed between these steps, some observations are written twice. They count only
+        once.
 
         Args:
             rows: the observations.
-            positions: kind -> the resource version up to which they are complete.
-            now: the present time, microseconds since 1970.
+            positions: for each kind, the resource version up to which the observations are complete.
+            now: the current time, in microseconds since 1970.
 
         Raises:
             InputError: the observations cannot be written; earlier additions do not change.
@@ -145,7 +152,7 @@ class Folder:
             pq.write_table(table, file, compression="zstd")
 
     def _put_together(self) -> None:
-        """Merge many parts of about equal size, then remove them."""
+        """Merges many parts of about equal size, and then removes them."""
         parts = parts_of(self.path)
         for _, alike in groupby(parts, key=_magnitude):
             several = list(alike)[:_MANY]
@@ -168,7 +175,7 @@ def _magnitude(part: Part) -> int:
 
 @contextmanager
 def recording_folder(path: Path, about: Mapping[str, Any]) -> Iterator[Folder]:
-    """Open a folder to record into, exclusively for this process; it is created if necessary.
+    """Opens a folder to record into, exclusively for this process; the folder is created if necessary.
 
     Args:
         path: the folder.
@@ -211,5 +218,6 @@ def _take(descriptor: int, path: Path) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise InputError(
-            f"another process is recording into {path}", hint="end it first, or give another folder"
+            f"another process is recording into {path}",
+            hint="stop that process first, or give another folder",
         ) from None

@@ -1,4 +1,4 @@
-"""Follows the objects of one kind by a list, then by watches, and by a new list only if required.
+"""Follows the objects of one kind with a list, then with watches, and with a new list only if required.
 
 https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
 """
@@ -18,17 +18,17 @@ LISTED = "LISTED"
 
 _PAGE = "500"
 _MOST_PAGES = 20_000
-"""The largest number of pages of a list: ten million objects."""
+"""The maximum number of pages in a list, which is enough for ten million objects."""
 
 _WATCH = 290
-"""Seconds after which the server ends a watch, and another watch begins."""
+"""The time in seconds after which the server ends a watch, so that another watch begins."""
 
 _PATIENCE = 150.0
 """The longest time without a byte, in seconds; a healthy server sends a bookmark every minute."""
 
 _GONE = 410
 _SAID = 2
-"""This many successive failures are reported once; the end of a single watch is normal."""
+"""After this many successive failures, there is one report; the end of a single watch is normal."""
 
 _LONGEST = 30.0
 
@@ -37,7 +37,7 @@ class Seen(NamedTuple):
     """A version of an object.
 
     Attributes:
-        event: ADDED, MODIFIED or DELETED of a watch, or LISTED.
+        event: ADDED, MODIFIED or DELETED for a watch, or LISTED.
         manifest: the object.
     """
 
@@ -46,7 +46,7 @@ class Seen(NamedTuple):
 
 
 class Whole(NamedTuple):
-    """The end of a list: objects that were not in the list do not exist.
+    """The end of a list, which shows that objects that were not in the list do not exist.
 
     Attributes:
         revision: the resource version of the list.
@@ -58,7 +58,7 @@ class Whole(NamedTuple):
 
 
 class At(NamedTuple):
-    """All changes up to a resource version were observed.
+    """A resource version up to which all changes were observed.
 
     Attributes:
         revision: the resource version to continue from.
@@ -68,10 +68,10 @@ class At(NamedTuple):
 
 
 class Trouble(NamedTuple):
-    """The server does not answer properly; requests are repeated.
+    """A report that the server does not answer properly; requests are repeated.
 
     Attributes:
-        what: the trouble, or "" when it is over.
+        what: the problem, or "" when it is over.
     """
 
     what: str
@@ -87,13 +87,13 @@ class _ExpiredError(Exception):
 def follow(
     http: HttpReader, path: str, revision: str | None, pause: Callable[[float], bool]
 ) -> Iterator[Sign]:
-    """Yields the changes of the objects of one kind, without an end.
+    """Yields the changes of the objects of one kind, without end.
 
     Args:
         http: the server.
         path: the path of the objects.
         revision: the resource version to continue from; None to begin with a list.
-        pause: waits this many seconds; returns True to stop following.
+        pause: waits for a number of seconds; returns True to stop following.
     """
     failures = 0
     while True:
@@ -123,7 +123,7 @@ def follow(
             raise
         except (
             Exception
-        ) as error:  # an error of a program that provides tokens; its text may quote the program's output
+        ) as error:  # an error of a program that provides tokens, which may quote the program's output
             trouble = f"{type(error).__name__}: no credentials"
         failures = failures + 1 if trouble else 0
         if failures == _SAID:
@@ -133,7 +133,7 @@ def follow(
 
 
 def _wait(failures: int, *, heard: bool) -> float:
-    """Returns the seconds until the next attempt."""
+    """Returns how many seconds to wait until the next attempt."""
     if failures > 1:
         return min(_LONGEST, 2.0 ** min(failures - 1, 10))
     return 0.05 if heard else 1.0
@@ -142,8 +142,8 @@ def _wait(failures: int, *, heard: bool) -> float:
 def _listed(http: HttpReader, path: str) -> Iterator[Sign]:
     """Yields all objects, page by page.
 
-    A list that expires while it is read is read again from the beginning, because further pages would be of
-    another moment.
+    If a list expires while it is being read, it is read again from the beginning, because the remaining
+    pages would show the objects at another time.
     """
     params = {"limit": _PAGE}
     uids: set[str] = set()
@@ -201,7 +201,7 @@ def _watched(http: HttpReader, path: str, revision: str) -> Iterator[Sign]:
 
 
 def _revision(sign: Sign) -> str:
-    """Returns the resource version of a sign of a watch, or ""."""
+    """Returns the resource version of a sign from a watch, or ""."""
     if isinstance(sign, At):
         return sign.revision
     return _version(sign.manifest) if isinstance(sign, Seen) else ""

@@ -1,4 +1,4 @@
-"""Sends GET requests only; answers are JSON, as a whole or line by line."""
+"""Sends only GET requests; answers are JSON, either as a whole or line by line."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _TRANSIENT = (408, 429, 500, 502, 503, 504)
 _SAID = 300
 
 ANSWER = Bounds(sent=64 << 20, held=64 << 20, line=64 << 20, seconds=300.0)
-"""The limits of a whole answer: the size that unpacked text may always have."""
+"""The limits of a whole answer, which are the limits of any unpacked text."""
 
 STREAM = Bounds(sent=1 << 30, held=1 << 30, line=8 << 20, seconds=480.0)
-"""The limits of a watch; etcd accepts no object of more than 1.5 MiB."""
+"""The limits of a watch; etcd accepts no object larger than 1.5 MiB."""
 
 REFUSAL = Bounds(sent=1 << 16, held=1 << 16, line=1 << 16, seconds=300.0)
 """The limits of the text of a refusal."""
@@ -55,7 +55,7 @@ class RefusedError(Exception):
 
 
 def live_module(name: str) -> ModuleType:
-    """Import a module of the extra `live`.
+    """Imports a module of the extra `live`.
 
     Raises:
         InputError: the module is not installed.
@@ -66,15 +66,15 @@ def live_module(name: str) -> ModuleType:
         return import_module(name)
     except ImportError as error:
         what = name.partition(".")[0]
-        raise InputError(f"asking a server needs {what}, which is not installed", hint=_INSTALL) from error
+        raise InputError(f"querying a server needs {what}, which is not installed", hint=_INSTALL) from error
 
 
 class HttpReader:
     """A server with read-only access, and with limits for all answers.
 
     Args:
-        client: holds the address and the credentials. It does not follow redirections, so that credentials go
-            to no other server.
+        client: holds the address and the credentials. It does not follow redirects, so that credentials are
+            not sent to other servers.
         refused: returns the explanation of a refusal from an answer's body.
     """
 
@@ -86,7 +86,7 @@ class HttpReader:
         self._errors = live_module("httpx2")
 
     def close(self) -> None:
-        """Close all connections, even if another thread waits for them."""
+        """Close all connections, even if another thread is waiting for them."""
         self._break_off()
         self._client.close()
 
@@ -96,7 +96,7 @@ class HttpReader:
                 each.shutdown(SHUT_RDWR)
 
     def said(self, text: str) -> str:
-        """Returns a server's text in a form that may be shown: one line without secrets."""
+        """Returns a server's text in a form that may be shown: a single line without secrets."""
         return self._secrets.hidden(text)[:_SAID]
 
     def get(self, path: str, params: Mapping[str, str], *, patience: float = 60.0) -> Any:
@@ -120,11 +120,11 @@ class HttpReader:
             raise UnreachedError("the answer is not JSON") from error
 
     def lines(self, path: str, params: Mapping[str, str], *, patience: float) -> Iterator[Any]:
-        """Yields the JSON value of every line of an answer, each as soon as it is complete.
+        """Yields the JSON value of every line of an answer as soon as the line is complete.
 
         Raises:
-            RefusedError, UnreachedError, BeyondError: as for `get`; UnreachedError also if the answer is cut
-                off.
+            RefusedError, UnreachedError, BeyondError: as for `get`; UnreachedError also if the answer is
+                cut off.
         """
         with self._answer(path, params, patience, STREAM) as pieces:
             for line in lines(pieces, STREAM):
@@ -132,14 +132,14 @@ class HttpReader:
                     try:
                         value = parse_json(line)
                     except ValueError as error:
-                        raise UnreachedError("the answer breaks off within a line") from error
+                        raise UnreachedError("the answer is cut off within a line") from error
                     yield value
 
     @contextmanager
     def _answer(
         self, path: str, params: Mapping[str, str], patience: float, bounds: Bounds
     ) -> Iterator[Iterator[bytes]]:
-        """Yields the pieces of an answer's body; connection errors become errors of harness."""
+        """Yields the pieces of an answer's body, and converts connection errors into errors of harness."""
         timeout = self._errors.Timeout(_CONNECT, read=patience)
         clock, late = stopwatch(), Event()
         guard = Timer(bounds.seconds, self._too_late, (late,))  # a head may arrive byte by byte forever
@@ -171,7 +171,7 @@ class HttpReader:
         self._break_off()
 
     def _trace(self, event: str, info: Mapping[str, Any]) -> None:
-        """Store the socket of a connection, so that another thread can close it while this thread waits."""
+        """Stores the socket of a connection, so that another thread can close it while this thread waits."""
         if event.endswith(("connect_tcp.complete", "start_tls.complete")):
             self._sockets = {each for each in self._sockets if each.fileno() >= 0}
             self._sockets.add(info["return_value"].get_extra_info("socket"))
@@ -194,10 +194,10 @@ def is_transient(error: RefusedError | UnreachedError) -> bool:
 
 
 def _why(error: Exception) -> str:
-    """Returns the reason why a connection failed, without the address and other quoted parts."""
+    """Returns why a connection failed, without the address and other quoted parts."""
     name = type(error).__name__
     words = {
-        "ConnectError": "it cannot be connected to",
+        "ConnectError": "it does not accept connections",
         "ConnectTimeout": "it does not accept the connection in time",
         "ReadTimeout": "it sends nothing",
     }

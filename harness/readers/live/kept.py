@@ -1,6 +1,6 @@
-"""Selects the recorded fields of objects: fields that traces and events need, but none that may be secret.
+"""Selects the fields to record: fields that traces and events need, but none that may contain secrets.
 
-Recordings have only the fields listed here. They have no environments, commands, images, annotations,
+Recordings contain only the fields listed here. They contain no environments, commands, images, annotations,
 messages or contents of volumes, because users put tokens there.
 """
 
@@ -20,14 +20,14 @@ _ANNOTATIONS = (
     "kueue.x-k8s.io/", "batch.kubernetes.io/", "controller.kubernetes.io/", "scheduling.",
     "quota.scheduling.",
 )  # fmt: skip
-"""Prefixes of the recorded annotations."""
+"""The prefixes of the annotations to record."""
 
 _QUOTAS = (
     "admissionChecks", "admissionChecksStrategy", "admissionScope", "clusterQueue", "cohort", "cohortName",
     "fairSharing", "flavorFungibility", "max", "min", "namespaceSelector", "parent", "parentName",
     "preemption", "queueingStrategy", "resourceGroups", "root", "stopPolicy",
 )  # fmt: skip
-"""The recorded fields of ClusterQueues, Cohorts, LocalQueues and elastic quotas."""
+"""The fields to record for ClusterQueues, Cohorts, LocalQueues and elastic quotas."""
 
 _NODE = ("taints", "unschedulable")
 _AMOUNTS = ("allocatable", "capacity")

@@ -1,4 +1,4 @@
-"""Reads raw samples of kube-state-metrics from Prometheus, piece by piece; coarse steps would miss pods.
+"""Reads raw samples of kube-state-metrics from Prometheus, because coarse steps would miss pods.
 
 https://prometheus.io/docs/prometheus/latest/querying/api/#instant-queries
 """
@@ -29,10 +29,13 @@ _PHASE = "kube_pod_status_phase"
 _TRIES = 6
 _LONGEST = 30.0
 _LEAST = 15
-"""The shortest piece in seconds; if even this piece is too much, the query fails."""
+"""The length of the shortest piece in seconds; if even such a piece is too much, the query fails."""
 
 _MOST_PIECES = 20_000
-"""The largest number of pieces of one metric: two years by the hour. More suggest a wrong date."""
+"""The maximum number of pieces for one metric, which covers two years in pieces of an hour.
+
+More pieces suggest a wrong date.
+"""
 
 _TOO_MUCH = ("exceeded maximum resolution", "too many samples", "timed out", "too large")
 
@@ -44,7 +47,7 @@ class Page(NamedTuple):
         metric: the requested metric.
         answer: the JSON value.
         series: the number of series.
-        samples: the number of their samples.
+        samples: the number of samples in these series.
     """
 
     metric: str
@@ -57,8 +60,8 @@ def connect(address: str, header_file: Path | None = None) -> HttpReader:
     """Connect to a Prometheus server, or to a server with the same API.
 
     Args:
-        address: its URL, also with a path before `/api/v1`.
-        header_file: lines `Name: value` to send with every request, such as `Authorization`.
+        address: the URL of the server, which may include a path before `/api/v1`.
+        header_file: a file with lines `Name: value` to send with every request, such as `Authorization`.
 
     Raises:
         InputError: the extra `live` is not installed, or the address or the file is invalid.
@@ -67,7 +70,7 @@ def connect(address: str, header_file: Path | None = None) -> HttpReader:
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise InputError(
-            f"{_shown(address)} is not the address of a server", hint="as http://prometheus:9090"
+            f"{_shown(address)} is not the address of a server", hint="for example http://prometheus:9090"
         )
     if "@" in parts.netloc:
         raise InputError(
@@ -91,22 +94,22 @@ def fetch(
 ) -> Iterator[Page]:
     """Yields the samples of all metrics between two times, one window after the other.
 
-    A piece that is too much for the server is requested in halves. A request with a temporary failure is
+    If a piece is too much for the server, it is requested in halves. A request that fails temporarily is
     repeated up to six times. If the first request gets no answer, the address is refused immediately.
 
     Args:
         http: the server.
         begin: seconds since 1970.
         end: seconds since 1970.
-        window: the seconds that one answer covers.
+        window: the number of seconds that one answer covers.
         selector: label matchers for the series, without braces.
         metrics: the metrics to request.
-        step: seconds between samples; None for all scraped samples.
+        step: the number of seconds between samples; None for all scraped samples.
         haste: divides the waits before further attempts.
 
     Raises:
-        InputError: the server cannot be reached, refuses, or sends an invalid answer; or the time is too long
-            for such pieces.
+        InputError: the server cannot be reached, refuses, or sends an invalid answer; or the time is too
+            long for such pieces.
     """
     pieces = -(-(end - begin) // window)
     if pieces > _MOST_PIECES:
@@ -140,7 +143,7 @@ def fetch(
 
 
 def _query(http: HttpReader, query: str, begin: int, end: int, step: int | None) -> Any:
-    """Returns the samples between two times, both included."""
+    """Returns the samples between two times, including both ends."""
     if step is None:
         params = {"query": f"{query}[{end - begin}s]", "time": str(end)}
         return http.get("api/v1/query", params, patience=180.0)
@@ -149,7 +152,10 @@ def _query(http: HttpReader, query: str, begin: int, end: int, step: int | None)
 
 
 def _asked(ask: Callable[[], Any], haste: float, *, answered: bool) -> Any:
-    """Returns an answer after at most six attempts; only one attempt if no request was answered before."""
+    """Returns an answer after at most six attempts.
+
+    There is only one attempt if no earlier request was answered.
+    """
     for number in range(_TRIES):
         try:
             return ask()
@@ -174,7 +180,7 @@ def _page(metric: str, answer: Any) -> Page:
         if not is_series(series):
             raise InputError(
                 f"{metric}: series {number:,} of the answer is not from Prometheus: labels in `metric` and "
-                "samples [time, text] in `values` are wanted",
+                "samples [time, text] in `values` are expected",
                 hint="send the same query with curl to see what the server answers",
             )
     if metric == _PHASE:  # for each phase that applies, four other series have zeros
@@ -199,7 +205,7 @@ def is_series(series: Any) -> bool:
 
 
 def _of_ones(series: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Returns a series without its samples of zero; None if no sample remains."""
+    """Returns a series without its samples of zero, or None if no sample remains."""
     values = [each for each in series["values"] if each[1] != "0"]
     return {**series, "values": values} if values else None
 
@@ -223,7 +229,7 @@ def _headers(path: Path) -> dict[str, str]:
 
 def _hint(error: RefusedError) -> str | None:
     if error.status in (401, 403):
-        return "give the credentials that it asks for with --header-file"
+        return "give the credentials that it requires with --header-file"
     return "is it the address before /api/v1/query?" if error.status == 404 else None
 
 

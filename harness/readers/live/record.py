@@ -1,4 +1,4 @@
-"""Records a cluster's work, quotas and nodes into a folder until stopped."""
+"""Records a cluster's work, quotas and nodes into a folder until it is stopped."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _GONE, _DELETED = "GONE", "DELETED"
 
 
 class Failed(NamedTuple):
-    """A thread that follows a kind failed.
+    """The failure of a thread that follows a kind.
 
     Attributes:
         error: the reason.
@@ -54,18 +54,20 @@ class Recorder:
     _rows: list[dict[str, Any]] = field(default_factory=list)
     _positions: dict[str, str] = field(default_factory=dict)
     _known: dict[str, dict[str, Known]] = field(default_factory=dict)
-    _last: dict[str, str] = field(default_factory=dict)  # uid of a quota or node -> its text without versions
+    _last: dict[str, str] = field(
+        default_factory=dict
+    )  # the text of each quota or node without versions, by uid
 
     def __post_init__(self) -> None:
         self._known = self.folder.known()
 
     @property
     def rows(self) -> int:
-        """The number of rows that wait to be written."""
+        """The number of rows that are waiting to be written."""
         return len(self._rows)
 
     def take(self, kind: Kind, sign: Sign) -> None:
-        """Take an observation of one kind; known versions are not recorded again."""
+        """Takes an observation of one kind; known versions are not recorded again."""
         if isinstance(sign, Seen):
             self._object(kind, sign)
         elif isinstance(sign, Whole):
@@ -73,10 +75,10 @@ class Recorder:
         elif isinstance(sign, At):
             self._positions[kind.name] = sign.revision
         else:
-            self.tell(f"{kind.plural}: {sign.what or 'well again'}")
+            self.tell(f"{kind.plural}: {sign.what or 'working again'}")
 
     def write(self) -> None:
-        """Write the observations taken so far.
+        """Writes the observations that were taken so far.
 
         Raises:
             InputError: the observations cannot be written.
@@ -109,14 +111,14 @@ class Recorder:
             self._positions[kind.name] = revision
 
     def _is_new(self, uid: str, event: str, manifest: dict[str, Any]) -> bool:
-        """Returns True if the recorded part of a quota or node changed; their status changes often."""
+        """Returns True if the recorded part of a quota or node changed; the status of these changes often."""
         plain = {**manifest, "metadata": {**manifest["metadata"], "resourceVersion": ""}}
         before, now = self._last.get(uid), _DELETED if event == _DELETED else _text(plain)
         self._last[uid] = now
         return now != before
 
     def _whole(self, kind: Kind, sign: Whole) -> None:
-        """Handle the end of a list: missing objects were deleted, and an earlier watch has a gap."""
+        """Handles the end of a list: missing objects were deleted, and an earlier watch has a gap."""
         there = self._known.setdefault(kind.name, {})
         for uid in [uid for uid in there if uid not in sign.uids]:
             known = there.pop(uid)
@@ -157,17 +159,17 @@ def record(
     enough: Callable[[], bool] = lambda: False,
     haste: float = 1.0,
 ) -> None:
-    """Record until `enough` or an interrupt; then write all observations.
+    """Records until `enough` returns True or an interrupt occurs, and then writes all observations.
 
-    The connections to the server are closed at the end.
+    The connections to the server are closed afterwards.
 
     Args:
         server: the cluster.
         kinds: the kinds to record.
-        namespace: the namespace to record; None for all.
+        namespace: the namespace to record; None for all namespaces.
         recorder: takes the observations.
-        every: the seconds between writes.
-        enough: returns True to stop; called at least every half second.
+        every: the number of seconds between writes.
+        enough: returns True to stop; it is called at least every half second.
         haste: divides the waits before further attempts.
 
     Raises:

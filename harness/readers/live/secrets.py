@@ -8,14 +8,17 @@ from collections.abc import Iterator, Mapping
 from html import unescape
 from urllib.parse import unquote
 
-HIDDEN = "its words repeat a secret that was sent, and are not shown"
+HIDDEN = "its text repeats a secret that was sent, and is not shown"
 
 _EVERY_REQUEST = ("accept", "accept-encoding", "connection", "host", "user-agent")
 _PART = 8
-"""This many consecutive letters of a secret must not be shown."""
+"""No text may show this many consecutive letters of a secret."""
 
 _WORD = 3
-"""A shorter value hides only whole words that equal it; otherwise it would hide every text."""
+"""A value shorter than this hides only whole words that are equal to it.
+
+Otherwise, it would hide every text.
+"""
 
 
 class Secrets:
@@ -26,7 +29,7 @@ class Secrets:
         self._words: set[str] = set()
 
     def sent(self, headers: Mapping[str, str]) -> None:
-        """Store the headers of a request, except standard headers."""
+        """Stores the headers of a request, except standard headers."""
         for name, value in headers.items():
             if name.lower() not in _EVERY_REQUEST:
                 for each in _meanings(value):

@@ -79,7 +79,7 @@ class Bootstrap:
         """Sentences about the draws, for the trace's notes."""
         rest = self._length - self.blocks * self.block
         drawn = f"every tenant's jobs are drawn in blocks of {format_duration(self.block)}, with replacement"
-        left = f"the last {format_duration(rest)} of the record is not a whole block, so nothing is drawn from it"
+        left = f"the last {format_duration(rest)} of the record, less than a block, is not drawn from"
         return (f"{drawn}, from {self.blocks} blocks of {self.trace.path.name}", *((left,) if rest else ()))
 
     @property

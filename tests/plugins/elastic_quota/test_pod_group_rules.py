@@ -66,7 +66,7 @@ def test_pods_of_a_group_that_are_no_gang_run_each_by_itself() -> None:
 
 
 def test_a_gang_that_is_bound_in_part_runs_when_all_of_its_pods_are() -> None:
-    """What a gang of a trace means does not change: until then the bound ones hold their nodes without progress."""
+    """What a gang of a trace means does not change: until then the bound ones hold their nodes."""
     jobs = Jobs().add("own", "a", 4, seconds=20)
     jobs.add("group", "a", 4, pods=3, gang=True, labels=MEMBER, at=10, seconds=30)
     where = cluster(*NODES, ROOMY, group(2))
