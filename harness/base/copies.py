@@ -1,4 +1,8 @@
-"""Continues in a copy of the process, which the system makes without copying unchanged memory."""
+"""Continues in a copy of the process, which the system makes without copying unchanged memory.
+
+The executors of `harness.runs.executors` start new processes, which read all inputs again. A copy has all that
+this process has prepared, such as a replay up to an instant, so it can answer within milliseconds.
+"""
 
 from __future__ import annotations
 
