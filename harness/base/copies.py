@@ -1,6 +1,6 @@
 """Continues in a copy of the process, which the system makes without copying unchanged memory.
 
-The executors of `harness.runs.executors` start new processes, which read all inputs again. A copy has all that
+The executors of `harness.runs.executors` start new processes, which read all inputs again. A copy has what
 this process has prepared, such as a replay up to an instant, so it can answer within milliseconds.
 """
 
