@@ -13,8 +13,8 @@ from harness.base.text import agreeing, printable
 from harness.cli.context import loaded_plugins
 from harness.cli.group import Group
 from harness.cli.output import table_format
+from harness.cli.progress import SweepBar
 from harness.cli.screen import fold, tell, terminal_width
-from harness.cli.sweep_progress import SweepBar
 
 if TYPE_CHECKING:
     from harness.plugins import Plugins

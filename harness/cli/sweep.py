@@ -10,8 +10,8 @@ import click
 from harness.base.errors import CheckError, OptionError
 from harness.base.text import aligned, counted, printable, shortened
 from harness.cli.context import loaded_plugins
+from harness.cli.progress import SweepBar
 from harness.cli.screen import error_width, tell, terminal_width
-from harness.cli.sweep_progress import SweepBar
 
 if TYPE_CHECKING:
     from harness.studies.experiments.experiment import Experiment
