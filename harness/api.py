@@ -550,11 +550,9 @@ def idle_causes(
 
 
 def _judged(runs: Sequence[Run], plugins: Plugins, workers: int | None) -> list[Run]:
-    from harness.runs.side_by_side import carry_out
     from harness.studies.idle_causes import judged_runs, judging
 
-    requests = judging(runs, plugins)
-    return judged_runs(requests, carry_out(requests, plugins, workers=workers))
+    return judged_runs(judging(runs, plugins), plugins, workers=workers)
 
 
 def make_report(

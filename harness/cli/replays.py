@@ -152,7 +152,6 @@ def judged(
         HarnessError: some replays failed; successful replays are stored.
     """
     from harness.runs.run import IDLE
-    from harness.runs.side_by_side import carry_out
     from harness.studies.idle_causes import judged_runs, judging
 
     requests = judging(runs, plugins)
@@ -162,10 +161,9 @@ def judged(
         tell(f"idle causes: {again} to judge why jobs wait; kept runs are not replayed")
     jobs = 2 * max(run.info["trace"]["jobs"] for run in runs)
     with ProgressBars([each.called for each in requests], jobs, shown=not quiet) as progress:
-        outcomes = carry_out(
+        return judged_runs(
             requests, plugins, workers=workers, watch=progress.watch, over=progress.over, command=command
         )
-    return judged_runs(requests, outcomes)
 
 
 def _ending_of_twins(run: Run, twins: Sequence[Run]) -> str:

@@ -6,8 +6,9 @@ metrics.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Unpack
 
 import polars as pl
 
@@ -21,7 +22,7 @@ from harness.runs.replaying import play_again
 from harness.runs.request import Request
 from harness.runs.request_of_run import request_of
 from harness.runs.run import IDLE, Run
-from harness.runs.side_by_side import Outcome, runs_of
+from harness.runs.side_by_side import SideBySide, carry_out, runs_of
 from harness.runs.store import added
 from harness.studies.waiting_causes import Causes
 
@@ -49,13 +50,13 @@ def judging(runs: Sequence[Run], plugins: Plugins) -> list[Judging]:
     return found
 
 
-def judged_runs(requests: Sequence[Judging], outcomes: Mapping[int, Outcome]) -> list[Run]:
-    """The runs of judging requests, each as the answer to the original request.
+def judged_runs(requests: Sequence[Judging], plugins: Plugins, **how: Unpack[SideBySide]) -> list[Run]:
+    """Carries out judging requests; returns their runs, each as the answer to the original request.
 
     Raises:
         ReplayError: some requests failed; the error names them, and has the runs of the others.
     """
-    runs = runs_of(requests, outcomes)
+    runs = runs_of(requests, carry_out(requests, plugins, **how))
     for run, request in zip(runs, requests, strict=True):
         run.request = Request(**settings_of(request))
     return runs
