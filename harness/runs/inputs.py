@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.base.errors import TraceError
+from harness.base.errors import Fault, TraceError
 from harness.runs.cache import Lasting
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
     from harness.plugins import Plugins
+    from harness.plugins.registries import PolicySpec
     from harness.trace.calibration import Calibration
     from harness.trace.trace import Trace
 
@@ -74,6 +75,28 @@ def check_fit(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -> Non
     """
     asked = by_queues and bool(cluster.elastic_quotas)
     _fits.answer(trace, cluster, lambda: _check_fit(trace, cluster, by_queues=asked), asked)
+
+
+def check_queues(trace: Trace, cluster: Cluster, policy: PolicySpec) -> None:
+    """Check that a cluster has a ClusterQueue, at some time, if the policy admits jobs by ClusterQueues.
+
+    Raises:
+        TraceError: it has none, so the policy would reject every job.
+    """
+    from harness.cluster.changes.edits import ever
+
+    there = ever(cluster)
+    if there.cluster_queues or not trace.frame.height or not policy.admits_by_queues(there):
+        return
+    queues = trace.frame["queue"].unique().sort().to_list()
+    named = ", ".join(map(repr, queues[:3])) + (f" and {len(queues) - 3:,} more" if len(queues) > 3 else "")
+    what = "admits jobs by ClusterQueues, and there is none: it would reject every job"
+    raise TraceError(
+        f"{trace.path} does not fit {cluster.source or 'the cluster'}",
+        [Fault(f"plugin {policy.name}", what)],
+        hint=f"harness cluster init {trace.path} -o FILE writes a cluster with a ClusterQueue for each queue "
+        f"of the trace ({named}); -p default-preemption needs nodes and no queues",
+    )
 
 
 def _check_fit(trace: Trace, cluster: Cluster, *, by_queues: bool) -> None:

@@ -23,6 +23,7 @@ HALVES = {"a": {"cpu": "2"}, "b": {"cpu": "2"}}
 KUEUE = "kueue.x-k8s.io/v1beta2"
 QUEUE = {"apiVersion": KUEUE, "kind": "ClusterQueue", "metadata": {"name": "a"}}
 DOOR = {"apiVersion": KUEUE, "kind": "LocalQueue", "metadata": {"name": "a", "namespace": "default"}}
+FROM = {"harness/from": "1s"}
 GONE = {"$patch": "delete"}
 NOWHERE = {"spec": {"clusterQueue": "nowhere"}}
 LEADS_TO = "'a' is a LocalQueue of namespace 'default' whose ClusterQueue {} does not exist (2 rows)"
@@ -71,6 +72,32 @@ def test_where_cluster_queues_admit_an_elastic_quota_of_that_name_is_not_enough(
     with pytest.raises(TraceError, match="does not fit") as refused:
         Request(trace, plugin=plugin, cluster=patched(patch, nodes=nodes)).plan(load())
     assert [str(each) for each in refused.value.faults] == [f"row 1 (job 'j0'), queue: {fault}"]
+
+
+@pytest.mark.parametrize("plugin", ["kueue-classic", "fairsharing"])
+def test_a_plugin_that_needs_queues_is_refused_where_there_is_none(
+    plugin: str, trace: Path, tmp_path: Path
+) -> None:
+    """It would reject every job; a plugin of nodes alone is not refused, nor queues that come later."""
+    nodes = "".join(f"---{each}" for each in queues(HALVES, nodes=1).split("---") if "kind: Node" in each)
+    path = tmp_path / "nodes.yaml"
+    path.write_text(nodes)
+    with pytest.raises(TraceError, match="does not fit") as refused:
+        Request(trace, plugin=plugin, cluster=path).plan(load())
+    (fault,) = refused.value.faults
+    assert str(fault) == (
+        f"plugin {plugin}: admits jobs by ClusterQueues, and there is none: it would reject every job"
+    )
+    hint = refused.value.hint or ""
+    assert hint.startswith(f"harness cluster init {trace} -o FILE writes a cluster with a ClusterQueue ")
+    assert hint.endswith("('a', 'b'); -p default-preemption needs nodes and no queues")
+    assert not Request(trace, plugin="default-preemption", cluster=path).plan(load()).impossible
+    objects = [each for each in yaml.safe_load_all(queues(HALVES)) if each]
+    for each in objects:
+        if each["kind"] == "ClusterQueue":
+            each["metadata"]["annotations"] = FROM
+    path.write_text(nodes + "---\n" + yaml.safe_dump_all(objects))
+    assert Request(trace, plugin=plugin, cluster=path).plan(load()).policy.name == plugin
 
 
 @PATCHES
