@@ -1,11 +1,13 @@
 """A test kit for authors of policies: small jobs, small clusters, and a replay that returns its decisions.
 
-from harness.testing import Script, pool, replayed
+    from harness.testing import Script, pool, replayed
 
-jobs = Script().job("a", cpu=2000, seconds=10).job("b", at=1, cpu=2000, seconds=5) decisions =
-replayed(MyPolicy, jobs, pool(cpu=2000)) assert [d.job for d in decisions.of("finish")] == ["a", "b"]
+    jobs = Script().job("a", cpu=2000, seconds=10).job("b", at=1, cpu=2000, seconds=5)
+    decisions = replayed(MyPolicy, jobs, pool(cpu=2000))
+    assert [row.job for row in decisions.of("finish")] == ["a", "b"]
 
-`harness.testing.worlds` makes random test cases. `harness.testing.checks` checks whole runs.
+`harness.testing.worlds` makes random test cases. `harness.testing.checks` checks whole runs. In the sources
+of harness, `docs/testing-policies.md` shows all of them.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 from harness.testing.worlds import random_world
 
-world = random_world(7) run = world.replay(MyPolicy, tmp_path) assert world.faults(run) == [],
-world.describe()
+world = random_world(7)
+run = world.replay(MyPolicy, tmp_path)
+assert world.faults(run) == [], world.describe()
 """
 
 from __future__ import annotations
