@@ -60,7 +60,7 @@ def _key_of(labels: Mapping[str, str]) -> Key | None:
 
 
 def _resource(label: str) -> str:
-    """Returns the name of a resource from a label, where only letters, digits and `_` are left of the name."""
+    """Returns the name of a resource from a label, which keeps only letters, digits and `_`."""
     for vendor in _VENDORS:
         if label.startswith(f"{vendor}_"):
             return f"{vendor.replace('_', '.')}/{label[len(vendor) + 1 :].replace('_', '-')}"

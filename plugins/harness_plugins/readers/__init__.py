@@ -1,6 +1,7 @@
-"""Trace readers: canonical Parquet, the Standard Workload Format, and the formats of published traces.
+"""Trace readers for canonical Parquet, the Standard Workload Format, and the formats of published traces.
 
-The plugin imports only the code that registers the readers. A reader's module is imported at its first use.
+The plugin imports only the code that registers the readers. The module of a reader is imported when the
+reader is first used.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from harness_plugins.readers.formats import FORMATS
 
 
 def _later(module: str, name: str) -> Callable[..., Any]:
-    """Returns a function of a module of this package; the module is imported at the first call."""
+    """Returns a function that calls a function of a module, and imports the module at the first call."""
 
     def call(*arguments: Any) -> Any:
         return getattr(import_module(f"{__name__}.{module}"), name)(*arguments)
@@ -24,7 +25,7 @@ def _later(module: str, name: str) -> Callable[..., Any]:
 
 @hookimpl
 def harness_register_readers(register: RegisterReader) -> None:
-    """Register the built-in readers."""
+    """Registers the built-in readers."""
     for kind in FORMATS:
         register(
             kind.name,

@@ -1,7 +1,7 @@
-"""Reads the job traces of Shanghai AI Lab's Acme, `trace_seren.csv` and `trace_kalos.csv`, of 2023.
+"""Reads `trace_seren.csv` and `trace_kalos.csv`, the job traces of Shanghai AI Lab's Acme from 2023.
 
-In the rows of Kalos, the column `duration` counts from the submission, contrary to its description. So the
-reader computes run times from the times of start and end.
+In the rows of Kalos, the column `duration` starts at the submission, although its description says
+otherwise. Therefore, the reader computes run times from the start and end times.
 """
 
 from __future__ import annotations
@@ -21,4 +21,4 @@ read = reader_of(
     note="times are UTC; memory, if given, is GiB per pod",
     metadata=METADATA,
 )
-"""Reads a trace; the queue is the type of the workload or the user."""
+"""Reads a trace. The queue of a job is the type of its workload, or its user."""

@@ -1,7 +1,7 @@
-"""Reads Chronus' mixes of jobs with deadlines and best-effort jobs, which its authors drew from Philly.
+"""Reads the job mixes of Chronus, which contain jobs with deadlines and best-effort jobs.
 
-The models, deadlines and classes come from these authors. Every virtual cluster has about the same number of
-jobs.
+The authors of Chronus sampled the jobs from Philly and added the models, deadlines and classes. Every
+virtual cluster has about the same number of jobs.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ METADATA = {
     "Training Jobs, SoCC 2021",
 }
 BANDS = {"strict": Band("strict", 2000), "soft": Band("soft", 1000), "best": Band("best-effort", 0)}
-"""The priority band of each job type: with a strict deadline, with a soft deadline, without a deadline."""
+"""The priority band of each job type: strict deadline, soft deadline, or no deadline."""
 
 _MOST_GPUS = 1_000_000
 _KEPT = ("job_type", "model_name", "expect_time_list", "expect_value_list")
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Reads a mix; by default, one unit of its times is a minute, as Chronus' code implies.
+    """Reads a mix of jobs; by default, its times are in minutes, as Chronus' code implies.
 
     Raises:
-        TraceError: malformed lines; the message names them all.
-        OptionError: an option is out of its range.
+        TraceError: lines are malformed; the error lists all faults.
+        OptionError: an option is out of range.
     """
     unit = options["unit"]
     if unit <= 0:

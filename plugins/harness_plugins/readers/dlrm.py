@@ -1,4 +1,4 @@
-"""Reads Alibaba's disaggregated DLRM inference trace of 2025: instances of long-running services.
+"""Reads Alibaba's trace of disaggregated DLRM inference (2025): instances of long-running services.
 
 An instance that existed before the trace has no creation time. An instance that outlived the trace has no
 deletion time.
@@ -32,21 +32,21 @@ _RESOURCES = {
     "disk": ("ephemeral-storage", _GIB),
     "rdma": ("alibabacloud.com/rdma-percent", 1),
 }
-"""Resource in the trace -> its name in the schema, and the number of schema units in one trace unit."""
+"""The name of each resource in the schema, and the number of schema units in one unit of the trace."""
 _TIMES = ("creation_time", "scheduled_time", "deletion_time")
 _MODELLED = ("cpu", "memory", "gpu")
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Reads the trace; every instance is a job.
+    """Reads the trace; every instance becomes a job.
 
     Raises:
-        TraceError: malformed lines; the message names them all.
-        OptionError: the priority is not a whole number of 32 bits.
+        TraceError: lines are malformed; the error lists all faults.
+        OptionError: the priority is not a 32-bit integer.
     """
     priority = options["priority"]
     if not -(2**31) <= priority < 2**31:
-        raise OptionError(f"option priority: {priority} is not a whole number of 32 bits")
+        raise OptionError(f"option priority: {priority} is not a 32-bit integer")
     fields = [text("instance_sn"), text("role"), text("app_name"), whole("max_instance_per_node", -1)]
     for name, (_, scale) in _RESOURCES.items():
         fields += [amount(f"{name}_request", scale), amount(f"{name}_limit", scale)]

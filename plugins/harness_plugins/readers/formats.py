@@ -1,4 +1,4 @@
-"""The formats that harness reads: how to recognise each, the module that reads it, and its options."""
+"""The formats that harness reads: how to recognise each format, the module that reads it, and its options."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from harness_plugins.readers import options, sniff
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One format.
+    """A trace format.
 
     Attributes:
-        name: the name of its reader.
-        module: the module of this package whose function `read` reads it; imported when it is first needed.
-        help: one line that describes it.
-        sniff: returns True if a file, judged by its path and its first bytes, has this format.
-        options: the options of its reader.
-        suffixes: file endings that identify the format, unless another format has them too.
+        name: the name of the format's reader.
+        module: the module of this package whose function `read` reads the format. It is imported when it is
+            first needed.
+        help: a one-line description of the format.
+        sniff: returns True if a file has this format, judged by the path and the first bytes of the file.
+        options: the options of the reader.
+        suffixes: file suffixes that identify the format, unless another format has the same suffix.
         folder: returns True if a folder has this format; None if the format is for files only.
-        advise: the module whose function `advise` says what to do about input that no reader accepts; "" for
-            no module.
+        advise: the module whose function `advise` says what to do about input that no reader accepts; ""
+            for no module.
         draft: the module whose function `suggest` drafts a mapping; "" for no module.
     """
 

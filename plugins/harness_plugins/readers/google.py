@@ -1,6 +1,7 @@
-"""Reads Google's ClusterData 2019 (Borg) as downloaded: JSON lines of collection and instance events.
+"""Reads Google's ClusterData 2019 (Borg) as downloaded, in JSON lines of collection and instance events.
 
-Amounts are fractions of the largest machine. The size of this machine is not published, so options set it.
+Requests are fractions of the largest machine. Google did not publish the size of this machine, so it is
+given as options.
 """
 
 from __future__ import annotations
@@ -30,15 +31,16 @@ _ALLOC_SET = 1
 _MOST_CORES = 10**6
 _MOST_MEMORY = 2**50
 _TIERS = ((99, "free"), (115, "best-effort-batch"), (119, "mid"), (359, "production"))
-"""The highest priority of each tier, from the authors' paper; higher priorities are monitoring."""
+"""The highest priority of each tier, according to the authors' paper. Higher priorities are monitoring."""
 
 
 @dataclass
 class _Collection:
-    """The facts known about one collection.
+    """The known facts about one collection.
 
-    Times are microseconds since the trace's start, or None if unknown. `latest` is the time of the last
-    event. `requests` has the time of each instance's request, and the requested fractions of cpu and memory.
+    Times are in microseconds since the start of the trace, and None if unknown. `latest` is the time of the
+    last event. For each instance, `requests` has the time of its last request, and the requested fractions
+    of cpu and memory.
     """
 
     identity: int
@@ -57,11 +59,11 @@ class _Collection:
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Reads collection and instance events; the instances of a job are its pods.
+    """Reads collection events and instance events; the instances of a job become its pods.
 
     Raises:
-        TraceError: lines that are not events; the message names them all.
-        OptionError: no file of instance events is named, or the size of the machine is out of range.
+        TraceError: some lines are not events; the error lists all of them.
+        OptionError: no file of instance events is given, or the size of the machine is out of range.
     """
     for name, most in (("cores", _MOST_CORES), ("memory", _MOST_MEMORY)):
         if not 0 < options[name] <= most:
@@ -112,7 +114,7 @@ _WHOLE = (
 
 
 def _events(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yields each event with its collection; whole numbers may be written as text, as BigQuery does."""
+    """Yields each event with the ID of its collection. Integers may be texts, as in exports from BigQuery."""
     faults: list[Fault] = []
     for number, event in json_lines(path, faults):
         for name in _WHOLE:
@@ -146,7 +148,7 @@ _DIGITS = 20
 
 
 def _request(asked: Any) -> tuple[float, float] | None:
-    """Returns fractions of the largest machine's cpu and memory; a missing value is 0."""
+    """Returns the fractions of the largest machine's cpu and memory. A missing value is 0."""
     if not isinstance(asked, Mapping):
         return None
     cpu, memory = (asked.get(name) or 0 for name in ("cpus", "memory"))
@@ -159,7 +161,7 @@ _LARGEST = 1e6
 
 
 def _collect(found: _Collection, event: Mapping[str, Any]) -> None:
-    """Adds an event of a collection; the events come in no particular order."""
+    """Adds an event to its collection. The events are in no particular order."""
     time, kind = event["time"], event["type"]
     if time >= found.latest:
         found.latest = time
@@ -178,7 +180,7 @@ def _collect(found: _Collection, event: Mapping[str, Any]) -> None:
 
 
 def _instance(found: _Collection, event: Mapping[str, Any]) -> None:
-    """Adds an event of an instance; the latest request counts."""
+    """Adds an event of an instance. If an instance has several requests, the latest one is used."""
     found.evictions += event["type"] == _EVICT
     index = event["instance_index"] or 0
     since = found.requests[index][0] if index in found.requests else -1
@@ -187,7 +189,7 @@ def _instance(found: _Collection, event: Mapping[str, Any]) -> None:
 
 
 def _without(found: _Collection) -> str:
-    """Returns the reason why a collection cannot be replayed as a job; empty if it can."""
+    """Returns the reason why a collection cannot be replayed as a job, or "" if it can."""
     if found.kind == _ALLOC_SET:
         return "alloc sets, which are reservations, not jobs"
     if not found.submit:
@@ -205,7 +207,7 @@ def _without(found: _Collection) -> str:
 
 
 def _frame(jobs: list[_Collection], options: Mapping[str, Any]) -> pl.DataFrame:
-    """Returns one row for each distinct request among the instances of a job."""
+    """Returns one row for each distinct request among the instances of each job."""
     rows = [
         (found, f"part-{number}", cpu, memory, count)
         for found in jobs
@@ -241,7 +243,10 @@ def _frame(jobs: list[_Collection], options: Mapping[str, Any]) -> pl.DataFrame:
 
 
 def _parts(found: _Collection, options: Mapping[str, Any]) -> list[tuple[tuple[int, int], int]]:
-    """Returns pairs of (millicores, bytes) of an instance and the number of such instances, most first."""
+    """Returns the distinct requests of instances, in millicores and bytes, with their number of instances.
+
+    The request that most instances have is first.
+    """
     amounts = Counter(
         (round(cpu * options["cores"] * 1000), round(memory * options["memory"]))
         for _, (_, cpu, memory) in sorted(found.requests.items())

@@ -1,4 +1,4 @@
-"""Reads the job logs of SenseTime's Helios, `cluster_log.csv`: four GPU clusters of 2020."""
+"""Reads `cluster_log.csv`, the job logs of SenseTime's Helios: four GPU clusters in 2020."""
 
 from __future__ import annotations
 
@@ -19,4 +19,4 @@ read = reader_of(
     note="the log gives neither memory nor the time zone",
     metadata=METADATA,
 )
-"""Reads a log; the queue is the virtual cluster or the user."""
+"""Reads a log. The queue of a job is its virtual cluster or its user."""

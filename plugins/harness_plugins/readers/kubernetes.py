@@ -1,8 +1,8 @@
-"""Reads the output of `kubectl get ...` in YAML or JSON: Kueue's Workloads, Jobs, and Pods.
+"""Reads the output of `kubectl get ...` in YAML or JSON with Kueue's Workloads, Jobs, and Pods.
 
-A list has only the objects that the live cluster has not yet deleted. A watch also has the objects that were
-deleted while it lasted. The run time of a job is known only after the job has ended. The reader leaves out
-and counts jobs that still run or wait.
+A list has only objects that still exist in the live cluster. A watch also has objects that were deleted
+during the watch. The run time of a job is known only after the job has ended, so the reader leaves out jobs
+that still run or wait, and counts them.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from harness_plugins.readers.pod_runs import BEST_FIRST, Listed, PodRuns
 METADATA = {"harness.source": "objects of a Kubernetes cluster, printed by kubectl get"}
 _SAME_WORK = "that were created again for the same owner, and count with the next one"
 _NO_JOB = ("DaemonSet", "Node")
-"""Kinds of owners: a scheduler does not place their pods as jobs."""
+"""Kinds of owners whose pods are not jobs."""
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Reads a list of objects; a Workload stands for its Job, and a Job for its Pods.
+    """Reads a list of objects. A Workload represents its Job, and a Job represents its Pods.
 
     Raises:
-        TraceError: the file is not kubectl output, or has malformed objects; the message names them all.
+        TraceError: the file is not kubectl output, or objects are malformed; the error lists all faults.
     """
     versions, told = _versions(path)
     faults: list[Fault] = []
@@ -82,9 +82,9 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 
 
 def _recorded(life: Life, faults: list[Fault]) -> Recorded:
-    """Returns a job as the last version of its object describes it.
+    """Returns the job that the last version of an object describes.
 
-    The first version gives the submission.
+    The time of the submission comes from the first version.
     """
     told = READERS[life.last.kind](life.last.manifest, life.last.where, faults)
     if life.first is life.last:
@@ -94,9 +94,9 @@ def _recorded(life: Life, faults: list[Fault]) -> Recorded:
 
 
 def _with_runs(life: Life, job: Recorded, pods: PodRuns) -> tuple[Recorded, str]:
-    """Returns a job with its last run and its earlier runs, and the source of the last run's begin.
+    """Returns a job with its last run and its earlier runs, and the source of the last run's start time.
 
-    If a job was deleted while it waited to run again, it ended with its previous run.
+    If a job was deleted while it waited to run again, its end is the end of its previous run.
     """
     owners = [uid for _, uid in life.last.owners] if life.last.kind[1] == "Workload" else [life.last.uid]
     if not life.runs:
@@ -121,7 +121,7 @@ def _with_runs(life: Life, job: Recorded, pods: PodRuns) -> tuple[Recorded, str]
 
 
 def _listed(life: Life, faults: list[Fault]) -> Listed:
-    """Returns what any Job or Pod says about when pods ran."""
+    """Returns the facts of a Job or Pod that show when pods ran."""
     item = life.last
     status = item.manifest.get("status")
     failed = isinstance(status, Mapping) and status.get("phase") == "Failed"
@@ -133,9 +133,9 @@ def _listed(life: Life, faults: list[Fault]) -> Listed:
 
 
 def _versions(path: Path) -> tuple[list[Version], tuple[str, ...]]:
-    """Returns the objects of a recording or of a file, and remarks about it.
+    """Returns the objects of a recording or a file, and remarks about the recording or file.
 
-    A file is YAML or JSON, with one or more documents. Each document is an object, a list of objects, or an
+    A file is YAML or JSON with one or more documents. Each document is an object, a list of objects, or an
     event of a watch.
     """
     if is_recording(path):
@@ -157,13 +157,13 @@ def _versions(path: Path) -> tuple[list[Version], tuple[str, ...]]:
         raise trace_error(path, faults, "")
     if errors:
         return found, (
-            f"{errors:,} watches ended with an error: objects that came and went after that are missing",
+            f"{errors:,} watches ended with an error: objects that existed only after that are missing",
         )
     return found, ()
 
 
 def _recorded_versions(path: Path) -> tuple[list[Version], tuple[str, ...]]:
-    """Returns the objects of a recording, with a remark on gaps in which the recorder did not watch."""
+    """Returns the objects of a recording, and a remark on the gaps in which the recorder did not watch."""
     found: list[Version] = []
     gaps: list[int] = []
     for row in read_rows(path):
@@ -181,21 +181,20 @@ def _recorded_versions(path: Path) -> tuple[list[Version], tuple[str, ...]]:
         return found, ()
     longest = format_duration(max(gaps))
     note = (
-        f"{len(gaps):,} times the server had lost events of a kind of objects while nobody watched, for "
-        f"{longest} at most: objects that came and went then are missing"
+        f"{len(gaps):,} times the server had lost events of a kind of objects after a gap in the watch of "
+        f"at most {longest}. Objects that were created and deleted in a gap are missing"
     )
     return found, (note,)
 
 
 def _event(content: Any) -> str | None:
-    """Returns the type of an event of a watch; None for content that is not an event."""
+    """Returns the type of a watch event, or None for content that is not an event."""
     if isinstance(content, Mapping) and set(content) == {"type", "object"}:
         return str(content["type"])
     return None
 
 
 def _objects(path: Path, document: Document, faults: list[Fault], event: str) -> Iterator[Version]:
-    """Yields the objects of one document."""
     for found in unpacked(document, faults):
         stop_at_many(path, faults)
         manifest = found.content
@@ -207,7 +206,7 @@ def _objects(path: Path, document: Document, faults: list[Fault], event: str) ->
 
 
 def _no_job(item: Version, stands_for: set[str], jobs_listed: set[str]) -> str:
-    """Returns the reason why an object is not a separate job; empty if it is."""
+    """Returns the reason why an object is not a separate job, or "" if it is."""
     if item.kind not in READERS:
         return f"of kind {item.kind[1]}, which is not a Workload, Job or Pod"
     if item.uid in stands_for:
@@ -221,7 +220,7 @@ def _no_job(item: Version, stands_for: set[str], jobs_listed: set[str]) -> str:
 
 
 def _without_times(life: Life, job: Recorded) -> str:
-    """Returns the reason why a job cannot be part of a trace; empty if it can."""
+    """Returns the reason why a job cannot be part of a trace, or "" if it can."""
     if not job.pod_sets:
         return "that request no pods"
     if job.submit is None:

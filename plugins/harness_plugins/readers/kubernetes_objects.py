@@ -1,4 +1,4 @@
-"""Facts about a job from Workloads, Jobs and Pods: its submission, run and end, and its requests."""
+"""Reads the submission, run, end and requests of a job from Workloads, Jobs and Pods."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from harness.policy import PodSet
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 
 _FILLED_IN = ("nodeName", "priority", "priorityClassName", "schedulerName")
-"""Fields of a pod's spec that a cluster fills in, or that have their own columns in a trace."""
+"""Fields of a pod's spec that the cluster fills in, or that have separate columns in a trace."""
 
 
 Span: TypeAlias = tuple[int | None, int | None]
-"""A start and an end, microseconds since 1970; None if unknown or not reached yet."""
+"""A start and an end in microseconds since 1970. Either is None if it is unknown or has not been reached."""
 
 
 class Run(NamedTuple):
-    """One period in which an object's pods were allowed to run; times are microseconds since 1970.
+    """A period in which the pods of an object were allowed to run. Times are in microseconds since 1970.
 
     Attributes:
         begun: when the object was admitted or started.
-        ready: when its pods were ready; None if unknown.
-        end: the end of the run; None if it is not reached or was not observed.
-        state: the state in which the run ended, in the API's own word.
+        ready: when the pods of the object were ready; None if unknown.
+        end: the end of the run; None if the run has not ended or the end was not observed.
+        state: the state in which the run ended, as the API names it.
     """
 
     begun: int
@@ -43,22 +43,24 @@ class Recorded:
     """A job as a cluster describes it.
 
     Attributes:
-        name: the name with its namespace, unique in the cluster.
-        uid: the UID that the cluster gave it.
-        queue: its LocalQueue; the namespace if it has none.
-        submit, start, end: microseconds since 1970; None if unknown, or not yet reached.
-        pod_sets: the pods that it requests, with the labels of the pods.
-        gang: True if it was admitted as a whole.
-        priority: None if the object does not say.
-        grace_period: microseconds; None if the object does not say.
-        evictions: how often Kueue took back its quota; None if the object does not say.
-        past: microseconds that it ran before evictions, in all runs together.
-        admitted: when Kueue last admitted it; None if not given, or for a Job or Pod.
-        ready: when all its pods were ready; None if unknown.
-        rounds: True if more pods have to end than run simultaneously.
-        run: its run time, if it is not the time from start to end; otherwise None.
-        runs: all its runs, including the last run, if versions show them.
-        revoked: True if Kueue took back an admission, so that the object no longer gives its time.
+        name: the name and namespace of the job, which together are unique in the cluster.
+        uid: the UID that the cluster gave the job.
+        queue: the LocalQueue of the job, or the namespace if the job has no LocalQueue.
+        submit, start, end: microseconds since 1970; None if unknown or not yet reached.
+        pod_sets: the pods that the job requests, with the labels of the pods.
+        gang: True if the job was admitted as a whole.
+        priority: the priority, or None if the object does not have one.
+        grace_period: microseconds, or None if the object does not have a grace period.
+        evictions: the number of times that Kueue evicted the job; None if the object does not have this
+            number.
+        past: the total time in microseconds that the job ran before its evictions.
+        admitted: when Kueue last admitted the job; None for a Job or Pod, or if the time is not given.
+        ready: when all pods of the job were ready; None if unknown.
+        rounds: True if more pods have to complete than run simultaneously.
+        run: the run time if it differs from the time between start and end; otherwise None.
+        runs: all runs of the job, including the last run, if the versions of the object show them.
+        revoked: True if Kueue revoked an admission, so that the object no longer has the time of the
+            admission.
     """
 
     name: str
@@ -85,9 +87,9 @@ class Recorded:
 
 
 def read_workload(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Recorded:
-    """Reads Kueue's Workload, v1beta1 or v1beta2: its creation, its last admission, and its end.
+    """Reads Kueue's Workload, v1beta1 or v1beta2: its creation, its last admission and its end.
 
-    The result also has the time when its pods were ready; see `pod_runs`.
+    The result also has the time when the pods of the Workload were ready; see `pod_runs`.
     """
     pod_sets = _list(mapping_of(manifest, "spec"), "podSets")
     templates = [mapping_of(item, "template") for item in pod_sets]
@@ -136,7 +138,7 @@ def read_workload(manifest: Mapping[str, Any], where: str, faults: list[Fault]) 
 
 
 def _revoked(conditions: Mapping[str, Condition]) -> int | None:
-    """Returns when a Workload lost its admission; None if it is admitted, or never was."""
+    """Returns when a Workload lost its admission; None if it is admitted or was never admitted."""
     admitted = conditions.get("Admitted")
     return admitted.since or None if admitted is not None and not admitted.status else None
 
@@ -144,11 +146,12 @@ def _revoked(conditions: Mapping[str, Condition]) -> int | None:
 def _admitted_before(
     revoked: int, conditions: Mapping[str, Condition], evictions: int | None, past: int
 ) -> tuple[int | None, int]:
-    """Returns when the revoked admission began, and how long the Workload had been admitted before it.
+    """Returns when the revoked admission began, and how long the Workload had been admitted before that.
 
-    The condition has only the time of the revocation. The total time of all admissions is known, because
-    Kueue adds an admission to it when it revokes the admission. With a single admission, the total is that
-    admission. Kueue 0.15 also revokes the admission when a Workload has finished.
+    The condition has only the time of the revocation. However, Kueue also keeps the total time of all
+    admissions, and adds an admission to the total when it revokes this admission. If there was a single
+    admission, the total is the length of this admission. Kueue 0.15 also revokes the admission of a
+    Workload that has finished.
     """
     count = evictions if evictions is not None or "Evicted" in conditions else 0
     only = 0 if conditions["Admitted"].reason == "Finished" else 1
@@ -156,9 +159,9 @@ def _admitted_before(
 
 
 def _evictions(status: Fields) -> tuple[int | None, int]:
-    """Returns how often a Workload was evicted, and how long it was admitted before.
+    """Returns how often a Workload was evicted, and how long it was admitted before the evictions.
 
-    The name of the field is misspelled in v1beta1.
+    In v1beta1, the name of the field has a spelling mistake.
     """
     stats = status.child("schedulingStats")
     counts = [item.integer("count", least=0) for item in stats.items("evictions")]
@@ -168,7 +171,7 @@ def _evictions(status: Fields) -> tuple[int | None, int]:
 
 
 def read_job(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Recorded:
-    """Reads a Job of batch/v1: the number of pods that may run simultaneously, its start and its end."""
+    """Reads a Job of batch/v1: its start, its end, and the number of pods that may run simultaneously."""
     spec = Fields(manifest, where, faults).child("spec")
     parallelism = spec.integer("parallelism", 1, least=0)
     completions = spec.integer("completions", parallelism, least=0) if "completions" in spec else parallelism
@@ -184,13 +187,13 @@ def read_job(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Re
 
 
 def read_pod(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Recorded:
-    """Reads a Pod: from its start on a node to the end of its last container."""
+    """Reads a Pod, which runs from its start on a node until the end of its last container."""
     span = pod_span(manifest, where, faults)
     return _recorded(manifest, where, faults, template=manifest, count=1, span=span)
 
 
 def job_span(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Span:
-    """Returns the start of a Job, and the time when it was complete or failed."""
+    """Returns the start of a Job, and the time when the Job completed or failed."""
     status = Fields(manifest, where, faults).child("status")
     ends = [read_time(status, "completionTime")]
     for condition in status.items("conditions"):
@@ -200,7 +203,11 @@ def job_span(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Sp
 
 
 def pod_span(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Span:
-    """Returns when a Pod started on its node, and when its last container ended or the cluster gave it up."""
+    """Returns the start and end of a Pod.
+
+    A Pod starts when its node accepts the Pod. It ends with its last container, or when the cluster gives up
+    the Pod.
+    """
     status = Fields(manifest, where, faults).child("status")
     start = read_time(status, "startTime")
     ends = [
@@ -221,9 +228,9 @@ def final_phase(manifest: Mapping[str, Any]) -> str:
 
 
 def _given_up(manifest: Mapping[str, Any], status: Fields, start: int | None) -> int | None:
-    """Returns since when a Pod is disrupted or not ready, as after an eviction or the loss of its node.
+    """Returns when a Pod was disrupted or became not ready, for example because its node was lost.
 
-    Returns None if neither applies. A Pod with a readiness probe may run without being ready.
+    Returns None if neither happened. A Pod with a readiness probe may run without being ready.
     """
     spec = mapping_of(manifest, "spec")
     probed = bool(spec.get("readinessGates")) or any(

@@ -1,4 +1,4 @@
-"""Jobs of a cluster as rows of a trace."""
+"""Converts the jobs of a cluster to the rows of a trace."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def frame_of(jobs: Sequence[Recorded], options: Mapping[str, Any]) -> pl.DataFra
 
 
 def _names(rows: Sequence[tuple[Recorded, PodSet]]) -> list[str]:
-    """Returns namespace and name; if several objects had the same name in turn, later ones get a number."""
+    """Returns the namespace and name of each row; later objects with the same name get a number."""
     uids: dict[str, list[str]] = {}
     for job, _ in sorted(rows, key=lambda row: row[0].submit or 0):
         known = uids.setdefault(job.name, [job.uid])
@@ -72,7 +72,7 @@ def _first(job: Recorded) -> int | None:
 
 
 def _runs(job: Recorded) -> str | None:
-    """Returns all runs of a job with several runs."""
+    """Returns all runs of a job as JSON, or None for a job with at most one run."""
     if len(job.runs) < 2:
         return None
     return json.dumps(

@@ -1,8 +1,8 @@
-"""The versions of objects from lists and watches, and the runs that they show.
+"""The versions of objects in lists and watches, and the runs that these versions show.
 
 A list has one version of an object, and a watch has all versions. The versions show when a Workload was
-admitted, evicted and admitted again, and its state when it was deleted. Versions may be duplicated and in any
-order, for example from two watches.
+admitted, evicted and admitted again, and the state of the Workload when it was deleted. Versions may be
+duplicated and in any order, for example if they come from two watches.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from harness.models.manifests import Fields, read_time
 from harness_plugins.readers.kubernetes_objects import Run, final_phase, job_span, pod_span
 
 DELETED, GONE = "DELETED", "GONE"
-"""Events: an object was deleted; or an earlier object was missing when the watcher looked again."""
+"""Events: an object was deleted, or an object was missing when the watcher listed the objects again."""
 
 DELETION = "deleted"
-"""The state of a run that ended because its object was deleted."""
+"""The state of a run that ended because the object was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +29,12 @@ class Version:
     """One version of an object.
 
     Attributes:
-        kind: API group and kind.
-        where: its place in the file, for messages.
+        kind: the API group and the kind.
+        where: the place of the object in the file, for messages.
         manifest: the object.
-        event: the type of its event in a watch; empty in a list.
-        seen: when a recorder received it, in microseconds since 1970; None if not recorded.
+        event: the type of the watch event; empty in a list.
+        seen: when a recorder received the version, in microseconds since 1970; None if this was not
+            recorded.
     """
 
     kind: tuple[str, str]
@@ -49,12 +50,12 @@ class Version:
 
     @property
     def uid(self) -> str:
-        """The UID of the object, which all its versions share; empty without a UID."""
+        """The UID of the object, which is the same in all versions, or "" if the object has none."""
         return str(self.metadata.get("uid") or "")
 
     @property
     def owners(self) -> Iterator[tuple[str, str]]:
-        """Yields kind and UID of each owner."""
+        """Yields the kind and the UID of each owner."""
         owners = self.metadata.get("ownerReferences")
         for owner in owners if isinstance(owners, list) else []:
             if isinstance(owner, Mapping):
@@ -62,14 +63,14 @@ class Version:
 
 
 class Phase(NamedTuple):
-    """The facts about runs in one version; a time is None if the version does not give it.
+    """What one version shows about the runs of an object. A time is None if the version does not have it.
 
     Attributes:
-        begun: when its current or last run began.
-        ready: when its pods became ready.
-        stopped: when it stopped, although it may run again.
-        ended: when it ended for good.
-        state: the reason why it stopped or ended.
+        begun: when the current or last run began.
+        ready: when the pods became ready.
+        stopped: when the object stopped, if it may run again.
+        ended: when the object ended permanently.
+        state: the reason why the object stopped or ended.
     """
 
     begun: int | None
@@ -81,13 +82,15 @@ class Phase(NamedTuple):
 
 @dataclass
 class Life:
-    """One object, through all its versions.
+    """An object, with the facts from all versions of it.
 
     Attributes:
-        first, last: its first and its last version.
-        runs: all runs that the versions show; empty for an object of a list, which has only its last run.
-        deleted: True if it was deleted.
-        deleted_at: the time of the deletion, in microseconds since 1970; None if not observed.
+        first, last: the first and the last version.
+        runs: all runs that the versions show. It is empty for an object of a list, which shows only the
+            last run.
+        deleted: True if the object was deleted.
+        deleted_at: the time of the deletion in microseconds since 1970; None if the deletion was not
+            observed.
         watched: True if any version came from a watch.
     """
 
@@ -100,16 +103,16 @@ class Life:
 
     @property
     def cut(self) -> bool:
-        """True if it was deleted at an unknown time while it ran."""
+        """True if the object was deleted at an unknown time while it ran."""
         return self.deleted and bool(self.runs) and self.runs[-1].end is None
 
 
 def lives_of(versions: Iterable[Version], faults: list[Fault]) -> list[Life]:
-    """Groups versions by object, in the order of the objects' first versions.
+    """Groups versions by object, in the order in which the first version of each object appears.
 
     Args:
-        versions: the versions; each version without a UID counts as a new object.
-        faults: receives malformed times.
+        versions: the versions. A version without a UID counts as a separate object.
+        faults: receives the faults of malformed times.
     """
     found: dict[object, list[Version]] = {}
     for number, version in enumerate(versions):
@@ -134,10 +137,9 @@ def _life(versions: list[Version], faults: list[Fault]) -> Life:
 
 
 def _in_order(versions: list[Version]) -> list[Version]:
-    """Returns each version once, in the order in which the API server created them.
+    """Returns each version once, in the order in which the API server created the versions.
 
-    This is the order of resource versions, if they are numbers, as with etcd. Other versions stay in the
-    given order.
+    Resource versions give this order if they are numbers, as with etcd. Otherwise, the given order is kept.
     """
     once: dict[object, Version] = {}
     for number, version in enumerate(versions):
@@ -155,9 +157,9 @@ def _in_order(versions: list[Version]) -> list[Version]:
 def _deletion(last: Version, gone: Version, faults: list[Fault]) -> int | None:
     """Returns the time when an object was deleted.
 
-    `deletionTimestamp` is the time of the request plus, for a pod, its grace period. If the deletion was
-    observed earlier, the earlier time counts. An object found missing later may have been gone for a long
-    time.
+    `deletionTimestamp` is the time of the request plus the grace period of a pod. If the deletion was
+    observed earlier, this function returns the earlier time. If only a later list shows that the
+    object is missing, the time of the list is not used, because the deletion may have been long before.
     """
     fields = Fields(last.metadata, last.where, faults, "metadata")
     asked = read_time(fields, "deletionTimestamp")
@@ -167,7 +169,7 @@ def _deletion(last: Version, gone: Version, faults: list[Fault]) -> int | None:
 
 
 def _runs(phases: Iterable[Phase]) -> list[Run]:
-    """Returns the runs that phases show, in their order.
+    """Returns the runs that consecutive phases show.
 
     The end of a run is None if the next run began before the end was observed.
     """
@@ -188,7 +190,10 @@ def _runs(phases: Iterable[Phase]) -> list[Run]:
 
 
 def _of_workload(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Phase:
-    """Reads a Workload's conditions: Admitted, PodsReady, Finished; Evicted says why it lost admission."""
+    """Reads the conditions Admitted, PodsReady, Finished and Evicted of a Workload.
+
+    Evicted has the reason why the Workload lost its admission.
+    """
     found: dict[str, tuple[bool, int | None, str]] = {}
     for condition in _status(manifest, where, faults).items("conditions"):
         since = read_time(condition, "lastTransitionTime")
@@ -209,7 +214,7 @@ def _of_workload(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -
 
 
 def _of_job(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Phase:
-    """Reads a Job's start, which the API removes while the Job is suspended, and its end."""
+    """Reads the start and end of a Job. The API removes the start while the Job is suspended."""
     start, end = job_span(manifest, where, faults)
     suspended = None
     for condition in _status(manifest, where, faults).items("conditions"):
@@ -219,7 +224,7 @@ def _of_job(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Pha
 
 
 def _of_pod(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Phase:
-    """Reads a Pod's start on a node and the end of its last container."""
+    """Reads when a Pod started on a node and when its last container ended."""
     start, end = pod_span(manifest, where, faults)
     return Phase(start, ended=end, state=_status(manifest, where, faults).string("phase"))
 
@@ -236,10 +241,10 @@ _PHASES: Mapping[tuple[str, str], Callable[[Mapping[str, Any], str, list[Fault]]
 
 
 def joined(lives: Iterable[Life]) -> list[Life]:
-    """Joins consecutive objects that stand for the same work.
+    """Joins consecutive objects that represent the same work.
 
-    Kueue creates a new Workload for a Job if the Job's pods were changed, or its Workload was deleted. A
-    deleted Workload continues in the next Workload of the same owner.
+    Kueue creates a new Workload for a Job if the pods of the Job were changed or the Workload was deleted.
+    In this case, the next Workload of the same owner continues the deleted Workload.
     """
     every = list(lives)
     of_owners: dict[tuple[str, ...], list[Life]] = {}

@@ -1,4 +1,4 @@
-"""Node lists of traces as manifests for `--cluster`: openb, MetaCentrum, and Alibaba's spot GPU trace.
+"""Converts node lists of openb, PAI, MetaCentrum and Alibaba's spot GPU trace to manifests for `--cluster`.
 
 python -m harness_plugins.readers.machines openb_node_list_all_node.csv.gz -o openb.cluster.yaml
 """
@@ -37,9 +37,9 @@ class Machine:
     """A group of equal nodes.
 
     Attributes:
-        name: the name of the node, or of all of them.
+        name: the name of the node, or of the group.
         nodes: the number of nodes.
-        allocatable: resource -> amount of one node.
+        allocatable: the allocatable amount of each resource on one node.
         labels: the labels of each node.
     """
 
@@ -69,15 +69,15 @@ class Machine:
 
 
 def read_machines(path: Path, *, gpu: str = "milli") -> list[Machine]:
-    """Reads the machines of a node list, in its order.
+    """Reads the machines of a node list, in the order of the list.
 
     Args:
         path: the list, in any known format.
-        gpu: `milli` or `count`, how the trace counts shares of GPUs; `devices` is `milli` with shares of a
-            single GPU. Only openb's and PAI's traces have shares.
+        gpu: how the trace counts shares of GPUs: `milli`, `count`, or `devices`. `devices` is like `milli`,
+            but each share is of a single GPU. Only the traces of openb and PAI have shares.
 
     Raises:
-        TraceError: a list of an unknown format, or malformed lines; the message names them all.
+        TraceError: the format of the list is unknown, or lines are malformed; the error lists all faults.
     """
     if path.name.startswith("pai_machine_spec"):
         return _pai(path, gpu)
@@ -90,7 +90,7 @@ def read_machines(path: Path, *, gpu: str = "milli") -> list[Machine]:
     if first.count(b"\t") == len(_METACENTRUM) - 1:
         return _metacentrum(path)
     known = " or ".join(",".join(columns) for columns in (OPENB_NODE_COLUMNS, SPOT_NODE_COLUMNS))
-    what = f"is {shown(first.decode('utf-8', 'replace'))}, not {known}, nor 6 values with tabs between them"
+    what = f"is {shown(first.decode('utf-8', 'replace'))}, not {known}, nor 6 values separated by tabs"
     raise TraceError(str(path), [Fault("line 1", what)])
 
 
@@ -100,10 +100,11 @@ def node_manifests(path: Path, *, gpu: str = "milli", keep: int | None = None) -
     Args:
         path: the list.
         gpu: as for `read_machines`.
-        keep: the number of nodes to keep, evenly spaced over the list to preserve the mix; None keeps all.
+        keep: the number of nodes to keep. These nodes are evenly spaced over the list, which preserves the
+            mix of nodes. None keeps all nodes.
 
     Raises:
-        TraceError: malformed lines; the message names them all.
+        TraceError: lines are malformed; the error lists all faults.
         OptionError: the list has fewer nodes than `keep`.
     """
     machines = read_machines(path, gpu=gpu)
@@ -140,7 +141,7 @@ def _spot(path: Path) -> list[Machine]:
 
 
 def _pai(path: Path, gpu: str) -> list[Machine]:
-    """Reads PAI's machines; the file has no header line, so its name identifies it."""
+    """Reads the machines of PAI. The file has no header line, so the caller recognises it by its name."""
     fields = [
         text("machine"),
         text("gpu_type").or_empty(),
@@ -172,7 +173,10 @@ _METACENTRUM = (
 
 
 def _metacentrum(path: Path) -> list[Machine]:
-    """Reads lines of number, name, nodes, processors of a node, speed and KiB of a node, without header."""
+    """Reads a list without a header line.
+
+    The columns are a number, a name, the number of nodes, and the processors, speed and KiB of each node.
+    """
     names = [field.name for field in _METACENTRUM]
     rows = typed_rows(path, lines_of(path, contents(path)), names, _METACENTRUM, delimiter="\t", quoted=False)
     return [
@@ -193,7 +197,7 @@ def _metacentrum(path: Path) -> list[Machine]:
 )
 @click.option("-o", "--output", type=click.File("w", encoding="utf-8"), default="-", help="Where to write.")
 def main(file: Path, keep: int | None, gpu: str, output: IO[str]) -> None:
-    """Turn the node list of a trace into Kubernetes manifests."""
+    """Converts the node list of a trace to Kubernetes manifests."""
     try:
         manifests = dump_yaml(node_manifests(file, gpu=gpu, keep=keep))
     except HarnessError as error:

@@ -1,4 +1,4 @@
-"""Tables of Slurm jobs with the number of nodes of each job, in the shape that Helios and Acme share."""
+"""Reads tables of Slurm jobs that have the number of nodes of each job, such as those of Helios and Acme."""
 
 from __future__ import annotations
 
@@ -23,18 +23,19 @@ _NULLS = ("None", "NaN", "nan", "NaT", "NULL", "Unknown")
 def reader_of(
     time: Callable[[str], Field], *, kept: Sequence[str], note: str, metadata: Mapping[str, str]
 ) -> Callable[[Path, Mapping[str, Any]], Reading]:
-    """Returns a reader of job tables with numbers of GPUs, CPUs and nodes.
+    """Returns a reader of job tables with the numbers of GPUs, CPUs and nodes.
 
     The columns are job_id, user, gpu_num, cpu_num, node_num, state, three times and a duration.
 
-    The reader's options are `tenant` and `gpus_per_node`. `tenant` names the column that is the queue.
-    `gpus_per_node` splits jobs whose GPUs do not divide evenly by their nodes. The reader raises a
-    `TraceError` that names all malformed lines, and an `OptionError` for a node without GPUs.
+    The options of the reader are `tenant` and `gpus_per_node`. `tenant` names the column that becomes the
+    queue. `gpus_per_node` limits the GPUs of a pod if the GPUs of a job do not divide evenly by its nodes.
+    The reader raises a `TraceError` that lists all malformed lines, or an `OptionError` if `gpus_per_node`
+    is less than 1.
 
     Args:
         time: makes the column of a time.
-        kept: further columns of texts.
-        note: further assumptions.
+        kept: additional text columns to keep.
+        note: additional assumptions.
         metadata: the metadata of the trace.
     """
 
@@ -100,9 +101,9 @@ _SECOND = 1_000_000
 
 
 def _pods(jobs: pl.DataFrame, gpus_per_node: int) -> pl.DataFrame:
-    """Returns equal pods, one on each of a job's nodes.
+    """Returns equal pods for each job, with one pod on each node of the job.
 
-    If the GPUs do not divide by the nodes, each pod is a part of a node.
+    If the GPUs of a job do not divide evenly by the number of its nodes, the job has smaller pods.
     """
     gpus, nodes = jobs["gpu_num"].fill_null(0), jobs["node_num"].fill_null(1).clip(lower_bound=1)
     other = pods_of(gpus, gpus_per_node, "gpus_per_node")

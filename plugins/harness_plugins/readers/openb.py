@@ -1,8 +1,8 @@
 """Reads the pod and node lists of Alibaba's openb, a cluster whose pods share GPUs.
 
-A share of a GPU becomes an amount of milli-GPUs. On nodes with devices (`machines.py --gpu devices`), it is a
-share of one GPU. On other nodes, only a node's total is checked: a pod of 600 fits a node with 300 left on
-each of two GPUs, although in reality it would not.
+A share of a GPU becomes a number of milli-GPUs. On nodes with devices (`machines.py --gpu devices`), a
+pod's share comes from a single GPU. On other nodes, only the total of the node is checked. For example, a
+pod of 600 milli-GPUs fits a node with 300 left on each of two GPUs, although it would not fit in reality.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ METADATA = {
     "Weng et al., Beware of Fragmentation, USENIX ATC 2023",
 }
 PRIORITIES = {"BE": 0, "Burstable": 500, "LS": 1000, "Guaranteed": 1000}
-"""The priority of each QoS class of the lists; best effort has the lowest priority."""
+"""The priority of each QoS class in the lists. The best-effort class has the lowest priority."""
 
 _MIB = 2**20
 _MOST_GPUS = 1_000
@@ -44,11 +44,11 @@ _FIELDS = (*_SIZES, *(text(name).or_empty() for name in ("gpu_spec", "qos", "pod
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Reads a pod list; every pod is a job.
+    """Reads a pod list; every pod becomes a job.
 
     Raises:
-        TraceError: malformed lines; the message names them all.
-        OptionError: an option is out of its range.
+        TraceError: lines are malformed; the error lists all faults.
+        OptionError: an option is out of range.
     """
     if options["run"] <= 0:
         raise OptionError("option run: must be longer than 0")
@@ -84,8 +84,8 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 def _filled(pods: pl.DataFrame, gpus: float, drawn: Callable[[], float]) -> pl.DataFrame:
     """Returns pods in a random order that request about this many GPUs, as in the experiments with FGD.
 
-    If the list requests more, random pods are left out until it does not. If it requests less, random pods
-    are repeated under other names, up to the first pod that would exceed the number.
+    If the pods of the list request more GPUs, random pods are left out until they do not. If they request
+    fewer GPUs, random pods are repeated under other names until the next pod would exceed the number.
     """
     asked = (pods["num_gpu"] * pods["gpu_milli"]).to_list()
     if not sum(asked):
@@ -118,7 +118,7 @@ def _requests(options: Mapping[str, Any]) -> list[pl.Expr]:
 
 
 def _recorded(options: Mapping[str, Any]) -> list[pl.Expr]:
-    """Returns the columns for pods of a list with times: arrivals, runs, and others."""
+    """Returns the columns of a list with times: arrivals, run times, and others."""
     start = pl.col("scheduled_time")
     run = (pl.col("deletion_time") - start).fill_null(options["run"])
     priority = pl.col("qos").replace_strict(PRIORITIES, default=0, return_dtype=pl.Int32)
@@ -136,7 +136,7 @@ def _recorded(options: Mapping[str, Any]) -> list[pl.Expr]:
 
 
 def _arrivals(options: Mapping[str, Any]) -> list[pl.Expr]:
-    """Returns the columns for pods of a list without times: arrivals evenly spaced in list order."""
+    """Returns the columns of a list without times. The pods arrive evenly, in the order of the list."""
     apart = HOUR / options["rate"] if options["rate"] else 0.0
     arrival = (pl.int_range(pl.len(), dtype=pl.Int64) * apart).round().cast(pl.Int64)
     return [
@@ -164,7 +164,7 @@ def _notes(options: Mapping[str, Any], *, timed: bool) -> tuple[str, ...]:
     bands = ", ".join(f"{qos} {value}" for qos, value in PRIORITIES.items())
     return (
         *notes,
-        "a pod runs from scheduled_time to deletion_time, which for many is only the end of the trace",
+        "a pod runs from scheduled_time to deletion_time, which for many pods is the end of the trace",
         *((f"a pod that never ran runs for {run}",) if options["pending"] == "keep" else ()),
         f"gpu_spec is a required node affinity to the label {MODEL}",
         f"priority follows qos: {bands}"

@@ -1,4 +1,4 @@
-"""Reads the tasks of OpenDC's Parquet traces, and of the Workflow Trace Format that OpenDC also ships."""
+"""Reads the tasks of OpenDC's Parquet traces, and of the Workflow Trace Format, which OpenDC also ships."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _NEEDED = frozenset((*_OF_TASKS, *_OF_WORKFLOWS, *_FURTHER, "gpu_count", "parent
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Reads tasks of either format; every task is a job of one pod.
+    """Reads tasks in either format; every task becomes a job with one pod.
 
     Raises:
-        TraceError: an incomplete Parquet file, missing columns, columns that are not numbers, or values out
-            of range.
+        TraceError: the Parquet file is incomplete, columns are missing or are not numbers, or values are
+            out of range.
     """
     frame, _, _ = read_frame(path, needed=_NEEDED.__contains__)
     if "ts_submit" in frame.columns:
@@ -40,7 +40,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 
 
 def _tasks(path: Path, frame: pl.DataFrame) -> Reading:
-    """Reads OpenDC's own format: times in milliseconds; submissions count from 1970."""
+    """Reads OpenDC's own format. Times are in milliseconds, and submissions are relative to 1970."""
     rows = _checked(path, frame, _OF_TASKS, optional=("gpu_count",))
     further = [name for name in _FURTHER if name in rows.columns]
     gpus = [pl.col("gpu_count").alias("request.nvidia.com/gpu")] if "gpu_count" in rows.columns else []
@@ -65,7 +65,7 @@ def _tasks(path: Path, frame: pl.DataFrame) -> Reading:
 
 
 def _workflows(path: Path, frame: pl.DataFrame) -> Reading:
-    """Reads the Workflow Trace Format: times in milliseconds since the trace's start, -1 for unknown."""
+    """Reads the Workflow Trace Format. Times are milliseconds since the trace's start, or -1."""
     rows = _checked(path, frame, _OF_WORKFLOWS, least=-1)
     kept, left_out = leave_out(
         rows,
@@ -103,7 +103,10 @@ def _dependent(rows: pl.DataFrame, column: str) -> list[str]:
 def _checked(
     path: Path, frame: pl.DataFrame, names: tuple[str, ...], *, optional: tuple[str, ...] = (), least: int = 0
 ) -> pl.DataFrame:
-    """Returns these columns as int64, others unchanged; optional columns may be absent, or null for 0."""
+    """Returns a table in which the named columns are int64.
+
+    Optional columns may be absent, and null in an optional column means 0. Other columns do not change.
+    """
     there = [name for name in optional if name in frame.columns]
     faults = [Fault(f"column {name}", "is missing") for name in names if name not in frame.columns]
     faults += [
@@ -116,7 +119,7 @@ def _checked(
     frame = frame.with_columns(pl.col(there).fill_null(0))
     rules = []
     for name in (*names, *there):
-        # A whole number of 64 bits may be a name; as a float, it would be equal to neighbouring numbers.
+        # A 64-bit integer may be a name. As a float, it would be equal to neighbouring integers.
         most = INT64_MAX if name in _NAMES and frame[name].dtype.is_integer() else _MOST
         number = pl.col(name)
         rules.append(Rule(name, number.is_null(), "is missing"))

@@ -1,4 +1,4 @@
-"""The options of the readers, each with its effect."""
+"""The options of the readers."""
 
 from __future__ import annotations
 
@@ -118,7 +118,9 @@ PHILLY_LOG_OPTIONS = (
 )
 
 PAI_OPTIONS = (
-    Option("tasks", "", "the task table; by default beside the job table, with task for job in its name"),
+    Option(
+        "tasks", "", "the task table; by default next to the job table, with task instead of job in its name"
+    ),
     Option(
         "gpu",
         "milli",
@@ -146,7 +148,7 @@ GOOGLE_OPTIONS = (
     Option(
         "instances",
         "",
-        "the instance events; by default beside the collection events, with instance in their name",
+        "the instance events; by default next to the collection events, with instance in its name",
     ),
     Option("tenant", "user", "the tenant of a job: its user, or its tier", choices=("user", "tier")),
     Option("cores", 100.0, "the assumed number of cores of the largest machine", type=float),
@@ -233,7 +235,7 @@ SLURM_OPTIONS = (
 )
 
 PROMETHEUS_OPTIONS = (
-    Option("files", "", "a pattern of names for further answers beside the file: '*.json*'"),
+    Option("files", "", "a name pattern for additional answers next to the file: '*.json*'"),
     Option(
         "arrival",
         "job",

@@ -1,7 +1,7 @@
-"""Reads the tables of Alibaba's PAI trace of 2020: jobs, and beside them the tasks of each job.
+"""Reads the tables of Alibaba's PAI trace of 2020: a table of jobs, and next to it a table of their tasks.
 
-The tables have no header lines. Times are seconds from a point that was not published. 0 stands for an
-unknown time.
+The tables have no header lines. Times are in seconds since a point that was not published, and 0 means that
+a time is unknown.
 """
 
 from __future__ import annotations
@@ -48,11 +48,12 @@ _TASKS = (
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Reads the job table and the task table; a job's tasks are its pod sets.
+    """Reads the job table and the task table; the tasks of a job become its pod sets.
 
     Raises:
-        TraceError: one of the tables cannot be read, or has malformed lines; the message names them all.
-        OptionError: no task table is named, and the job table's name does not say where it is.
+        TraceError: a table cannot be read, or lines are malformed; the error lists all faults.
+        OptionError: no task table is given, and the name of the job table does not show where the task
+            table is.
     """
     jobs = open_table(path, JOB_COLUMNS).typed(_JOBS)
     beside = _task_table(path, options)
@@ -94,12 +95,12 @@ def _task_table(path: Path, options: Mapping[str, Any]) -> Path:
 
 
 def _unknown(time: str) -> pl.Expr:
-    """Returns True for an unknown time; the publisher's own analysis treats 0 as a missing time."""
+    """Returns True for an unknown time. The publisher's own analysis treats 0 as a missing time."""
     return pl.col(time).fill_null(0) == 0
 
 
 def _spans(tasks: pl.DataFrame) -> pl.DataFrame:
-    """Returns the start and end of each job's tasks, and whether all times are known."""
+    """Returns the start and end of each job's tasks, and True in `open` unless all times are known."""
     return tasks.group_by("job_name").agg(
         pl.col("start_time").min().alias("began"),
         pl.col("end_time").max().alias("ended"),
@@ -112,7 +113,7 @@ def _spans(tasks: pl.DataFrame) -> pl.DataFrame:
 
 
 def _pod_sets(jobs: pl.DataFrame, tasks: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFrame:
-    """Returns one row for each task; a second task with the same name gets a number."""
+    """Returns one row for each task. A second task with the same name gets a number."""
     again = pl.int_range(1, pl.len() + 1).over("job_name", "task_name").cast(pl.String)
     tasks = tasks.select(
         "job_name",

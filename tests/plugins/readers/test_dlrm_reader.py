@@ -68,7 +68,7 @@ def test_amounts_are_in_the_schemas_units(read_text: Callable) -> None:
 @pytest.mark.parametrize("priority", ["2147483648", "-2147483649", "9223372036854775806"])
 def test_a_priority_beyond_32_bits_is_refused(read_text: Callable, priority: str) -> None:
     """The largest and the smallest are taken."""
-    with pytest.raises(OptionError, match=f"priority: {priority} is not a whole number of 32 bits"):
+    with pytest.raises(OptionError, match=f"priority: {priority} is not a 32-bit integer"):
         read_text(HEAD + RAN, priority=priority)
     for most in (2**31 - 1, -(2**31)):
         assert read_text(HEAD + RAN, priority=str(most)).frame["priority"].item() == most

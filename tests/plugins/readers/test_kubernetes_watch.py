@@ -124,7 +124,7 @@ def test_errors_and_bookmarks_of_a_watch_are_no_objects(read: Callable[..., Trac
     mark = {"apiVersion": "v1", "kind": "Pod", "metadata": {"resourceVersion": "9"}}
     trace = read([job_alone(ended), Change(0, "BOOKMARK", mark), Change(0, "ERROR", status)])
     assert trace.rows_read == 1
-    told = "1 watches ended with an error: objects that came and went after that are missing"
+    told = "1 watches ended with an error: objects that existed only after that are missing"
     assert trace.notes[-1] == told
 
 
