@@ -88,7 +88,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
         f"{counted(before, 'instance')} existed before the trace: they arrive at 0",
         *((f"{counted(after, 'instance')} outlived the trace: they end with it",) if after else ()),
         "an instance runs from scheduled_time to deletion_time",
-        "the cap max_instance_per_node is kept, but not modelled",
+        "the limit max_instance_per_node is kept as a column, but not modelled",
         "disk and RDMA are requested as ephemeral-storage and alibabacloud.com/rdma-percent"
         if options["disk_and_rdma"] == "request"
         else "disk and RDMA are not modelled",

@@ -269,8 +269,8 @@ def _notes(jobs: list[_Collection], options: Mapping[str, Any], strangers: int) 
     evicted = sum(found.evictions > 0 for found in jobs)
     notes = [
         "a job is a collection; it runs from its first SCHEDULE to its last FINISH, FAIL, KILL or LOST",
-        "its instances are pods that need not run together; each has its last request",
-        f"the largest machine is taken to have {options['cores']:g} cores and {options['memory']:,} bytes",
+        "its instances are pods that need not run together; each pod has its last request",
+        f"the largest machine is assumed to have {options['cores']:g} cores and {options['memory']:,} bytes",
         f"the queue is the {options['tenant']}; priorities are Borg's",
         f"{counted(evicted, 'job')} had instances evicted, in the column evictions",
     ]

@@ -156,7 +156,11 @@ def _notes(options: Mapping[str, Any], *, timed: bool) -> tuple[str, ...]:
     run = format_duration(options["run"])
     if options["fill"]:
         filled = f"pods in a random order (seed {options['seed']}) request {options['fill']:g} GPUs together"
-        return (*notes, filled, f"times, QoS and priorities are ignored: all arrive at 0 and run for {run}")
+        return (
+            *notes,
+            filled,
+            f"times, QoS and priorities are ignored: all pods arrive at 0 and run for {run}",
+        )
     if not timed:
         rate = options["rate"]
         arrive = f"arrive evenly, {rate:g} an hour, in the order of the list" if rate else "arrive at 0"

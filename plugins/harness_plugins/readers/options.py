@@ -28,7 +28,7 @@ SWF_OPTIONS = (
     Option(
         "processors",
         "requested",
-        "which number of processors a job has; if it is unknown, the other number",
+        "which number of processors a job gets; if it is unknown, the job gets the other number",
         choices=("requested", "allocated"),
     ),
     Option(
@@ -61,7 +61,7 @@ OPENB_OPTIONS = (
     Option(
         "gpu",
         "milli",
-        "GPUs in thousandths, so that pods can share one, or whole",
+        "whether GPUs are counted in thousandths, so that pods can share a GPU, or as whole GPUs",
         choices=("milli", "count"),
     ),
     Option("tenant", "qos", "which column is the queue", choices=("qos", "gpu_spec")),
@@ -74,7 +74,7 @@ OPENB_OPTIONS = (
     Option(
         "fill",
         0.0,
-        "shuffle pods, and drop or repeat some, so that they request this many GPUs at time 0; 0: do not",
+        "shuffle pods, and drop or repeat some, so that they request this many GPUs at time 0; 0: do neither",
         type=float,
     ),
     Option("seed", 0, "the random seed of `fill`", type=int),
@@ -124,7 +124,7 @@ PAI_OPTIONS = (
     Option(
         "gpu",
         "milli",
-        "GPUs in thousandths, so that pods can share one, or whole",
+        "whether GPUs are counted in thousandths, so that pods can share a GPU, or as whole GPUs",
         choices=("milli", "count"),
     ),
     Option("tenant", "user", "which column is the queue", choices=("user", "gpu_type")),
@@ -171,7 +171,7 @@ CSV_OPTIONS = (
 
 TABLE_OPTIONS = (
     Option("mapping", "", "a YAML file that describes the columns, or the name of a known data set"),
-    Option("also", "", "further files of the same table, one per line"),
+    Option("also", "", "additional files of the same table, one per line"),
 )
 
 KUBERNETES_OPTIONS = (

@@ -72,7 +72,11 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
         },
     )
     frame = _pod_sets(jobs, tasks, options)
-    gpu = f"{MILLI_GPU}, plan_gpu x 10" if options["gpu"] == "milli" else f"{GPU}, whole: a share takes one"
+    gpu = (
+        f"{MILLI_GPU}, plan_gpu x 10"
+        if options["gpu"] == "milli"
+        else f"{GPU}, whole: a share counts as a whole GPU"
+    )
     notes = (
         "a job is submitted at its own start_time; it runs from its first task's start to its last task end",
         "its tasks are pod sets of inst_num pods each; a job of more than one instance is a gang",

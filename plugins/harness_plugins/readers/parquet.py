@@ -1,6 +1,7 @@
-"""Reads Parquet files, plain or gzipped, that already have the canonical schema.
+"""Reads plain or gzipped Parquet files that already have the canonical schema.
 
-pyarrow reads them and checks every value before polars uses it. So a damaged file leads to a message.
+pyarrow reads the files and checks every value before polars uses the values. Therefore, a damaged file
+leads to an error message.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from harness_plugins.readers.parquet_types import held_as
 _BATCH = 1 << 17
 _FREELY = 1_000_000
 _MOST_IN_A_BYTE = 100
-"""The most rows that a file may have for each of its bytes; even numbered names need more bytes than this."""
+"""The most rows that a file may have per byte. Even numbered names need more bytes than this."""
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
     """Reads a canonical trace.
 
     Raises:
-        TraceError: an incomplete Parquet file, a newer schema, or columns that cannot be held.
+        TraceError: the Parquet file is incomplete, its schema is newer, or its columns cannot be stored.
     """
     frame, metadata, aside = read_frame(path, needed=lambda name: column_of(name) is not None)
     version = metadata.get(VERSION_KEY, VERSION)
@@ -45,7 +46,8 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     _json(path, metadata, LEFT_OUT_KEY, dict, int)
     metadata.pop(CONVENTIONS_KEY, None)
     notes += (
-        f"column {name} is ignored: harness cannot read its type, {kind}" for name, kind in aside.items()
+        f"column {name} is ignored, because harness cannot read its type, {kind}"
+        for name, kind in aside.items()
     )
     return Reading(frame, rows_read=frame.height, notes=tuple(notes), metadata=metadata)
 
@@ -57,13 +59,13 @@ def read_frame(
 
     Args:
         path: the file.
-        needed: returns True for a needed column; an unreadable column that is not needed is ignored.
+        needed: returns True for a needed column. An unreadable column that is not needed is ignored.
 
     Returns:
-        The rows; harness' own key-value pairs; and the types of the ignored columns.
+        The rows, the key-value pairs that belong to harness, and the types of the ignored columns.
 
     Raises:
-        TraceError: an incomplete Parquet file, or needed columns that cannot be read.
+        TraceError: the Parquet file is incomplete, or needed columns cannot be read.
     """
     try:
         with pq.ParquetFile(parquet_source(path), pre_buffer=False) as file:
@@ -85,7 +87,7 @@ def read_frame(
 
 
 def _check_rows(path: Path, rows: int) -> None:
-    """Refuses a file that would fill the memory with far more rows than it can have jobs."""
+    """Raises an error for a file with far more rows than its size allows, which would fill the memory."""
     size = path.stat().st_size
     if rows > max(_FREELY, _MOST_IN_A_BYTE * size):
         what = f"says that it holds {counted(rows, 'row')} in {size:,} bytes, too few for jobs with names"
@@ -93,7 +95,6 @@ def _check_rows(path: Path, rows: int) -> None:
 
 
 def _check_names(path: Path, names: list[str]) -> None:
-    """Refuses a file in which two columns have the same name."""
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         what = "the file has several columns with this name"
@@ -101,7 +102,6 @@ def _check_names(path: Path, names: list[str]) -> None:
 
 
 def _check_types(path: Path, unreadable: Mapping[str, pa.DataType]) -> None:
-    """Refuses a file with a needed column that cannot be read."""
     faults = [Fault(f"column {name}", f"{kind} is not a readable type") for name, kind in unreadable.items()]
     if faults:
         hint = "write it as the type that docs/traces.md names, such as int64, string or duration[us]"
@@ -109,13 +109,13 @@ def _check_types(path: Path, unreadable: Mapping[str, pa.DataType]) -> None:
 
 
 def _frame(file: pq.ParquetFile, types: Mapping[str, pa.DataType | None]) -> pl.DataFrame:
-    """Reads the rows column by column; reading all columns together would need twice the memory."""
+    """Reads the rows column by column. Reading all columns together would need twice the memory."""
     columns = [_column(file, name, kind) for name, kind in types.items() if kind is not None]
     return pl.DataFrame(columns)
 
 
 def _column(file: pq.ParquetFile, name: str, kind: pa.DataType) -> pl.Series:
-    """Reads a column batch by batch; keeping all batches beside the column would need twice the memory."""
+    """Reads a column batch by batch. Keeping all batches until the end would need twice the memory."""
     known = column_of(name)
     recurs = known is not None and known.recurs
     column = _piece(pa.array([], kind), recurs=recurs)
@@ -127,7 +127,10 @@ def _column(file: pq.ParquetFile, name: str, kind: pa.DataType) -> pl.Series:
 
 
 def _piece(values: pa.Array, *, recurs: bool) -> pl.Series:
-    """Converts values to polars: recurring texts to categories, other values to a copy without the batch."""
+    """Converts values to a polars series.
+
+    Recurring texts become categories. Other texts are copied, so that the batch can be freed.
+    """
     series = _series(values)
     if series.dtype != pl.String:
         return series
@@ -135,7 +138,7 @@ def _piece(values: pa.Array, *, recurs: bool) -> pl.Series:
 
 
 def _held(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Converts values to the type in which harness holds them."""
+    """Converts values to the type that harness uses for them."""
     if isinstance(values, pa.ExtensionArray):
         values = values.storage
     plain = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
@@ -143,12 +146,14 @@ def _held(values: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _series(plain: pa.Array) -> pl.Series:
-    # Through a table: from a bare array, older polars takes lists of structs unchecked and reads wild memory.
+    # Convert through a table. From a bare array, older polars versions read lists of structs unchecked, and
+    # may
+    # read invalid memory.
     return pl.DataFrame(pa.table({"column": plain})).to_series()
 
 
 def _json(path: Path, metadata: Mapping[str, str], key: str, kind: type, of: type) -> Any:
-    """Returns a value that the conversion stored in the metadata; empty if it stored none."""
+    """Returns a value that a conversion stored in the metadata, or an empty value if it stored none."""
     text = metadata.get(key)
     try:
         value = kind() if text is None else json.loads(text)
@@ -164,7 +169,7 @@ def _json(path: Path, metadata: Mapping[str, str], key: str, kind: type, of: typ
 
 
 def _texts(metadata: Mapping[bytes, bytes] | None) -> dict[str, str]:
-    """Returns the file's own key-value pairs that belong to harness."""
+    """Returns the key-value pairs of the file that belong to harness."""
     return {
         key.decode("utf-8", "replace"): value.decode("utf-8", "replace")
         for key, value in sorted((metadata or {}).items())

@@ -1,4 +1,4 @@
-"""Parquet files as pyarrow opens them, plain or gzipped."""
+"""Opens plain or gzipped Parquet files for pyarrow."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from harness.readers.source import unpacked_contents
 
 
 def parquet_source(path: Path) -> Any:
-    """Returns the source of a Parquet file for pyarrow: its path, or its unpacked content if it is gzipped.
+    """Returns what pyarrow opens for a Parquet file: the path, or the decompressed content of a gzipped file.
 
-    The footer is at the end of a Parquet file. So a gzipped file is unpacked in memory, and cannot be read in
-    pieces.
+    The footer is at the end of a Parquet file. Therefore, a gzipped file is decompressed in memory and
+    cannot be read in pieces.
 
     Raises:
         OSError: the file cannot be read.
-        TraceError: a gzip file that is damaged, cut off or too large.
+        TraceError: the gzip file is damaged, cut off or too large.
     """
     import pyarrow as pa
 

@@ -1,4 +1,7 @@
-"""The types of Parquet columns that polars supports; other types make polars panic, so it never gets them."""
+"""The types of Parquet columns that polars supports.
+
+Other types make polars panic, so columns of these types are never given to polars.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +31,10 @@ _PLAIN = (
 
 
 def held_as(kind: pa.DataType) -> pa.DataType | None:
-    """Returns the type in which polars holds values of a type; None if it cannot hold them.
+    """Returns the type in which polars stores values of a type, or None if polars cannot store them.
 
-    Times in a time zone that polars does not know are held as UTC: the instants are the same.
+    If polars does not know the time zone of a type, its times are stored in UTC. They remain the same
+    points in time.
     """
     types = pa.types
     if types.is_dictionary(kind):

@@ -1,6 +1,6 @@
-"""Reads the extract of Microsoft's Philly trace that scheduler simulators use: a CSV of five columns.
+"""Reads the extract of Microsoft's Philly trace that scheduler simulators use, a CSV file with five columns.
 
-The extract has no job ids, users, priorities or statuses, and its rows are in no order.
+The extract has no job ids, users, priorities or statuses, and its rows are in no particular order.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     """Reads the extract; a job with more GPUs than a node has becomes a gang of equal pods.
 
     Raises:
-        TraceError: malformed lines; the message names them all.
-        OptionError: a node without GPUs.
+        TraceError: lines are malformed; the error lists all faults.
+        OptionError: the number of GPUs on a node is less than 1.
     """
     per_node = options["gpus_per_node"]
     rows = open_table(path).typed(_FIELDS, checks=[_CHECK]).sort("timestamp", maintain_order=True)
@@ -64,6 +64,6 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
         "a job's id is its row number after a stable sort by submit time",
         "the queue is the virtual cluster; the time zone of submit times is not stated",
         *gpu_notes(per_node, frame["gang"]),
-        "CPU, memory, users, priorities and reasons of waits are not in the extract",
+        "CPU, memory, users, priorities and the reasons for waiting are not in the extract",
     )
     return Reading(frame, frame.height, notes=notes, metadata=METADATA)

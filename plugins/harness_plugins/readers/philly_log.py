@@ -1,7 +1,7 @@
-"""Reads the full log of Microsoft's Philly, `cluster_job_log`: JSON, with every attempt to run a job.
+"""Reads `cluster_job_log`, the full log of Microsoft's Philly: JSON with every attempt to run a job.
 
-An attempt after the first is a real restart: the job failed, or was moved. The column `attempts` counts the
-attempts, for a comparison with the disruption of a replay.
+Every attempt after the first is a real restart, because the job failed or was moved. The column `attempts`
+has the number of attempts, so that they can be compared with the disruption in a replay.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     """Reads the log; a job with more GPUs than a node has becomes a gang of equal pods, as in the extract.
 
     Raises:
-        TraceError: JSON of another shape, or malformed jobs; the message names them all.
-        OptionError: an option is out of its range.
+        TraceError: the JSON has another structure, or jobs are malformed; the error lists all faults.
+        OptionError: an option is out of range.
     """
     document = read_json(path)
     if not isinstance(document, list):
@@ -124,7 +124,7 @@ def _time(fields: Fields, name: str) -> datetime | None:
 
 
 def _without(job: _Job) -> str:
-    """Returns the reason why a job cannot be replayed; empty if it can."""
+    """Returns the reason why a job cannot be replayed, or "" if it can."""
     if job.submit_time is None:
         return "submit time unknown"
     if not job.attempts:
@@ -141,7 +141,7 @@ def _without(job: _Job) -> str:
 
 
 def _run(job: _Job, *, total: bool) -> int:
-    """Returns the microseconds of all attempts with known times, or of the last attempt."""
+    """Returns the duration of all attempts with known times, or of the last attempt, in microseconds."""
     attempts = job.attempts if total else job.attempts[-1:]
     spans = [int((end - start).total_seconds()) for start, end, _ in attempts if start and end]
     return sum(spans) * SECOND
@@ -155,7 +155,7 @@ def _notes(jobs: list[_Job], *, total: bool) -> tuple[str, ...]:
     notes = [
         (
             f"a job runs for as long as {runs}; "
-            f"{agreeing(restarted, 'job', 'were')} restarted, {times(restarts)} in all"
+            f"{agreeing(restarted, 'job', 'were')} restarted, {times(restarts)} in total"
         )
     ]
     if unknown:

@@ -1,8 +1,9 @@
-"""The times when the pods of Workloads and Jobs ran, from the data that a cluster still has.
+"""The times when the pods of Workloads and Jobs ran, based on the data that a cluster still has.
 
-Quota is reserved, or a Job is created, before its pods run: the pods wait for a node, pull images, start. The
-run of a job begins at the best known time. In order of preference, this is when its pods were ready, its pods
-started, its Job started, or it was admitted.
+Quota is reserved or a Job is created before the pods run. In between, the pods wait for a node, pull images
+and start. Therefore, the start of a run is the best time that is known. In order of preference, this is the
+time when the pods were ready, when the pods started, when the Job started, or when the Workload was
+admitted.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import NamedTuple
 from harness_plugins.readers.kubernetes_objects import Recorded
 
 READY, PODS, JOB, ADMISSION = "they were ready", "they started", "their Job started", "they were admitted"
-"""The possible begins of a run, best first: when the pods were ready, and so on."""
+"""The possible sources of the start of a run. The best source is first."""
 
 BEST_FIRST = (READY, PODS, JOB, ADMISSION)
 
@@ -23,10 +24,10 @@ class Listed(NamedTuple):
     """A Job or Pod of the list.
 
     Attributes:
-        uid: its own UID.
-        owners: the UIDs of its owners.
-        pod: True if it is a Pod.
-        failed: True if it is a Pod that failed.
+        uid: the UID of the object.
+        owners: the UIDs of the owners.
+        pod: True if the object is a Pod.
+        failed: True if the object is a Pod that failed.
         start, end: microseconds since 1970; None if unknown.
     """
 
@@ -55,12 +56,13 @@ class PodRuns:
                     self._pods.setdefault(uid, []).append(each)
 
     def began(self, job: Recorded, owners: Iterable[str], since: int | None = None) -> tuple[Recorded, str]:
-        """Returns a job with the begin of its run, and the source of that time.
+        """Returns a job with the start of its run, and the source of this time.
 
         Args:
-            job: the job as its own object describes it.
-            owners: UIDs of the owners of a Workload; for a Job, its own UID.
-            since: when it was allowed to run, if it also ran before; by default its last admission.
+            job: the job that the object itself describes.
+            owners: the UIDs of the owners of a Workload, or the UID of a Job itself.
+            since: when the job was allowed to run, if it also ran before; by default, when it was last
+                admitted.
         """
         since = job.admitted if since is None else since
         uids = list(owners)
@@ -89,7 +91,7 @@ def _within(pod: Listed, since: int | None, end: int | None) -> bool:
 
 
 def _above(pod: Listed, jobs: Mapping[str, Listed]) -> Iterator[str]:
-    """Yields the UIDs of a pod, of its owners, and of listed Jobs' owners (as for a JobSet)."""
+    """Yields the UIDs of a pod, its owners, and the owners of listed Jobs (as for a JobSet)."""
     level, known = [pod.uid, *pod.owners], {""}
     while level:
         new = [uid for uid in level if uid not in known]
@@ -99,9 +101,9 @@ def _above(pod: Listed, jobs: Mapping[str, Listed]) -> Iterator[str]:
 
 
 def _together(pods: Sequence[Listed], count: int) -> int | None:
-    """Returns when as many pods as run simultaneously had started.
+    """Returns the time when as many pods had started as run simultaneously.
 
-    Failed pods count only if no other pod is known.
+    Failed pods count only if all known pods failed.
     """
     good = [pod for pod in pods if not pod.failed] or pods
     starts = sorted(pod.start for pod in good if pod.start is not None)
@@ -109,7 +111,7 @@ def _together(pods: Sequence[Listed], count: int) -> int | None:
 
 
 def _each_by_itself(job: Recorded, pods: Sequence[Listed]) -> Recorded | None:
-    """Returns a job of independent pods, with the longest pod's run time, from the first start on.
+    """Returns a job of independent pods, which starts with its first pod and runs as long as its longest pod.
 
     Returns None if these times are not known for all pods.
     """
@@ -121,5 +123,5 @@ def _each_by_itself(job: Recorded, pods: Sequence[Listed]) -> Recorded | None:
 
 
 def _fits(job: Recorded, start: int) -> bool:
-    """Returns True if a run can begin at `start`: not before the job's admission, and not after its end."""
+    """Returns True if `start` is not before the admission of the job, and not after its end."""
     return (job.admitted is None or start >= job.admitted) and (job.end is None or start <= job.end)

@@ -48,7 +48,7 @@ def test_a_restarted_job_runs_as_long_as_all_its_attempts(read_text: Callable) -
     assert row["submit_time"] == datetime(2017, 10, 7, 1, 11, 39)
     assert row["recorded_start"] == datetime(2017, 10, 7, 1, 12, 9)
     assert row["recorded_end"] == datetime(2017, 10, 7, 3, 13, 30)
-    assert any("1 job was restarted, once in all" in note for note in trace.notes)
+    assert any("1 job was restarted, once in total" in note for note in trace.notes)
     assert read_text(text, attempts="last").frame["duration"][0] == timedelta(hours=2)
 
 

@@ -204,7 +204,7 @@ def test_steps_are_never_jobs(opened: Callable[..., Trace]) -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("by_job_ids_epoch.txt.gz", "13 jobs were requeued, 13 times in all"),
+        ("by_job_ids_epoch.txt.gz", "13 jobs were requeued, 13 times in total"),
         (
             "by_job_ids_epoch.txt.gz",
             "9 jobs were preempted (recorded_preemptions); 2 of them have no later row",

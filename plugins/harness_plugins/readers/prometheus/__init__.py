@@ -1,7 +1,7 @@
-"""Reads saved answers of Prometheus about kube-state-metrics: each scraped Pod is a job.
+"""Reads saved answers of Prometheus about kube-state-metrics; each scraped Pod becomes a job.
 
-Facts between scrapes are missing. A pod that lived only between two scrapes leaves no sample. A pod that was
-deleted at its end leaves its last sample.
+Events between scrapes are missing. A pod that lived only between two scrapes leaves no sample. If a pod was
+deleted when it ended, the last sample does not show its end.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _SAME_TIME = 2 * SECOND
 _COARSE = 30 * SECOND
 _TIME = pl.Datetime("us", "UTC")
 _WANTED = {
-    "kube_pod_start_time": "no pod has a start without it",
-    "kube_pod_completion_time": "ends are the first samples of a final phase, or the last samples of pods",
-    "kube_pod_status_phase": "whether a container starts again is guessed from its completion time",
+    "kube_pod_start_time": "without it, no pod has a start time",
+    "kube_pod_completion_time": "pods end with the first sample of a final phase, or with their last sample",
+    "kube_pod_status_phase": "completion times show whether containers start again, which may be wrong",
     "kube_pod_container_resource_requests": "pods request nothing",
-    "kube_pod_owner": "pods of DaemonSets cannot be recognized, nor the Job of a pod",
-    "kube_job_created": "pods arrive when they were created, not when their Job was",
+    "kube_pod_owner": "neither pods of DaemonSets nor the Job of a pod can be recognized",
+    "kube_job_created": "pods arrive when the pods were created, not when their Job was created",
     "kube_pod_labels": "queues are namespaces (kube-state-metrics needs --metric-labels-allowlist="
     "pods=[kueue.x-k8s.io/queue-name])",
 }
@@ -43,14 +43,15 @@ _WANTED = {
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """A pod as a job.
+    """A pod that is a job.
 
     Attributes:
         pod: the scraped pod.
-        owner: the Job that owns it.
+        owner: the Job that owns the pod, or None.
         submit, start, end: microseconds since 1970.
-        late: the most by which the end may be too late, if it is the first sample of the final phase.
-        gone: True if its end is its last sample.
+        late: the maximum by which `end` may be too late, if it is the time of the first sample of the final
+            phase.
+        gone: True if `end` is only the time of the pod's last sample.
     """
 
     pod: Pod
@@ -63,11 +64,11 @@ class _Job:
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Reads one or more answers from the file, and from further files beside it.
+    """Reads one or more answers from the file, and from additional files next to it.
 
     Raises:
-        TraceError: content that is not an answer, or an answer that is an error; the message names them all.
-        OptionError: a pattern that matches no file beside the file.
+        TraceError: the content is not an answer, or an answer is an error; the message lists all faults.
+        OptionError: the pattern matches no file next to the file.
     """
     beside = _beside(path, str(options["files"]))
     samples = read_answers([path, *beside])
@@ -107,19 +108,22 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 
 
 def _beside(path: Path, pattern: str) -> list[Path]:
-    """Returns the matching files beside a file, without the file itself."""
+    """Returns the files next to a file that match the pattern, without the file itself."""
     if not pattern:
         return []
     found = sorted(
         other for other in path.parent.iterdir() if fnmatchcase(other.name, pattern) and other.is_file()
     )
     if not found:
-        raise OptionError(f"option files: no file beside {path} matches {pattern!r}")
+        raise OptionError(f"option files: no file next to {path} matches {pattern!r}")
     return [other for other in found if not other.samefile(path)]
 
 
 def _end(pod: Pod, start: int) -> tuple[int, int, bool]:
-    """Returns the end of a pod, by how much it may be too late, and True if it is only the last sample."""
+    """Returns the end of a pod, the maximum by which this time may be too late, and a flag.
+
+    The flag is True if the end is only the time of the last sample.
+    """
     completed, final = pod.end(), pod.final()
     if completed is not None:
         return max(completed, start), 0, False
@@ -129,7 +133,7 @@ def _end(pod: Pod, start: int) -> tuple[int, int, bool]:
 
 
 def _reason(pod: Pod, interval: int, *, gone: bool) -> str:
-    """Returns the reason why a pod is not a job of the trace; empty if it is."""
+    """Returns the reason why a pod is not a job of the trace, or "" if it is."""
     if pod.owner_kind in _NO_JOB:
         return f"of a {pod.owner_kind}, which every node has"
     if pod.started is None:
@@ -156,13 +160,13 @@ def _owner(pod: Pod, owners: Mapping[tuple[str, str], Sequence[KubeJob]]) -> Kub
 
 
 def _queue(job: _Job, options: Mapping[str, Any]) -> str:
-    """Returns the queue in the labels of the pod or of its Job, or else the namespace."""
+    """Returns the queue in the labels of the pod or its Job. If there is none, returns the namespace."""
     own = job.pod.queue or (job.owner.queue if job.owner is not None else "")
     return (own if options["tenant"] == "queue" else "") or job.pod.namespace or "default"
 
 
 def _names(jobs: Sequence[_Job]) -> list[str]:
-    """Returns namespace and name of each pod; later pods with the same name get a number."""
+    """Returns the namespace and name of each pod. Later pods with the same name get a number."""
     seen: Counter[str] = Counter()
     names = []
     for job in jobs:
@@ -230,23 +234,23 @@ def _notes(
     if unseen:
         yield (
             f"{agreeing(unseen, 'Job', 'have')} no pod in the answers: their pods lived "
-            "between two samples, or "
-            "never existed"
+            "only between two samples, "
+            "or never existed"
         )
     by_phase = [job for job in jobs if job.late]
     if by_phase:
         most = max(job.late for job in by_phase)
         yield (
-            f"{counted(len(by_phase), 'pod')} ended without a completion time, as when they "
-            "are evicted: they end "
+            f"{counted(len(by_phase), 'pod')} ended without a completion time, for example "
+            "because of an eviction: they end "
             f"with the first sample of their final phase, at most {most / SECOND:g} s too late"
         )
     guessed = [job for job in jobs if job.gone]
     if guessed:
         yield (
-            f"{agreeing(len(guessed), 'pod', 'were')} gone before an end was scraped: they "
+            f"{agreeing(len(guessed), 'pod', 'were')} deleted before the end was scraped: they "
             "end with their last sample, "
-            f"which is within {seconds} of it"
+            f"which is within {seconds} of the end"
         )
     spans = list(silences(samples, interval))
     if spans:
@@ -254,14 +258,14 @@ def _notes(
         longest = max(later - earlier for earlier, later in spans)
         yield (
             f"nothing was scraped for more than two intervals {times(len(spans))}, at most "
-            f"{longest / SECOND:g} s; {agreeing(within, 'pod', 'were')} gone after such a gap: they end too "
-            "early by at most its length"
+            f"{longest / SECOND:g} s; {agreeing(within, 'pod', 'were')} gone after such a gap and end too "
+            "early, by at most the length of the gap"
         )
     if interval >= _COARSE:
-        yield "samples this far apart lose pods: use query with METRIC[1h] once an hour, not query_range"
+        yield "samples this far apart miss pods: use query with METRIC[1h] once an hour, not query_range"
     nothing = sum(not job.pod.requests and not job.pod.init for job in jobs)
     if nothing:
-        yield f"{agreeing(nothing, 'pod', 'have')} no series of requests: they request nothing"
+        yield f"{agreeing(nothing, 'pod', 'have')} no series of requests and request nothing"
     for metric, says in _WANTED.items():
         if metric not in samples.series:
             yield f"there is no {metric}: {says}"

@@ -1,4 +1,4 @@
-"""Answers of Prometheus' HTTP API as samples: answers to `query_range`, and to `query` with a range."""
+"""Converts Prometheus' answers to `query_range`, or to `query` with a range, to samples."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Samples:
     """The content of answers.
 
     Attributes:
-        series: metric -> labels of a series -> time in microseconds -> value.
+        series: the values by metric, by labels of the series, and by time in microseconds.
         times: all times of samples.
-        ignored: reason for ignoring series -> the number of series.
+        ignored: the number of ignored series by reason.
     """
 
     series: dict[str, dict[Labels, dict[int, float]]] = field(default_factory=dict)
@@ -40,10 +40,10 @@ class Samples:
 
 
 def read_answers(paths: list[Path]) -> Samples:
-    """Reads the samples of all answers in files; pages that overlap give each sample once.
+    """Reads the samples of all answers in the files. If answers overlap, the result has each sample once.
 
     Raises:
-        TraceError: content that is not an answer, or an answer that is an error; the message names them all.
+        TraceError: the content is not an answer, or an answer is an error; the message lists all faults.
     """
     found = Samples()
     for path in paths:
@@ -57,7 +57,7 @@ def read_answers(paths: list[Path]) -> Samples:
 
 
 def _documents(path: Path) -> Iterator[Any]:
-    """Yields the JSON values of a file, one after the other."""
+    """Yields the consecutive JSON values of a file."""
     text = text_of(path)
     at = 0
     while at < len(text):
@@ -117,7 +117,7 @@ def _series(series: Any, place: str, found: Samples, faults: list[Fault]) -> Non
 
 
 def _sample(item: Any) -> tuple[int, float] | None:
-    """Returns a time in microseconds and a value from a pair like `[1795318779.424, "1"]`."""
+    """Returns the time in microseconds and the value of a pair such as `[1795318779.424, "1"]`."""
     if not (isinstance(item, list) and len(item) == 2 and isinstance(item[1], str)):
         return None
     time = item[0]
@@ -130,9 +130,9 @@ def _sample(item: Any) -> tuple[int, float] | None:
 
 
 def _own(metric: Mapping[str, str]) -> Labels:
-    """Returns the labels that the exporter gave, without those of the scrape.
+    """Returns the labels that the exporter set, without the labels that the scrape added.
 
-    Without `honor_labels`, a scrape sets its own `namespace` and `pod`. It keeps the exporter's labels as
+    Without `honor_labels`, a scrape sets its own `namespace` and `pod`, and keeps the exporter's labels as
     `exported_namespace` and `exported_pod`.
     """
     plain = {name: value for name, value in metric.items() if name not in _ABOUT_EXPORTER}

@@ -1,4 +1,4 @@
-"""Samples of kube-state-metrics as pods: their creation, run and end, and their requests."""
+"""Converts samples of kube-state-metrics to pods with their creation, run, end and requests."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _MOST = 2**62
 
 
 class Final(NamedTuple):
-    """The time when a pod entered its final phase, which lies between two samples.
+    """The period between two samples in which a pod entered its final phase.
 
     Attributes:
-        after: its last sample in another phase, or its start if the start is later.
-        first: its first sample in the final phase.
-        seen_before: True if it was ever scraped in another phase.
+        after: the time of the pod's last sample in another phase, or the start of the pod if that is later.
+        first: the time of the pod's first sample in the final phase.
+        seen_before: True if the pod was ever scraped in another phase.
     """
 
     after: int
@@ -40,20 +40,20 @@ class Final(NamedTuple):
 
 @dataclass
 class Pod:
-    """A pod as it was scraped; times are microseconds, or None if no sample gives them.
+    """A pod as it was scraped. Times are in microseconds, or None if no sample has them.
 
     Attributes:
-        namespace, name, uid: its identity; the uid is empty if the labels lack it.
-        created: when the API server created it.
-        scheduled: when it had a node.
-        started: when its kubelet accepted it.
-        completed: the last end of its containers.
+        namespace, name, uid: the identity of the pod; `uid` is empty if the labels do not include it.
+        created: when the API server created the pod.
+        scheduled: when the pod was assigned to a node.
+        started: when the kubelet of the node accepted the pod.
+        completed: when the last container of the pod ended.
         completion_seen: when `completed` was last scraped.
-        phases: time of a sample -> its phase at that time.
-        seen: the last sample of any of its series.
-        owner_kind, owner: its controller.
-        queue, priority_class: from its labels and its info.
-        requests: resource -> container -> amount; `init` has those of init containers.
+        phases: the phase of the pod by the time of the sample.
+        seen: the time of the last sample in any series of the pod.
+        owner_kind, owner: the controller of the pod.
+        queue, priority_class: the queue in the pod's labels and the priority class in its info.
+        requests: the requested amount by resource and container; `init` has those of init containers.
     """
 
     namespace: str
@@ -75,20 +75,24 @@ class Pod:
 
     @property
     def phase(self) -> str:
-        """The last scraped phase, or empty."""
+        """The last scraped phase, or ""."""
         return self.phases[max(self.phases)] if self.phases else ""
 
     def end(self) -> int | None:
-        """Returns when all its containers had ended, if a sample gives this time.
+        """Returns when all containers of the pod had ended, if a sample has this time.
 
-        When a container starts again, the time of its end disappears. So the time counts only in a final
-        phase. If phases are unknown, the time counts only if the last sample still has it.
+        When a container starts again, the time of its end disappears. Therefore, the time is used only if
+        the pod is in a final phase. If the phases are unknown, the time is used only if the last sample
+        still has it.
         """
         final = self.phase in _FINAL if self.phases else self.completion_seen >= self.seen
         return self.completed if final else None
 
     def final(self) -> Final | None:
-        """Returns when its phase became final, or None: an evicted pod may have no other end."""
+        """Returns when the phase of the pod became final, or None.
+
+        For an evicted pod, this may be the only end that is known.
+        """
         if self.phase not in _FINAL:
             return None
         before = max((time for time, phase in self.phases.items() if phase not in _FINAL), default=None)
@@ -97,7 +101,11 @@ class Pod:
         return Final(max(known, self.started or 0), first, before is not None)
 
     def amounts(self) -> dict[str, int]:
-        """Returns its requests: all containers together, or its largest init container if that has more."""
+        """Returns the requests of the pod.
+
+        The request for a resource is the sum over all containers, or the largest request of an init
+        container if that is higher.
+        """
         found: dict[str, int] = {}
         for resource in sorted({*self.requests, *self.init}):
             together = sum(self.requests.get(resource, {}).values(), Fraction(0))
@@ -151,18 +159,18 @@ def _add(pod: Pod, metric: str, own: Mapping[str, str], values: Mapping[int, flo
 
 
 def _time(seconds: float) -> int | None:
-    """Converts a value in seconds since 1970 to microseconds; None if it cannot be a time."""
+    """Converts seconds since 1970 to microseconds. Returns None for a value that cannot be a time."""
     return round(seconds * SECOND) if 0 <= seconds <= LATEST else None
 
 
 @dataclass(frozen=True, slots=True)
 class KubeJob:
-    """A Job of batch/v1; several Jobs may have the same name, one after the other.
+    """A Job of batch/v1. Several consecutive Jobs may have the same name.
 
     Attributes:
-        namespace, name: its namespace and name.
-        created: when it was created, in microseconds.
-        queue: the queue in its labels.
+        namespace, name: the namespace and name of the Job.
+        created: when the Job was created, in microseconds.
+        queue: the queue in the labels of the Job.
     """
 
     namespace: str
@@ -172,7 +180,10 @@ class KubeJob:
 
 
 def jobs_of(samples: Samples) -> dict[tuple[str, str], list[KubeJob]]:
-    """Returns namespace and name -> Jobs with this name in order: a new creation time means a new Job."""
+    """Returns the Jobs by namespace and name, in the order of their creation.
+
+    If the creation time under a name changes, a new Job begins.
+    """
     queues = {
         (own.get("namespace", ""), own.get("job_name", "")): own.get(QUEUE_LABEL, "")
         for own in map(dict, samples.series.get("kube_job_labels", {}))
@@ -191,7 +202,7 @@ def jobs_of(samples: Samples) -> dict[tuple[str, str], list[KubeJob]]:
 
 
 def interval_of(samples: Samples) -> int:
-    """Returns the usual time between two samples of a series, in microseconds; 0 with fewer samples."""
+    """Returns the median time between two samples of a series in microseconds, or 0 without two samples."""
     gaps: list[int] = []
     for series in samples.series.values():
         for values in series.values():
@@ -200,7 +211,7 @@ def interval_of(samples: Samples) -> int:
 
 
 def silences(samples: Samples, interval: int) -> Iterator[tuple[int, int]]:
-    """Yields spans of at least two intervals in which nothing was scraped."""
+    """Yields the periods of at least two intervals in which nothing was scraped."""
     if interval:
         for earlier, later in pairwise(sorted(samples.times)):
             if later - earlier >= 2 * interval:
