@@ -73,7 +73,7 @@ class RuntimeQuotas:
             if manifest.tree and manifest.total is not None:
                 self._totals[manifest.tree] = dict(manifest.total)
                 if not manifest.apart:
-                    _change(self._totals[""], manifest.total, -1)
+                    add_to(self._totals[""], manifest.total, -1)
         self._levels: list[_Level] = []  # from the top
         parents = {quota.above for quota in self._quotas.values()}
         for (_, tree), siblings in below.items():
@@ -90,7 +90,7 @@ class RuntimeQuotas:
         for quota in sorted(self._quotas.values(), key=lambda quota: -len(quota.line)):  # from the bottom
             quota.figure = {} if self._lazily and quota not in parents else None
             if quota.above is not None:
-                _change(quota.above.asked, {each: quota.limited(each) for each in quota.names}, 1)
+                add_to(quota.above.asked, {each: quota.limited(each) for each in quota.names}, 1)
         self._answers: dict[str, Mapping[str, int]] = {}  # since the last change
         self._shared: set[_Level] = set()  # levels whose shares are up to date
         self._scaled: set[_Quota] = set()  # quotas whose scaled guarantees are up to date
@@ -123,14 +123,14 @@ class RuntimeQuotas:
 
     def take_outside(self, amounts: Mapping[str, int], sign: int = 1) -> None:
         """Reduces (1) or increases (-1) the shared capacity by what a pod without a quota holds."""
-        _change(self._totals[""], amounts, -sign)
+        add_to(self._totals[""], amounts, -sign)
         self._forget()
 
     def resize(self, capacity: Mapping[str, int]) -> None:
         """Sets the capacity of all nodes; a resource that no node has any more stays, with 0."""
-        _change(self._totals[""], self._capacity, -1)
+        add_to(self._totals[""], self._capacity, -1)
         self._capacity = {**dict.fromkeys(self._capacity, 0), **capacity}
-        _change(self._totals[""], self._capacity, 1)
+        add_to(self._totals[""], self._capacity, 1)
         self._forget()
 
     @contextmanager
@@ -375,7 +375,7 @@ class _Level:
         self.resources = resources
         self.guaranteed: dict[str, int] = {}
         for quota in quotas:
-            _change(self.guaranteed, quota.least, 1)
+            add_to(self.guaranteed, quota.least, 1)
 
     def share_out(self, total: Mapping[str, int]) -> None:
         """Shares the capacity among the quotas."""
@@ -392,6 +392,7 @@ def _some(amounts: Mapping[str, int]) -> dict[str, int]:
     return {resource: amount for resource, amount in amounts.items() if amount}
 
 
-def _change(total: dict[str, int], amounts: Mapping[str, int], sign: int) -> None:
+def add_to(total: dict[str, int], amounts: Mapping[str, int], sign: int) -> None:
+    """Adds amounts to a total; subtracts them with sign -1."""
     for resource, amount in amounts.items():
         total[resource] = total.get(resource, 0) + sign * amount

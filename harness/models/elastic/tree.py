@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias, final
 from harness.cluster.kinds.elastic import KOORDINATOR, ElasticQuota, leaves_of
 from harness.cluster.model import UNLIMITED
 from harness.models.elastic.quota import Amounts, Quota
-from harness.models.elastic.runtime_quotas import DEFAULT_QUOTA_RESOURCES, RuntimeQuotas
+from harness.models.elastic.runtime_quotas import DEFAULT_QUOTA_RESOURCES, RuntimeQuotas, add_to
 
 Bound: TypeAlias = tuple[str, str, str]
 """A limit: `max` or `min`, its quota and its resource; see `Excess`."""
@@ -107,7 +107,7 @@ class QuotaTree:
         self._top = tops[0] if len(tops) == 1 else None
         self.guaranteed: dict[str, int] = {}
         for quota in tops:
-            _add(self.guaranteed, quota.min, 1)
+            add_to(self.guaranteed, quota.min, 1)
         self.used: dict[str, int] = {}
 
     @property
@@ -160,13 +160,13 @@ class QuotaTree:
 
     def hold(self, leaf: Quota, amounts: Amounts, sign: int = 1) -> None:
         """Adds (1) or removes (-1) the amounts of a bound pod that must not be preempted."""
-        _add(leaf.firm, amounts, sign)
+        add_to(leaf.firm, amounts, sign)
 
     def leave(self, leaf: Quota, amounts: Amounts, sign: int = 1) -> None:
         """Marks charged amounts as leaving (1), or removes this mark (-1)."""
         leaving = self._leaving
         for quota in leaf.line:
-            _add(quota.leaving, amounts, sign)
+            add_to(quota.leaving, amounts, sign)
             pods = leaving[quota] = leaving.get(quota, 0) + sign
             if not pods:
                 del leaving[quota]
@@ -203,10 +203,10 @@ class QuotaTree:
             self.used = dict(total)
         for quota, used, leaving in before:
             quota.used = dict(used)
-            _add(quota.used, leaving, -1)
+            add_to(quota.used, leaving, -1)
             quota.leaving = {}
             if quota.name in self.leaves:
-                _add(self.used, leaving, -1)
+                add_to(self.used, leaving, -1)
         try:
             yield
         finally:
@@ -384,10 +384,5 @@ def sum_of(amounts: Amounts, more: Amounts) -> Amounts:
     if not more:
         return amounts
     total = dict(amounts)
-    _add(total, more, 1)
+    add_to(total, more, 1)
     return total
-
-
-def _add(total: dict[str, int], amounts: Amounts, sign: int) -> None:
-    for resource, amount in amounts.items():
-        total[resource] = total.get(resource, 0) + sign * amount
