@@ -82,7 +82,8 @@ def test_tables_show_what_a_replay_would_take(manifests: Path) -> None:
     assert result.stderr.splitlines() == [
         (
             "warning: ClusterQueue team-a: spec.admissionChecks is not modelled: "
-            "admission checks are treated as always ready, unless admissionCheckDelay says when"
+            "harness treats every admission check as ready at once; the option "
+            "admissionCheckDelay makes checks ready later"
         ),
         "warning: ClusterQueue team-a: there is no ResourceFlavor spot: Kueue leaves the queue inactive",
     ]

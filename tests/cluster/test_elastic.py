@@ -255,11 +255,11 @@ def test_what_has_no_effect_is_warned_of() -> None:
         ),
         (
             "ElasticQuotaTree kube-system/tree: spec.root.children[].attributes is not modelled: "
-            "a quota may use any node"
+            "pods of a quota may run on any node"
         ),
         (
             "ElasticQuotaTree kube-system/tree: spec.root.children[].max.kube-queue/max-jobs "
-            "is not modelled: jobs leave their queue without regard to it"
+            "is not modelled: ACK's job queue releases jobs without regard to this resource"
         ),
         "ElasticQuota one: is left out: the ElasticQuotaTree counts",
         (

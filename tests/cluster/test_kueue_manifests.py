@@ -457,7 +457,8 @@ def test_what_is_not_modelled_is_named_with_what_is_assumed() -> None:
     assert cluster_from(manifests, "test").warnings == (
         (
             "ClusterQueue a, b, c and 2 more: spec.admissionChecks is not modelled: "
-            "admission checks are treated as always ready, unless admissionCheckDelay says when"
+            "harness treats every admission check as ready at once; the option "
+            "admissionCheckDelay makes checks ready later"
         ),
         "ClusterQueue f: spec.novelty is not modelled: no such field is known",
         "ResourceFlavor g: spec.resourceWeights is not modelled: no such field is known",

@@ -59,11 +59,12 @@ def test_fields_without_effect_are_warned_of() -> None:
     assert found.warnings == (
         (
             "PodGroup team/g: spec.minResources is not modelled: "
-            "a group is tried whatever room is left in the whole cluster"
+            "kube-scheduler tries the group even if the whole cluster has less than these resources left"
         ),
         (
             "PodGroup team/g: spec.scheduleTimeoutSeconds is not modelled: "
-            "a group is placed at one instant, so no pod waits for the others"
+            "harness places all pods of a group at one instant, so no pod waits for the "
+            "others until this time is over"
         ),
     )
 

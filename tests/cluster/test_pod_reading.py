@@ -239,9 +239,9 @@ def test_what_is_not_modelled_is_warned_of() -> None:
     assert cluster_from([node, manifest], "test").warnings == (
         (
             "Pod p: spec.volumes[].persistentVolumeClaim is not modelled: "
-            "a volume binds its pod to no node, and a node has room for any number of them"
+            "the volume does not bind its pod to a node, and a node can attach any number of volumes"
         ),
-        "Pod p: spec.resourceClaims is not modelled: devices are not allocated",
+        "Pod p: spec.resourceClaims is not modelled: harness allocates no devices to resource claims",
     )
 
 

@@ -139,11 +139,11 @@ def test_unknown_fields_and_those_of_other_features_are_warned_of() -> None:
         ),
         (
             "PodGroup team/g: spec.priority is not modelled: "
-            "pods preempt, and are preempted, one by one, each by its own priority"
+            "each pod of the group preempts, and is preempted, alone and by its own priority"
         ),
         (
             "CompositePodGroup (scheduling.k8s.io/v1alpha3): 1 object is not read: "
-            "every pod group stands alone"
+            "harness schedules each pod group on its own, as if it belonged to no group of groups"
         ),
     )
 

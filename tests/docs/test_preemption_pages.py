@@ -55,11 +55,15 @@ def test_what_the_page_says_is_warned_of_is_warned_of() -> None:
     toleration_ignored, kueue, scheduler = found.warnings
     assert toleration_ignored == (
         f"PriorityClass tolerant: metadata.annotations.{toleration} is not modelled: "
-        "pods of the class may be preempted for any pod of a higher priority, at any time"
+        "any pod of a higher priority may preempt pods of this class at any time"
     )
-    assert kueue.startswith("Kueue (kueue.openshift.io/v1): 1 object is not read: preemption, fair sharing")
-    assert kueue.endswith("give the ConfigMap kueue-manager-config that the operator makes of it")
+    assert kueue.startswith(
+        "Kueue (kueue.openshift.io/v1): 1 object is not read: harness reads preemption, fair"
+    )
+    assert kueue.endswith(
+        "add the ConfigMap kueue-manager-config, which the operator derives from this object"
+    )
     assert scheduler == (
         "Scheduler (config.openshift.io/v1): 1 object is not read: kube-scheduler's default profile decides, "
-        "whatever profile it names"
+        "even if this object names another profile"
     )

@@ -24,7 +24,7 @@ def test_what_a_pod_template_asks_for_beyond_the_model_is_named_with_its_rows(
     path = write_trace(*({"pod_template": each and json.dumps(each)} for each in templates))
     assert list(unreached(open_trace(path, load()), Cluster())) == [
         (
-            "pod_template: resourceClaims is not modelled: devices are not allocated "
+            "pod_template: resourceClaims is not modelled: harness allocates no devices to resource claims "
             "(2 rows, the first of job j0)"
         ),
         (

@@ -53,7 +53,14 @@ def metadata(
             else harmless("nothing selects objects of this kind by them", "metadata.labels")
         ),
         *harmless("nothing looks at those of this kind", "metadata.annotations"),
-        *(assumed("the object stays as it is", "metadata.deletionTimestamp") if stays else ()),
+        *(
+            assumed(
+                "the object stays in the cluster, although its deletion has begun",
+                "metadata.deletionTimestamp",
+            )
+            if stays
+            else ()
+        ),
         *modelled(*(f"metadata.{name}" for name in counts)),
         *harmless(_NOTED, *(name for name in _NOTES if name.removeprefix("metadata.") not in counts)),
     ]

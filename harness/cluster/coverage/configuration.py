@@ -9,7 +9,7 @@ _CONTROLLER = ("controller", "health", "leaderElection", "metrics", "pprofBindAd
 """Fields that every controller manager has, besides Kueue's own fields."""
 
 _JOBS = "the trace says what jobs there are, and their queues"
-_HERE = "jobs run in this cluster"
+_HERE = "Kueue sends no job to another cluster, so all jobs run in this cluster"
 _RUNS = "it says how Kueue runs, not what it decides"
 _FIRST: list[Row] = [
     *modelled("fairSharing.enable", "waitForPodsReady.enable"),
@@ -20,12 +20,12 @@ _FIRST: list[Row] = [
 
 _SECOND: list[Row] = [
     *assumed(
-        "if a resource has no quota anywhere, only requests for it count",
+        "as with BlockUndeclared, a workload that requests a resource without any quota is not admitted",
         "resources.quotaCheckStrategy",
         usual=("BlockUndeclared",),
     ),
     *assumed(
-        "the amount of devices of these classes is unknown, and they count as zero",
+        "harness does not know the amounts of devices of these classes, and counts them as zero",
         "resources.deviceClassMappings[].sources",
     ),
     *assumed(_HERE, "multiKueue.clusterProfile"),
@@ -44,7 +44,7 @@ CONFIGURATION = Coverage(
         )
     ),
     modelled(*(f"featureGates{{{gate}}}" for gate in GATES)),
-    assumed("the gate has Kueue's default", "featureGates{}"),
+    assumed("the feature gate has its default value in Kueue", "featureGates{}"),
     modelled(
         *(f"waitForPodsReady.{name}" for name in ("timeout", "recoveryTimeout", "blockAdmission")),
         *(

@@ -12,7 +12,7 @@ _KOORDINATORS_NODE: list[Row] = [
     row
     for part in ("annotations", "labels")
     for row in assumed(
-        "pods may use all that the node's status says",
+        "pods may use the whole allocatable amount in the node's status",
         f"metadata.{part}{{node.koordinator.sh/*}}",
     )
 ]
@@ -22,7 +22,10 @@ _OF_CONDITIONS = tuple(
 )
 
 _GPU_MEMORY = "{aliyun.com/gpu-mem}"
-_ONE_SUM = "the memory of all GPUs of a node is one sum, so that pods may get more of one GPU than it has"
+_ONE_SUM = (
+    "harness adds up the memory of all GPUs of a node, so pods may get more memory "
+    "of one GPU than this GPU has"
+)
 
 _STATUS: list[Row] = [
     *modelled("status.allocatable{}", "status.capacity{}"),
@@ -87,7 +90,7 @@ PRIORITY_CLASS = Coverage(
     modelled("value", "globalDefault", "preemptionPolicy"),
     harmless("it is for people", "description"),
     assumed(
-        "pods of the class may be preempted for any pod of a higher priority, at any time",
+        "any pod of a higher priority may preempt pods of this class at any time",
         *(
             f"metadata.annotations{{preemption-toleration.scheduling.{domain}/*}}"
             for domain in ("sigs.k8s.io", "x-k8s.io")
@@ -116,9 +119,11 @@ def _device_request(path: str) -> list[Row]:
     """Returns the coverage of a request for devices of one class."""
     return [
         *modelled(*(f"{path}.{name}" for name in _EXACTLY)),
-        *assumed("there are enough devices that match", f"{path}.selectors"),
+        *assumed("harness assumes that enough devices match these selectors", f"{path}.selectors"),
         *harmless("Kueue does not read it, and harness does not allocate devices", f"{path}.tolerations"),
-        *assumed("a device counts as one, however much of it is asked for", f"{path}.capacity"),
+        *assumed(
+            "a device counts as one, even if the claim asks for a part of its capacity", f"{path}.capacity"
+        ),
     ]
 
 

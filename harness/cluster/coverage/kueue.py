@@ -5,7 +5,10 @@ from __future__ import annotations
 from harness.cluster.coverage.common import STATUS, metadata, selector, taints, tolerations
 from harness.cluster.coverage.verdicts import Coverage, Row, assumed, harmless, modelled
 
-CHECKS = "admission checks are treated as always ready, unless admissionCheckDelay says when"
+CHECKS = (
+    "harness treats every admission check as ready at once; the option "
+    "admissionCheckDelay makes checks ready later"
+)
 
 _RESOURCES = "spec.resourceGroups[].flavors[].resources[]"
 _QUOTAS: list[Row] = modelled(
@@ -44,7 +47,9 @@ CLUSTER_QUEUE = Coverage(
     ),
     assumed(CHECKS, "spec.admissionChecks", "spec.admissionChecksStrategy.admissionChecks[].name"),
     modelled("spec.admissionChecksStrategy.admissionChecks[].onFlavors"),
-    assumed("a job is admitted to one flavor and stays there", "spec.concurrentAdmissionPolicy"),
+    assumed(
+        "Kueue admits a job to one flavor, and the job stays in this flavor", "spec.concurrentAdmissionPolicy"
+    ),
 )
 
 COHORT = Coverage(metadata(), STATUS, _QUOTAS, _WEIGHT, modelled("spec.parent", "spec.parentName"))

@@ -9,24 +9,28 @@ kube-scheduler's groups of groups: https://kubernetes.io/docs/concepts/workloads
 from __future__ import annotations
 
 from harness.cluster.coverage.kueue import CHECKS
+from harness.cluster.coverage.scheduling import ON_ITS_OWN
 
 NOT_READ = {
     (
         "batch",
         "Job",
-    ): "their owner and their start count for Workloads",
+    ): "harness reads only the owner and the start of a Job, and uses them for the Workload of the Job",
     ("kueue.x-k8s.io", "AdmissionCheck"): CHECKS,
     (
         "config.openshift.io",
         "Scheduler",
-    ): "kube-scheduler's default profile decides, whatever profile it names",
+    ): "kube-scheduler's default profile decides, even if this object names another profile",
     ("kueue.openshift.io", "Kueue"): (
-        "preemption, fair sharing and waiting for gangs are as Kueue's Configuration says; give the "
-        "ConfigMap kueue-manager-config that the operator makes of it"
+        "harness reads preemption, fair sharing and waiting for gangs from Kueue's Configuration only; "
+        "add the ConfigMap kueue-manager-config, which the operator derives from this object"
     ),
-    ("scheduling.k8s.io", "CompositePodGroup"): "every pod group stands alone",
+    ("scheduling.k8s.io", "CompositePodGroup"): ON_ITS_OWN,
     **{
-        ("trainer.kubeflow.org", kind): "only a submitted TrainJob reads the one that it names"
+        (
+            "trainer.kubeflow.org",
+            kind,
+        ): "harness reads a training runtime only if a TrainJob that you submit names it"
         for kind in ("ClusterTrainingRuntime", "TrainingRuntime")
     },
 }

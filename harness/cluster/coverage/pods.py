@@ -9,8 +9,9 @@ from harness.cluster.kinds.topology import TOPOLOGY_ANNOTATIONS
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
-_NO_DEVICES = "devices are not allocated"
-_NO_VOLUMES = "a volume binds its pod to no node, and a node has room for any number of them"
+_NO_DEVICES = "harness allocates no devices to resource claims"
+_NO_VOLUMES = "the volume does not bind its pod to a node, and a node can attach any number of volumes"
+_DEADLINE = "the deadline stops no pod; harness uses it only as a limit of the run times of unfinished work"
 _INSIDE = "it says what happens inside a pod, not where it runs"
 
 
@@ -130,7 +131,7 @@ _OF_ALL: list[Row] = [
     *_VOLUMES,
     *modelled("nodeSelector{}", "overhead{}", "hostNetwork", "terminationGracePeriodSeconds"),
     *assumed(_NO_DEVICES, "resourceClaims"),
-    *assumed("it stops no pod, but limits the run times of unfinished work", "activeDeadlineSeconds"),
+    *assumed(_DEADLINE, "activeDeadlineSeconds"),
     *harmless("a debugger adds them to pods that run, and they ask for nothing", "ephemeralContainers"),
     *harmless("a pod is ready once it runs", "readinessGates"),
     *harmless(
@@ -157,7 +158,7 @@ SPEC: list[Row] = [
     *harmless(_INSIDE, *_PORT_NAMES),
     *modelled("nodeName", "priority", "priorityClassName", "preemptionPolicy"),
     *modelled("schedulerName"),
-    *assumed("the pod is taken to be ready", "schedulingGates"),
+    *assumed("harness treats the pod as if its scheduling gates were removed", "schedulingGates"),
     *harmless("the API server has written into the pod what the class adds", "runtimeClassName"),
 ]
 """A Pod's `spec`."""
@@ -166,16 +167,23 @@ _TEMPLATE: list[Row] = [
     *_OF_ALL,
     *modelled(*(f"tolerations[].{name}" for name in TOLERATION)),
     *modelled("priority", "priorityClassName", *_PORT_NAMES),
-    *assumed("the class selects no nodes and adds nothing to the request", "runtimeClassName"),
-    *assumed("the pods are placed by the scheduler that is replayed", "schedulerName", usual=_USUAL),
-    *assumed("the pods may be placed on any node", "nodeName"),
-    *assumed("Kueue preempts for the pods", "preemptionPolicy", usual=("PreemptLowerPriority",)),
+    *assumed(
+        "the RuntimeClass neither restricts the nodes of the pods nor adds to their requests",
+        "runtimeClassName",
+    ),
+    *assumed("the replayed scheduler places the pods", "schedulerName", usual=_USUAL),
+    *assumed("the pods may run on any node, not only on this one", "nodeName"),
+    *assumed(
+        "Kueue may preempt other workloads for these pods, whatever this policy says",
+        "preemptionPolicy",
+        usual=("PreemptLowerPriority",),
+    ),
     *harmless("Kueue removes its own gate when it admits", "schedulingGates"),
 ]
 
 TEMPLATE: list[Row] = [
     *_TEMPLATE,
-    *assumed("the pods are placed as if they were in no group", "schedulingGroup"),
+    *assumed("harness places the pods as if they belonged to no group", "schedulingGroup"),
 ]
 """The `spec` of the pods that a Workload stands for."""
 
@@ -186,7 +194,7 @@ KOORDINATORS_GANG: list[Row] = [
     row
     for part in ("annotations", "labels")
     for row in assumed(
-        "only their labels of pod groups put pods into a gang",
+        "a pod belongs to a gang only if one of its labels names a pod group",
         f"metadata.{part}{{gang.scheduling.koordinator.sh/*}}",
     )
 ]
@@ -199,11 +207,11 @@ _KOORDINATORS: list[Row] = [
         for part in ("annotations", "labels")
         for row in (
             *assumed(
-                "Kubernetes' priority alone orders pods, and all of a node's cores are alike",
+                "harness orders pods by Kubernetes' priority only, and treats all cores of a node as equal",
                 f"metadata.{part}{{koordinator.sh/*}}",
             ),
             *assumed(
-                "reservations, devices and NUMA nodes of Koordinator do not decide where a pod runs",
+                "Koordinator's reservations, devices and NUMA nodes do not influence where a pod runs",
                 f"metadata.{part}{{scheduling.koordinator.sh/*}}",
                 f"metadata.{part}{{node.koordinator.sh/*}}",
             ),
@@ -213,11 +221,12 @@ _KOORDINATORS: list[Row] = [
 
 _SHARES_OF_GPUS: list[Row] = [
     *assumed(
-        "a pod has a share of a GPU only if it requests a resource, such as alibabacloud.com/gpu-milli",
+        "a pod gets a share of a GPU only if it requests a resource for it, such as "
+        "alibabacloud.com/gpu-milli",
         "metadata.annotations{alibabacloud.com/gpu-*}",
     ),
     *assumed(
-        "GPU memory that a pod requests may be that of any number of GPUs",
+        "the GPU memory that a pod requests may come from any number of GPUs",
         "metadata.labels{aliyun.com/gpu-count}",
     ),
 ]

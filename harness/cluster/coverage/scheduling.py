@@ -15,14 +15,20 @@ POD_GROUP = Coverage(
     STATUS,
     KOORDINATORS_GANG,
     modelled("spec.minMember"),
-    assumed("a group is tried whatever room is left in the whole cluster", "spec.minResources"),
     assumed(
-        "a group is placed at one instant, so no pod waits for the others", "spec.scheduleTimeoutSeconds"
+        "kube-scheduler tries the group even if the whole cluster has less than these resources left",
+        "spec.minResources",
+    ),
+    assumed(
+        "harness places all pods of a group at one instant, so no pod waits for the "
+        "others until this time is over",
+        "spec.scheduleTimeoutSeconds",
     ),
 )
 
 _CONTROLLER = "it names what the group, or its template, was made for"
-_ONE_BY_ONE = "pods preempt, and are preempted, one by one, each by its own priority"
+ON_ITS_OWN = "harness schedules each pod group on its own, as if it belonged to no group of groups"
+_ONE_BY_ONE = "each pod of the group preempts, and is preempted, alone and by its own priority"
 _LATER = ("v1alpha2", "v1alpha3", "v1beta1")
 
 SCHEDULING_WORKLOAD = Coverage(
@@ -48,12 +54,12 @@ SCHEDULING_POD_GROUP = Coverage(
     STATUS,
     modelled("spec.schedulingPolicy.basic", "spec.schedulingPolicy.gang.minCount"),
     harmless(_CONTROLLER, "spec.podGroupTemplateRef", "spec.workloadRef"),
-    assumed("pods of a group may be on any nodes", "spec.schedulingConstraints"),
+    assumed("pods of a group may run on any nodes", "spec.schedulingConstraints"),
     assumed(_ONE_BY_ONE, "spec.disruptionMode", usual=("Pod", {"single": {}})),
     assumed(_ONE_BY_ONE, "spec.preemptionPolicy", usual=("PreemptLowerPriority",)),
     assumed(_ONE_BY_ONE, "spec.priority", "spec.priorityClassName"),
-    assumed("devices are not allocated", "spec.resourceClaims"),
-    assumed("every pod group stands alone", "spec.parentCompositePodGroupName"),
+    assumed("harness allocates no devices to resource claims", "spec.resourceClaims"),
+    assumed(ON_ITS_OWN, "spec.parentCompositePodGroupName"),
 )  # fmt: skip
 
 _POINTS = (
@@ -74,9 +80,9 @@ IDLE_PLUGINS = (
 )  # fmt: skip
 """The other plugins. They have no effect, on or off; a pod with fields that they read causes a warning."""
 
-_STAY = "the plugins of the default profile decide, with their own weights"
+_STAY = "the plugins of kube-scheduler's default profile decide, with their default weights"
 _ARGUMENTS = "profiles[].pluginConfig[].args"
-_OWN = "the plugin has its own defaults"
+_OWN = "the plugin of kube-scheduler runs with its default arguments"
 _CPU_AND_MEMORY = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
 
 
@@ -127,9 +133,15 @@ SCHEDULER_CONFIGURATION = Coverage(
     harmless("it names the file", "apiVersion", "kind", "metadata"),
     modelled("percentageOfNodesToScore", "disablePreemption", "preemptionAlgorithm"),
     _PROFILE,
-    assumed("no extender is asked", "extenders"),
-    assumed("a pod waits 1 s before it is tried again", "podInitialBackoffSeconds", usual=(1,)),
-    assumed("a pod waits 10 s at most before it is tried again", "podMaxBackoffSeconds", usual=(10,)),
+    assumed("kube-scheduler decides without asking an extender", "extenders"),
+    assumed(
+        "after its first failed attempt, a pod waits 1 s before kube-scheduler tries it again",
+        "podInitialBackoffSeconds", usual=(1,),
+    ),
+    assumed(
+        "a pod waits at most 10 s before kube-scheduler tries it again",
+        "podMaxBackoffSeconds", usual=(10,),
+    ),
     harmless(
         "it says how the scheduler runs, not what it decides",
         "algorithmSource", "bindTimeoutSeconds", "clientConnection", "delayCacheUntilActive",

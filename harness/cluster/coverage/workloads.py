@@ -10,7 +10,7 @@ _TEMPLATE = "spec.podSets[].template"
 _ASSIGNMENT = "status.admission.podSetAssignments[]"
 _TOPOLOGY = "spec.podSets[].topologyRequest"
 _LAYERS = "podsetSliceRequiredTopologyConstraints[]"
-_GATES = "the workload may preempt at any time"
+_GATES = "the workload may preempt other workloads at any time, because harness treats its gates as open"
 
 _METADATA: list[Row] = [
     *modelled(
@@ -20,7 +20,7 @@ _METADATA: list[Row] = [
         )
     ),
     *assumed(
-        "the workload stands alone, with quota for all of its pods",
+        "harness treats the workload as an ordinary one that holds quota for all of its pods",
         *(
             f"metadata.{part}{{kueue.x-k8s.io/{name}}}"
             for part in ("annotations", "labels")
@@ -86,15 +86,23 @@ WORKLOAD = Coverage(
         )
     ),
     assumed(
-        "its pods take no room of a topology, and run on any node", f"{_ASSIGNMENT}.delayedTopologyRequest"
+        "the pods of the workload take no capacity of a topology, and may run on any node",
+        f"{_ASSIGNMENT}.delayedTopologyRequest",
     ),
     modelled(*(f"status.conditions[].{name}" for name in ("type", "status", "reason", "lastTransitionTime"))),
     harmless("it is for people", "status.conditions[].message", "status.conditions[].observedGeneration"),
     modelled("status.reclaimablePods[].name", "status.reclaimablePods[].count"),
-    assumed("the checks of a workload that holds quota are treated as ready", "status.admissionChecks"),
+    assumed(
+        "harness treats the admission checks of a workload that holds quota as ready",
+        "status.admissionChecks",
+    ),
     modelled("status.requeueState.count", "status.requeueState.requeueAt"),
-    assumed("no pod is moved to another node", "status.unhealthyNodes"),
-    assumed("jobs run in this cluster", "status.clusterName", "status.nominatedClusterNames"),
+    assumed("Kueue moves no pod of the workload to another node", "status.unhealthyNodes"),
+    assumed(
+        "Kueue sends no job to another cluster, so all jobs run in this cluster",
+        "status.clusterName",
+        "status.nominatedClusterNames",
+    ),
     harmless(
         "Kueue records the past in it, which does not affect later decisions",
         "status.resourceRequests",

@@ -18,13 +18,15 @@ _HOME = "kube-system"
 ELASTIC_QUOTA_TREE = Coverage(
     [row for row in metadata(named=False) if row.path != "metadata.namespace"],
     assumed(
-        f"the tree is taken to be in {_HOME}, where it takes effect", "metadata.namespace", usual=(_HOME,)
+        f"harness treats the tree as if it were in {_HOME}, because a tree has an effect only there",
+        "metadata.namespace",
+        usual=(_HOME,),
     ),
     STATUS,
     modelled("spec.root", *(f"spec.root.{name}" for name in ("name", "namespaces", "min{}", "max{}"))),
-    assumed("a quota may use any node", "spec.root.attributes"),
+    assumed("pods of a quota may run on any node", "spec.root.attributes"),
     assumed(
-        "jobs leave their queue without regard to it",
+        "ACK's job queue releases jobs without regard to this resource",
         *(f"spec.root.{bound}{{{QUEUE_RESOURCES}*}}" for bound in ("min", "max")),
     ),
     same("spec.root.children[]", "spec.root"),
@@ -50,7 +52,7 @@ _KOORDINATORS: list[Row] = [
                 "Koordinator writes it, or only its webhook reads it",
                 *(f"metadata.{part}{{{KOORDINATOR}{name}}}" for name in _NOTED),
             ),
-            *assumed("harness ignores it", f"metadata.{part}{{{KOORDINATOR}*}}"),
+            *assumed("harness ignores this annotation or label", f"metadata.{part}{{{KOORDINATOR}*}}"),
         )
     ),
 ]
