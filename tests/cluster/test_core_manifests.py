@@ -189,7 +189,7 @@ def test_gpu_memory_of_a_node_is_warned_of() -> None:
             "test",
         ).warnings
     )
-    assert "aliyun.com/gpu-mem is not modelled: the memory of all GPUs of a node is one sum" in said
+    assert "aliyun.com/gpu-mem is not modelled: harness adds up the memory of all GPUs of a node" in said
     assert (
         "alibabacloud.com/gpu-milli is not modelled: a pod has a share of a GPU only if it requests" in said
     )

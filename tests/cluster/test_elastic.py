@@ -277,7 +277,7 @@ def test_tree_elsewhere_is_taken_to_be_in_kube_system() -> None:
     assert read(manifest).warnings == (
         (
             "ElasticQuotaTree default/tree: metadata.namespace is not modelled: "
-            "the tree is taken to be in kube-system, where it takes effect"
+            "harness treats the tree as if it were in kube-system, because a tree has an effect only there"
         ),
     )
 
@@ -489,7 +489,8 @@ def test_koordinator_labels_without_the_effect_they_seem_to_have_are_warned_of()
         f"ElasticQuota a: label {PREFIX}is-parent is 'yes', which counts as \"false\"",
         f"ElasticQuota a: label {PREFIX}allow-lent-resource is 'no', which counts as \"true\"",
         *(
-            f"ElasticQuota a/a: metadata.{part}.{PREFIX}{name} is not modelled: harness ignores it"
+            f"ElasticQuota a/a: metadata.{part}.{PREFIX}{name} is not modelled: "
+            "harness ignores this annotation or label"
             for part, name in (("labels", "unknown"), ("annotations", "guaranteed"))
         ),
     )
