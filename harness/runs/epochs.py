@@ -68,7 +68,7 @@ def events(cluster: Cluster, *, by_elastic_quotas: bool) -> list[dict[str, Any]]
     amounts of nodes before and after, with null for an absent node.
     """
     found = []
-    known: dict[int, Mapping[str, str]] = {}  # identity of an object -> its fields as text
+    texts: dict[int, Mapping[str, str]] = {}  # identity of an object -> its fields as text
     before = _facts(cluster, by_elastic_quotas=by_elastic_quotas)
     for at, edits in cluster.changes:
         for edit in edits:
@@ -80,7 +80,7 @@ def events(cluster: Cluster, *, by_elastic_quotas: bool) -> list[dict[str, Any]]
         found.append(
             {
                 "at_us": at,
-                "edits": [_edit(each, known) for each in edits],
+                "edits": [_edit(each, texts) for each in edits],
                 **({"allocatable": amounts} if (amounts := _amounts(edits)) else {}),
                 **{name: other for name in _FACTS if (other := _others(before[name], after[name]))},
             }
@@ -233,17 +233,17 @@ def _others(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, An
     return changed | {name: None for name in before if name not in after}
 
 
-def _edit(edit: Edit, known: dict[int, Mapping[str, str]]) -> dict[str, Any]:
+def _edit(edit: Edit, texts: dict[int, Mapping[str, str]]) -> dict[str, Any]:
     """Returns a changed object with its changed fields; with all fields if it was added or removed.
 
     Args:
         edit: the change.
-        known: identity of an object -> its fields as text; objects of this change are added.
+        texts: identity of an object -> its fields as text; objects of this change are added.
     """
     for each in (edit.before, edit.after):
-        if each is not None and id(each) not in known:
-            known[id(each)] = told(each)
-    before, after = ({} if each is None else known[id(each)] for each in (edit.before, edit.after))
+        if each is not None and id(each) not in texts:
+            texts[id(each)] = told(each)
+    before, after = ({} if each is None else texts[id(each)] for each in (edit.before, edit.after))
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     how = "removed" if edit.after is None else "added" if edit.before is None else "changed"
     fields = {name: [before.get(name), after.get(name)] for name in names}

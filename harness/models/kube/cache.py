@@ -6,6 +6,7 @@ The log names the nodes whose results must be computed again, so that no reader 
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import final
@@ -13,7 +14,7 @@ from typing import final
 from harness.cluster.model import Cluster, Node
 from harness.models.kube.devices import IDLE, LARGEST, have_devices
 from harness.models.kube.moves import Moves
-from harness.models.kube.node import NodeInfo
+from harness.models.kube.node import GONE, NodeInfo
 from harness.models.kube.node_order import NodeOrder
 from harness.models.kube.pod import PodInfo, Template
 
@@ -75,18 +76,18 @@ class Cache:
         self.attracting: dict[Template, None] = {}
         self.expecting: dict[NodeInfo, None] = {}
         self.moves = Moves()
-        self.by_rank = self._ranked()
-        self._log: list[int] = []  # entries for the versions after `_cut`
-        self._begin_log()
+        self.by_rank = sorted(self.nodes, key=self._by_rank)
+        self._left_at = -1
+        self._log: list[NodeInfo | None] = []  # the node that changed, for each version after `_cut`
+        self._cut = 0
+        self._forget_positions()
 
-    def _begin_log(self) -> None:
-        """Starts a new log after nodes have changed, and drops all results kept by position."""
-        self._log.clear()
-        self._cut = self.version
+    def _forget_positions(self) -> None:
+        """Drops all results kept by position after nodes have changed, except for readers of `moves`."""
+        self._positions_since = self.version
         self._most = _KEPT * len(self.nodes) + _KEPT
         # By position: the free amount of each resource, then the number of further pods that a node takes.
-        self._left = [[0] * len(self.nodes) for _ in range(len(self.names) + 1)]
-        self._left_at = -1
+        self._left: list[list[int]] = []
 
     # --- nodes that change --------------------------------------------------------------------------------
 
@@ -113,10 +114,11 @@ class Cache:
             self.moves.add(info.position, info.position, (-1,))
             self.nodes.append(info)
             self.by_name[node.name] = info
+            insort(self.by_rank, info, key=self._by_rank)
         else:
             info.become(node, self.resources)
             self.moves.add(info.position, info.position + 1, (-1,))
-        self._unsettle()
+        self._unsettle(info)
         return bool(new)
 
     def drop(self, name: str) -> None:
@@ -126,17 +128,18 @@ class Cache:
         """
         self._order.drop(name)
         node = self.by_name.pop(name)
+        self.by_rank.remove(node)
         if node.nominated:
             self._awaited[name] = node.nominated
             node.nominated = []
             del self.expecting[node]
-        self._unsettle()
+        self._unsettle(node)
 
-    def _unsettle(self) -> None:
+    def _unsettle(self, node: NodeInfo) -> None:
         self.unsettled = True
-        self.version += 1
+        self._note(node)
         self.freed_at = self.version
-        self._begin_log()
+        self._forget_positions()
 
     def settle(self) -> bool:
         """Puts nodes in their current order before an attempt, and drops removed nodes.
@@ -146,20 +149,21 @@ class Cache:
         """
         self.unsettled = False
         nodes = [self.by_name[name] for name in self._order.renew()]
-        ranked = self.by_rank = self._ranked()
         first, last = _others(nodes, self.nodes)
         as_before = first == last == len(self.nodes)
-        if as_before and all([node.rank == rank for rank, node in enumerate(ranked)]):
+        if as_before and all(node.rank == rank for rank, node in enumerate(self.by_rank)):
             return False
-        for rank, node in enumerate(ranked):
+        for rank, node in enumerate(self.by_rank):
             node.rank = rank
-        self.moves.add(
-            first, last + len(self.nodes) - len(nodes), [node.position for node in nodes[first:last]]
-        )
+        end = last + len(self.nodes) - len(nodes)
+        self.moves.add(first, end, [node.position for node in nodes[first:last]])
+        for node in self.nodes[first:end]:
+            if self.by_name.get(node.name) is not node:
+                node.position = GONE
         self._place(nodes[first:], first)
         self.nodes[:] = nodes
-        self.version += 1
-        self._begin_log()
+        self._note(None)
+        self._forget_positions()
         return True
 
     def _place(self, nodes: Iterable[NodeInfo], first: int) -> None:
@@ -180,15 +184,15 @@ class Cache:
     def draw_order(self, seed: int) -> None:
         """Orders equal nodes by a seed instead of their names."""
         self._seed = seed
-        self.by_rank = self._ranked()
+        self.by_rank.sort(key=self._by_rank)
         for rank, node in enumerate(self.by_rank):
             node.rank = rank
 
-    def _ranked(self) -> list[NodeInfo]:
-        seed, names = self._seed, sorted(self.by_name)
-        if seed is not None:
-            names.sort(key=lambda name: blake2b(f"{seed}\0{name}".encode(), digest_size=8).digest())
-        return [self.by_name[name] for name in names]
+    def _by_rank(self, node: NodeInfo) -> tuple[bytes, str]:
+        """Returns the key by which nodes are ranked."""
+        if self._seed is None:
+            return b"", node.name
+        return blake2b(f"{self._seed}\0{node.name}".encode(), digest_size=8).digest(), node.name
 
     # --- changes ------------------------------------------------------------------------------------------
 
@@ -196,16 +200,27 @@ class Cache:
         """Positions of the nodes that changed after a version, each once, in a fixed order."""
         if version == self.version:
             return ()
-        if version < self._cut:
+        if version < self._cut or version < self._positions_since:
             return range(len(self.nodes))
-        return dict.fromkeys(self._log[version - self._cut :])
+        return dict.fromkeys([node.position for node in self._log[version - self._cut :] if node is not None])
+
+    def changed_nodes_since(self, version: int) -> Iterable[NodeInfo]:
+        """The nodes that changed after a version, even if positions have changed since."""
+        if version < self._cut:
+            return self.nodes
+        noted = dict.fromkeys(self._log[version - self._cut :])
+        return [node for node in noted if node is not None and node.position != GONE]
 
     def touch(self, node: NodeInfo) -> None:
         """Notes that a node has changed."""
         node.generation += 1
+        self.last_changed = node.position
+        self._note(node)
+
+    def _note(self, node: NodeInfo | None) -> None:
+        """Adds a version to the log, with the node that changed."""
         self.version += 1
-        self.last_changed = position = node.position
-        self._log.append(position)
+        self._log.append(node)
         if self.version - self._cut > self._most:
             half = len(self._log) // 2
             del self._log[:half]
@@ -322,7 +337,11 @@ class Cache:
 
     def _columns(self) -> list[list[int]]:
         columns, version = self._left, self.version
-        if self._left_at != version:
+        if not columns:
+            columns += [[node.free[resource] for node in self.nodes] for resource in range(len(self.names))]
+            columns.append([node.slots for node in self.nodes])
+            self._left_at = version
+        elif self._left_at != version:
             for position in self.changed_since(self._left_at):
                 node = self.nodes[position]
                 for column, left in zip(columns, node.free, strict=False):

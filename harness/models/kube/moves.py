@@ -1,4 +1,7 @@
-"""How the positions of nodes change: readers move what they keep by position, and evaluate only other nodes."""
+"""Changes of the positions of nodes.
+
+A reader keeps results by position. It moves these results, and evaluates only nodes that are new or changed.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,10 @@ _MOST = 128
 """A reader that is this many moves behind evaluates all nodes again."""
 
 Move: TypeAlias = tuple[int, int, Sequence[int]]
-"""Two positions between which nodes are replaced, and the former position of each new node; -1 if it has none."""
+"""Two positions between which nodes are replaced, and the former position of each node that is there now.
+
+A new or changed node has the former position -1.
+"""
 
 
 @final
@@ -24,21 +30,21 @@ class Moves:
 
     def __init__(self) -> None:
         self.count = 0
-        self._moves: list[Move] = []
+        self._moves: list[Move | None] = []  # None for a change that moved no node
 
     def add(self, start: int, end: int, sources: Sequence[int]) -> None:
-        """Notes that nodes between two positions are replaced; see `Move`."""
+        """Notes that nodes between two positions are replaced, see `Move`; an empty move counts, too."""
         self.count += 1
         if len(self._moves) == 2 * _MOST:
             del self._moves[:_MOST]
-        self._moves.append((start, end, sources))
+        self._moves.append((start, end, sources) if sources or start < end else None)
 
     def since(self, count: int) -> Sequence[Move] | None:
         """Returns the moves after the first `count` moves; None if some of them are no longer known."""
         left = self.count - count
         if left > len(self._moves):
             return None
-        return self._moves[len(self._moves) - left :]
+        return [move for move in self._moves[len(self._moves) - left :] if move is not None]
 
 
 def moved(column: Any, move: Move, blank: Any) -> None:

@@ -15,6 +15,9 @@ CPU, MEMORY = 0, 1
 
 UNLIMITED_PODS = 1 << 62
 
+GONE = -1
+"""The position of a removed node."""
+
 
 class DeviceChooser(Protocol):
     """Chooses which of its devices a node gives to a pod."""

@@ -5,6 +5,8 @@ Pods with different requests share a few sets of rules, so each set is evaluated
 
 from __future__ import annotations
 
+from itertools import compress, repeat
+from operator import is_, not_
 from typing import final
 
 from harness.models.kube.cache import Cache
@@ -14,6 +16,9 @@ from harness.models.kube.placement.filters import unchanging
 from harness.models.kube.placement.scores import intolerable_taints, preferred_nodes
 from harness.models.kube.placement.status import NOT_SELECTED, Status
 from harness.models.kube.pod import Shape
+
+_UNKNOWN = -1
+"""The raw score of a node that is not evaluated yet."""
 
 
 @final
@@ -35,7 +40,9 @@ class NodeRules:
     def __init__(self, shape: Shape, cache: Cache) -> None:
         self._shape = shape
         self._cache = cache
-        self._found: list[tuple[Status | None, int, int] | None] = [None] * len(cache.nodes)
+        self.fixed: list[Status | None] = []
+        self.taints: list[int] = []
+        self.preferred: list[int] = []
         self._moves = -1
         self.follow()
 
@@ -47,27 +54,26 @@ class NodeRules:
         missed = moves.since(self._moves) if self._moves >= 0 else None
         self._moves = moves.count
         if missed is None:
-            self._found = [None] * len(nodes)
-        for move in missed or ():
-            moved(self._found, move, None)
+            missed = [(0, len(self.fixed), (-1,) * len(nodes))]
+        for move in missed:
+            moved(self.fixed, move, None)
+            moved(self.taints, move, _UNKNOWN)
+            moved(self.preferred, move, 0)
         shape, names = self._shape, self._shape.spec.node_names
-        every = [found or _found(shape, node) for found, node in zip(self._found, nodes, strict=True)]
-        self._found = list(every)
-        self.fixed = [found[0] for found in every]
-        self.taints = [found[1] for found in every]
-        self.preferred = [found[2] for found in every]
-        self.closed = bytes([status is not None for status in self.fixed])
-        self.open = [position for position, closed in enumerate(self.closed) if not closed]
-        self.ruled_out_by = frozenset([status.plugin for status in self.fixed if status is not None])
-        self.varied = any(
-            len({raw[position] for position in self.open}) > 1 for raw in (self.taints, self.preferred)
-        )
+        while _UNKNOWN in self.taints:
+            position = self.taints.index(_UNKNOWN)
+            node = nodes[position]
+            self.fixed[position] = ruled_out_by(shape, node)
+            self.taints[position] = intolerable_taints(shape, node)
+            self.preferred[position] = preferred_nodes(shape, node)
+        is_open = bytes(map(is_, self.fixed, repeat(None)))
+        self.closed = bytes(map(not_, is_open))
+        self.open = list(compress(range(len(nodes)), is_open))
+        closed = compress(self.fixed, self.closed) if len(self.open) < len(nodes) else ()
+        self.ruled_out_by = frozenset([status.plugin for status in closed if status is not None])
+        taints, preferred = set(compress(self.taints, is_open)), set(compress(self.preferred, is_open))
+        self.varied = len(taints) > 1 or len(preferred) > 1
         self.named = None if names is None else sum(node.name in names for node in nodes)
-
-
-def _found(shape: Shape, node: NodeInfo) -> tuple[Status | None, int, int]:
-    """Returns why a node is ruled out, and its two raw scores; see `NodeRules`."""
-    return ruled_out_by(shape, node), intolerable_taints(shape, node), preferred_nodes(shape, node)
 
 
 def rules_key(shape: Shape) -> object:

@@ -56,9 +56,9 @@ class ShapeNodes:
         self.rules = rules or NodeRules(shape, cache)
         self._cache = cache
         self.moves = -1
-        # By position: the generations of evaluated nodes, and which nodes are too small even when empty.
-        self._generations: list[int] = []
-        self._too_small: list[bool] = []
+        self._seen = -1
+        # By position: whether a node is too small even when empty; None before it is evaluated.
+        self._too_small: list[bool | None] = []
         self.kinds = bytearray()
         self.keys: list[int] = []
         self.follow()
@@ -71,12 +71,11 @@ class ShapeNodes:
         self.moves = moves.count
         if missed is None:  # a single node has no score
             self.kinds, self.keys = bytearray([FIXED] * len(nodes)), [NO_KEY] * len(nodes)
-            self._generations, self._too_small = [-1] * len(nodes), [False] * len(nodes)
+            self._too_small = [None] * len(nodes)
         for move in missed or ():
             moved(self.kinds, move, FIXED)
             moved(self.keys, move, NO_KEY)
-            moved(self._generations, move, -1)
-            moved(self._too_small, move, False)
+            moved(self._too_small, move, None)
         self.keys = [
             key if key == NO_KEY else key & ~_RANK | node.rank
             for key, node in zip(self.keys, nodes, strict=True)
@@ -85,12 +84,12 @@ class ShapeNodes:
         self._rejecting: dict[tuple[bool, bool], frozenset[str]] = {}
         self._helpful: list[int] | None = None
         self.said: tuple[object, object, dict[str, Any]] = (None, None, {})
-        for position, generation in enumerate(self._generations):
-            node = nodes[position]
-            if generation < 0:
-                self._too_small[position] = oversized(self.shape, node)
-            if node.generation != generation:
-                self._evaluate(node)
+        while None in self._too_small:
+            position = self._too_small.index(None)
+            self._too_small[position] = oversized(self.shape, nodes[position])
+            self._evaluate(nodes[position])
+        for node in self._cache.changed_nodes_since(self._seen):
+            self._evaluate(node)
         self._seen = self._cache.version
 
     # --- keeping up ---------------------------------------------------------------------------------------
@@ -111,7 +110,6 @@ class ShapeNodes:
 
     def _evaluate(self, node: NodeInfo) -> None:
         position, shape = node.position, self.shape
-        self._generations[position] = node.generation
         if self._fixed[position] is not None:
             return
         key = NO_KEY
