@@ -115,7 +115,7 @@ def test_queues_are_those_of_the_labels(opened: Callable[..., Trace]) -> None:
         "samples are 5 s apart",
         "pods that lived less than 5 s may be in no sample",
         "3 Jobs have no pod in the answers",
-        "8 pods were deleted before the end was scraped: they end with their last sample, which is within 5 s",
+        "8 pods were gone before the end was scraped: they end with their last sample, which is within 5 s",
         "nothing was scraped for more than two intervals once, at most 23.424 s",
         "4 pods have no series of requests and request nothing",
         "with _ for other characters: nvidia_com_mig_1g_5gb",

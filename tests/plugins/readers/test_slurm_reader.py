@@ -171,16 +171,16 @@ def test_jobs_arrive_when_sacct_says_that_they_were_eligible(opened: Callable[..
                 "waiting when sacct was asked, and not eligible yet (held, or for another job)": 4,
                 "cancelled before they started": 4,
                 "FAILED before they held a node": 1,
-                "tasks of an array in one row; none was split off and started": 1,
+                "tasks of an array in one row, because none was split off and started": 1,
                 RUNNING: 7,
-                "earlier runs and sizes of jobs, which are in their recorded_runs": 14,
-                "further components of heterogeneous jobs, which are pod sets of one job": 6,
+                "earlier runs and sizes of jobs, which are in recorded_runs": 14,
+                "other components of heterogeneous jobs, which are pod sets of one job": 6,
             },
         ),
         (
             "window_truncated.txt.gz",
             {
-                "with a start or an end that sacct -T made up: ask without -T": 15,
+                "with a start or an end that sacct -T made up: run sacct without -T": 15,
                 "waiting when sacct was asked": 6,
             },
         ),
@@ -212,10 +212,10 @@ def test_steps_are_never_jobs(opened: Callable[..., Trace]) -> None:
         ("by_job_ids_epoch.txt.gz", "1 job was resized while running"),
         ("by_job_ids_epoch.txt.gz", "2 jobs were suspended: their run time excludes suspensions"),
         ("by_job_ids_epoch.txt.gz", "3 jobs are heterogeneous"),
-        ("by_job_ids_epoch.txt.gz", "1 job has lost a node: the end of that run is when the controller gave"),
+        ("by_job_ids_epoch.txt.gz", "1 job has lost a node: the run ended when the controller gave it up"),
         (
             "by_job_ids_epoch.txt.gz",
-            "10 jobs were ended from outside (CANCELLED 5, TIMEOUT 3, PREEMPTED 2)",
+            "10 jobs were ended externally (CANCELLED 5, TIMEOUT 3, PREEMPTED 2)",
         ),
         ("by_job_ids_epoch.txt.gz", "2 rows with the delimiter in a name or comment were split"),
         ("by_job_ids_epoch.txt.gz", "44 jobs requested other amounts"),
@@ -479,7 +479,7 @@ def test_rows_that_two_dumps_share_count_once(read_text: Read) -> None:
     first = dump({"State": "RUNNING", "End": "Unknown"}, {"JobIDRaw": "8"})
     trace = read_text(first + dump({}, {"JobIDRaw": "8"}))
     assert trace.frame["job_id"].to_list() == ["7", "8"]
-    assert trace.left_out == {"rows that repeat another one, as dumps of overlapping times have them": 2}
+    assert trace.left_out == {"rows that repeat another row, as in dumps of overlapping periods": 2}
 
 
 @pytest.mark.parametrize("state", ["PREEMPTED", "NODE_FAIL", "REQUEUED"])
@@ -488,7 +488,7 @@ def test_a_run_that_a_dump_saw_begin_and_another_end_is_one_run(read_text: Read,
     trace = read_text(dump({"State": "RUNNING", "End": "Unknown"}) + requeued(state))
     row = only(trace)
     assert (row["recorded_restarts"], len(json.loads(row["recorded_runs"]))) == (1, 2)
-    assert trace.left_out["rows that repeat another one, as dumps of overlapping times have them"] == 1
+    assert trace.left_out["rows that repeat another row, as in dumps of overlapping periods"] == 1
 
 
 def test_expanded_arrays_share_a_number(read_text: Read) -> None:
@@ -632,7 +632,4 @@ def test_a_malformed_cell_is_named(
 def test_an_error_of_sacct_is_told_as_one(faults_of_text: Callable[..., list[str]]) -> None:
     """It prints no rows then."""
     (found,) = faults_of_text('sacct: error: Invalid field requested: "Restarts"\n')
-    assert (
-        'holds an error of sacct, which then prints no rows: error: Invalid field requested: "Restarts"'
-        in found
-    )
+    assert 'is an error message of sacct, without rows: error: Invalid field requested: "Restarts"' in found

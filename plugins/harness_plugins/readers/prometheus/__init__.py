@@ -32,7 +32,7 @@ _TIME = pl.Datetime("us", "UTC")
 _WANTED = {
     "kube_pod_start_time": "without it, no pod has a start time",
     "kube_pod_completion_time": "pods end with the first sample of a final phase, or with their last sample",
-    "kube_pod_status_phase": "completion times show whether containers start again, which may be wrong",
+    "kube_pod_status_phase": "whether a container starts again is inferred from its completion time",
     "kube_pod_container_resource_requests": "pods request nothing",
     "kube_pod_owner": "neither pods of DaemonSets nor the Job of a pod can be recognized",
     "kube_job_created": "pods arrive when the pods were created, not when their Job was created",
@@ -248,7 +248,7 @@ def _notes(
     guessed = [job for job in jobs if job.gone]
     if guessed:
         yield (
-            f"{agreeing(len(guessed), 'pod', 'were')} deleted before the end was scraped: they "
+            f"{agreeing(len(guessed), 'pod', 'were')} gone before the end was scraped: they "
             "end with their last sample, "
             f"which is within {seconds} of the end"
         )
@@ -258,8 +258,8 @@ def _notes(
         longest = max(later - earlier for earlier, later in spans)
         yield (
             f"nothing was scraped for more than two intervals {times(len(spans))}, at most "
-            f"{longest / SECOND:g} s; {agreeing(within, 'pod', 'were')} gone after such a gap and end too "
-            "early, by at most the length of the gap"
+            f"{longest / SECOND:g} s. {agreeing(within, 'pod', 'were')} gone after a gap and end too "
+            "early, by at most the length of this gap"
         )
     if interval >= _COARSE:
         yield "samples this far apart miss pods: use query with METRIC[1h] once an hour, not query_range"

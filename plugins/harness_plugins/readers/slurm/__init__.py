@@ -1,4 +1,4 @@
-"""Reads the output of Slurm's accounting: `sacct -P` in common forms, and `sacct --json`.
+"""Reads the output of Slurm's accounting, from `sacct -P` with common columns or from `sacct --json`.
 
 The reader follows the rules of Slurm's database. A row is one run of a job, of a task of an array, or of a
 component of a heterogeneous job. A requeue adds a new row with a new `Submit`. Steps are parts of jobs.
@@ -28,17 +28,18 @@ from harness_plugins.readers.slurm.table import frame_of
 from harness_plugins.readers.slurm.text import read_text
 
 _SOURCE = "accounting of Slurm, printed by sacct"
-_CUT = "with a start or an end that sacct -T made up: ask without -T"
-_REPEATED = "rows that repeat another one, as dumps of overlapping times have them"
+_CUT = "with a start or an end that sacct -T made up: run sacct without -T"
+_REPEATED = "rows that repeat another row, as in dumps of overlapping periods"
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Reads a dump; requeued jobs become one job, and components of heterogeneous jobs its pod sets.
+    """Reads a dump. The runs of a requeued job become one job, and components of a job become its pod sets.
 
     Raises:
-        TraceError: a file that is not a dump, missing columns, or malformed rows; the message names them all.
+        TraceError: the file is not a dump, columns are missing, or rows are malformed; the error lists all
+            faults.
         ClusterError: the list of QOS cannot be read or is malformed.
-        OptionError: an unknown time zone.
+        OptionError: the time zone is unknown.
     """
     clock = Clock(_zone(options["timezone"]))
     dump = _dump(path, clock)
@@ -75,7 +76,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     return Reading(frame, dump.read, counts, notes, metadata)
 
 
-_HINT = f"ask for a period with jobs that have ended: {COMMAND}"
+_HINT = f"request a period with jobs that have ended: {COMMAND}"
 
 
 def _dump(path: Path, clock: Clock) -> Dump:

@@ -1,4 +1,4 @@
-"""Amounts as Slurm writes them: trackable resources (TRES), and memory with all its suffixes."""
+"""Reads amounts as Slurm writes them: trackable resources (TRES), and memory with all its suffixes."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from harness.base.units import INT64_MAX
 
 MIB = 2**20
 _SCALE = {"": MIB, "K": 2**10, "M": MIB, "G": 2**30, "T": 2**40, "P": 2**50, "E": 2**60}
-"""Bytes per suffix; memory without a suffix is in MiB, as in `--noconvert` and JSON."""
+"""The number of bytes for each suffix. Memory without a suffix is in MiB, as in `--noconvert` and JSON."""
 
 _MEMORY = re.compile(r"([0-9]{1,18})(\.[0-9]{1,9})?([KMGTPE]?)(?:i?B)?")
 _COUNT = re.compile(r"[0-9]{1,18}")
 _GPU = "gres/gpu"
 _OF_A_JOB = ("gres/", "license/", "bb/")
 _MOST = {"cpu": 10**9, "node": 10**6, _GPU: 10**6}
-"""Limits; a larger number is a mistake, because no machine has so many, and could overflow later."""
+"""Upper limits. A larger number is a mistake, because no machine has so many, and might overflow later."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tres:
-    """The amounts that a whole job requests or holds; None if not given.
+    """The quantities that a whole job requests or holds. A quantity is None if it is not given.
 
     Attributes:
-        cpus: CPUs as Slurm counts them: threads, if a core has several.
-        memory: bytes.
+        cpus: the CPUs as Slurm counts them. If a core has several threads, these are threads.
+        memory: the memory in bytes.
         nodes: the number of nodes.
-        gpus: devices, over all nodes.
-        models: the named types of GPUs.
-        others: further named devices and licences; a trace does not request them.
+        gpus: the number of GPUs on all nodes.
+        models: the types of GPUs that are named.
+        others: other named devices and licences. A trace does not request them.
         rounded: True if the printed memory was rounded to two decimals.
     """
 
@@ -73,10 +73,10 @@ def tres_of_text(text: str) -> Tres:
 
 
 def tres_of_counts(counts: dict[str, int], *, rounded: bool = False) -> Tres:
-    """Returns the TRES of amounts by name, with memory in bytes.
+    """Returns the TRES for these amounts by name, with memory in bytes.
 
-    GPUs occur twice: in total as `gres/gpu`, and by type as `gres/gpu:TYPE`. So the amounts by type count
-    only if the total is missing.
+    GPUs occur both as a total (`gres/gpu`) and by type (`gres/gpu:TYPE`). Therefore, the amounts by type
+    are used only if the total is missing.
     """
     typed = {name: amount for name, amount in counts.items() if name.startswith(f"{_GPU}:")}
     gpus = counts.get(_GPU, sum(typed.values()) if typed else None)
@@ -109,10 +109,10 @@ def _count(name: str, text: str) -> int:
 
 
 def memory_of(text: str) -> tuple[int, bool]:
-    """Returns bytes of `1024M`, `9999G`, `1.50G` or `700`, and whether the printed number was rounded.
+    """Returns the bytes of a text such as `1024M`, `1.50G` or `700`, and True if the number was rounded.
 
     Raises:
-        ValueError: the text is not such an amount.
+        ValueError: the text is not an amount of memory.
     """
     found = _MEMORY.fullmatch(text)
     if not found:
@@ -128,12 +128,12 @@ def memory_of(text: str) -> tuple[int, bool]:
 
 
 def requested_memory(text: str, cpus: int | None, nodes: int | None) -> tuple[int | None, bool]:
-    """Returns the memory of a whole job, in bytes, from the column `ReqMem`.
+    """Returns the memory of a whole job in bytes, from the column `ReqMem`.
 
     Older versions append `c` for memory per CPU, or `n` for memory per node.
 
     Raises:
-        ValueError: the text is not such an amount.
+        ValueError: the text is not an amount of memory.
     """
     if text in ("", "0", "?"):
         return None, False

@@ -1,4 +1,7 @@
-"""Splits the lines of `sacct -P` into cells, for any delimiter, even if names contain it or a line break."""
+"""Splits the lines of `sacct -P` into cells.
+
+Any delimiter is possible, even if names contain the delimiter or a line break.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ _FREE = (
     "JobName", "Comment", "AdminComment", "SystemComment", "SubmitLine", "WorkDir", "WCKey", "Container",
     "Extra", "FailedNode", "StdErr", "StdIn", "StdOut",
 )  # fmt: skip
-"""Columns with free text from users; `sacct` does not quote it."""
+"""Columns with free text from users, which `sacct` does not quote."""
 
 _FIRST = re.compile(r"([A-Za-z]+)([^A-Za-z]+)")
 _BEGINS = re.compile(r"[0-9]+(?:[_+.][^|]*)?[^A-Za-z0-9 ]")
@@ -31,7 +34,10 @@ _JOINED = 200
 
 
 Meaning = Callable[[Sequence[str], Sequence[str]], Hashable | None]
-"""Returns the meaning of cells under column names, without free text; None for an invalid row."""
+"""Returns the meaning of cells under these column names, without free text.
+
+Returns None for an invalid row.
+"""
 
 
 @dataclass(frozen=True)
@@ -40,9 +46,9 @@ class Table:
 
     Attributes:
         path: the file.
-        names: the names of its columns.
-        lines: the cells of each row, with the number of its line.
-        counted: sentence -> the number of rows that it concerns, known after all lines are read.
+        names: the names of the columns.
+        lines: the cells of each row, with the line number of the row.
+        counted: how many rows each note concerns. The numbers are complete after all lines are read.
     """
 
     path: Path
@@ -52,12 +58,12 @@ class Table:
 
 
 def open_cells(path: Path, faults: list[Fault], meaning: Meaning) -> Table:
-    """Opens the rows of a file of `sacct -P` or `-p`.
+    """Opens the rows of a file from `sacct -P` or `sacct -p`.
 
     Args:
         path: the file.
-        faults: receives lines that are not rows.
-        meaning: in a row with too many cells, finds the cells that belong to a name.
+        faults: receives the faults of lines that are not rows.
+        meaning: shows which cells belong to a name, in a row with too many cells.
 
     Raises:
         TraceError: the file has no header with columns; the message has the `sacct` command to use.
@@ -68,15 +74,15 @@ def open_cells(path: Path, faults: list[Fault], meaning: Meaning) -> Table:
     if head is None:
         raise TraceError(str(path), faults)
     if head.startswith("sacct: "):
-        what = f"holds an error of sacct, which then prints no rows: {head.removeprefix('sacct: ')[:200]}"
+        what = f"is an error message of sacct, without rows: {head.removeprefix('sacct: ')[:200]}"
         raise TraceError(
             str(path), [Fault(f"line {number:,}", what)], hint="sacct -e lists its columns; " + _ASK
         )
     found = _FIRST.match(head)
     delimiter = found[2] if found else ""
     if delimiter and not delimiter.strip(" "):
-        what = "has columns cut to a width, in which long values end with +"
-        raise TraceError(str(path), [Fault(f"line {number:,}", what)], hint=f"ask with -P: {COMMAND}")
+        what = "has columns cut to a width, where long values end with +"
+        raise TraceError(str(path), [Fault(f"line {number:,}", what)], hint=f"run sacct with -P: {COMMAND}")
     names = head.split(delimiter) if delimiter else [head]
     trailing = names[-1] == ""
     names = [name.strip() for name in (names[:-1] if trailing else names)]
@@ -92,15 +98,15 @@ def open_cells(path: Path, faults: list[Fault], meaning: Meaning) -> Table:
     return Table(path, tuple(names), splitter.rows(lines), counted)
 
 
-_ASK = f"ask with {COMMAND}"
-_NAMED = "rows with the delimiter in a name or comment were split by the possible values of other columns"
+_ASK = f"run {COMMAND}"
+_NAMED = "rows with the delimiter in a name or comment were split where the other columns have valid values"
 _BROKEN = "lines continue a name or comment with line breaks"
-_HEADS = "further headers, as in joined files"
+_HEADS = "additional header lines, as in concatenated files"
 
 
 @dataclass(frozen=True)
 class _Splitter:
-    """Cuts lines into the cells of the columns."""
+    """Splits lines into the cells of the columns."""
 
     path: Path
     names: tuple[str, ...]
@@ -112,7 +118,7 @@ class _Splitter:
     trailing: bool
 
     def rows(self, lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, list[str]]]:
-        """Yields the cells of every line; joins lines that a line break in a name has split."""
+        """Yields the cells of every row. Joins lines if a name contains a line break."""
         waiting: list[tuple[int, str]] = []
         goes_on = False
         for number, line in lines:
@@ -165,7 +171,7 @@ class _Splitter:
             told = self._told_apart(cells)
             if told is None:
                 what = f"has {counted(len(cells), 'column')} instead of {len(self.names):,}"
-                advice = ": ask for JobName as the last column, or with --delimiter" if self._free else ""
+                advice = ": request JobName as the last column, or use --delimiter" if self._free else ""
                 self.faults.append(Fault(f"line {number:,}", what + advice))
                 return
             self._count(_NAMED)
@@ -173,7 +179,7 @@ class _Splitter:
         yield number, cells
 
     def _told_apart(self, cells: list[str]) -> list[str] | None:
-        """Joins cells of a row with too many cells; returns None unless exactly one meaning fits."""
+        """Joins cells of a row with too many cells. Returns None unless exactly one way is valid."""
         free = self._free
         surplus = len(cells) - len(self.names)
         found: dict[Hashable, list[str]] = {}

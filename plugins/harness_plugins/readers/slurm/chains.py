@@ -1,7 +1,7 @@
-"""Joins the rows of one job: its runs after requeues, its sizes after changes, its components.
+"""Joins the rows of one job: its runs after requeues, its sizes after changes, and its components.
 
-The database has a row for each run of a job (`sacct -D`), all with the same number. A number can also be
-reused, after the controller lost its state or its counter reached the end.
+The database has a row for each run of a job (`sacct -D`), and all these rows have the same number. The
+number of a job may also be reused later, if the controller lost its state or its counter reached the end.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from harness_plugins.readers.slurm.record import (
 )
 
 _BACK_OFF = 121 * SECOND
-"""The wait of a requeued job before it is eligible again (Slurm's `job_mgr.c`).
+"""How long a requeued job waits before it is eligible again (`job_mgr.c` of Slurm).
 
-The wait is the lifetime of the job's credential, by default 120 s, plus a second.
+The wait is the lifetime of the job's credential (120 s by default) plus a second.
 """
 
 _REMEMBERED = 300 * SECOND
-"""How long a controller by default remembers an ended job, and can requeue it (`MinJobAge`)."""
+"""How long a controller remembers an ended job and can requeue it, by default (`MinJobAge`)."""
 
 _GOES_ON = (REQUEUED, RESIZING, PREEMPTED, NODE_FAIL)
 _NOT_OVER = (PENDING, RUNNING, SUSPENDED)
@@ -38,11 +38,11 @@ _NOT_OVER = (PENDING, RUNNING, SUSPENDED)
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of a job.
+    """A run of a job.
 
     Attributes:
-        first: its row; for a resized job, its first row, with its initial size.
-        last: the row with its end.
+        first: the row of the run. If the job was resized, this is the first row, with the initial size.
+        last: the row with the end of the run.
     """
 
     first: Record
@@ -56,29 +56,32 @@ class Run:
 
     @property
     def end(self) -> int | None:
-        """The end of the run; None if it has not ended, or the end is unknown."""
+        """The end of the run; None if the run has not ended or its end is unknown."""
         return self.last.end if self.last.ended else None
 
     @property
     def work(self) -> int | None:
-        """The time that it worked, without suspension."""
+        """The time that the run worked, without suspensions."""
         return self.last.work
 
     @property
     def resized(self) -> bool:
-        """True if its allocation was changed; if only the last row is known, Submit is after Start."""
+        """True if the allocation was changed during the run.
+
+        If only the last row is known, its Submit is later than its Start.
+        """
         submit, start = self.last.submit, self.last.start
         return self.first is not self.last or (submit is not None and start is not None and submit > start)
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """All rows of one job, task or component, in the order of its life.
+    """All rows of one job, task or component, in chronological order.
 
     Attributes:
-        records: its rows.
-        runs: the runs in these rows that held resources.
-        again: how often its number had been used before.
+        records: the rows.
+        runs: the runs that held resources, according to these rows.
+        again: how often the job's number had been used before.
     """
 
     records: tuple[Record, ...]
@@ -87,44 +90,47 @@ class Chain:
 
     @property
     def identity(self) -> Identity:
-        """Its identity in its last row, because a task of an array gets its name when it is split off."""
+        """The identity in the last row, because a task of an array gets its name when it is split off."""
         return self.records[-1].identity
 
     @property
     def last(self) -> Record:
-        """Its last row."""
+        """The last row."""
         return self.records[-1]
 
     @property
     def submit(self) -> int | None:
-        """The time of its first submission; a requeue overwrites the time only in its own row."""
+        """The time of the first submission. A requeue overwrites this time only in its own row."""
         return min((record.submit for record in self.records if record.submit is not None), default=None)
 
     @property
     def eligible(self) -> int | None:
-        """When its first run could first be considered."""
+        """When the first run could first be considered."""
         begun = self.runs[0].first if self.runs else self.records[0]
         return begun.eligible
 
     @property
     def backed_off(self) -> bool:
-        """True if its first row looks like a row after a requeue, by the time until it was eligible."""
+        """True if the time until the first row was eligible shows that the row follows a requeue."""
         submit, eligible = self.records[0].submit, self.records[0].eligible
         return submit is not None and eligible is not None and eligible - submit == _BACK_OFF
 
     @property
     def preemptions(self) -> int:
-        """The number of its runs that were preempted."""
+        """The number of runs that were preempted."""
         return sum(run.last.state == PREEMPTED for run in self.runs)
 
     @property
     def goes_on(self) -> bool:
-        """True if it was requeued, and the rows do not show its end."""
+        """True if the job was requeued and the rows do not show its end."""
         return bool(self.runs) and self.last.state in (PENDING, REQUEUED)
 
 
 def chains_of(records: Iterable[Record]) -> tuple[list[Chain], int]:
-    """Returns the jobs of rows, in the order of their first rows, and the number of repeated rows."""
+    """Returns the jobs of these rows, and the number of repeated rows.
+
+    The jobs are in the order of their first rows.
+    """
     rows: dict[tuple[str, str, int | None], list[Record]] = {}
     for record in records:
         identity = record.identity
@@ -147,7 +153,7 @@ def _life(record: Record) -> tuple[int, bool, int]:
 
 
 def _without_repeated(rows: Sequence[Record]) -> list[Record]:
-    """Returns rows without duplicates of the same run, as in dumps of overlapping windows."""
+    """Returns rows without duplicates of the same run, as in dumps of overlapping periods."""
     if len(rows) == 1:
         return list(rows)
     by_submission: dict[int | None, list[Record]] = {}
@@ -165,7 +171,7 @@ def _without_repeated(rows: Sequence[Record]) -> list[Record]:
 
 
 def _split(rows: Sequence[Record]) -> list[Chain]:
-    """Returns the jobs that had the same number, one after the other."""
+    """Returns the consecutive jobs that had the same number."""
     lives: list[list[Record]] = []
     for row in rows:
         if lives and _continues(lives[-1][-1], row):
@@ -210,10 +216,11 @@ def _runs(rows: Sequence[Record]) -> tuple[Run, ...]:
 
 
 def cut_to_window(records: Sequence[Record]) -> set[int]:
-    """Returns the positions of rows for which `sacct -T` made up a start or end.
+    """Returns the positions of rows for which `sacct -T` made up a start or an end.
 
-    A job that has not ended gets the end of the window as its end. A job that started before the window gets
-    the window's start. No job starts earlier or ends later than the window.
+    If a job has not ended, `sacct -T` prints the end of the window as its end. If a job started before the
+    window, it prints the start of the window. Therefore, these are the earliest start and the latest end of
+    all jobs.
     """
     ends = {row.end for row in records if row.state in _NOT_OVER and row.end is not None}
     if not ends:

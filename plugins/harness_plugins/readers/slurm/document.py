@@ -1,4 +1,7 @@
-"""`sacct --json` as records: plain numbers, or `{"set": ..., "number": ...}` as in newer versions."""
+"""Converts the output of `sacct --json` to records.
+
+Numbers are plain or, in newer versions, objects such as `{"set": ..., "number": ...}`.
+"""
 
 from __future__ import annotations
 
@@ -26,16 +29,16 @@ _FLAGS = frozenset((REQUEUED, RESIZING, "COMPLETING", "REQUEUE_HOLD", "SPECIAL_E
 
 
 def read_document(path: Path) -> Dump:
-    """Reads the records of a file of `sacct --json`.
+    """Reads the records of a file from `sacct --json`.
 
     Raises:
-        TraceError: a file of another kind, or malformed entries; the message names them all.
+        TraceError: the file is of another kind, or entries are malformed; the error lists all faults.
     """
     document = read_json(path)
     jobs = document.get("jobs") if isinstance(document, Mapping) else None
     if not isinstance(jobs, list):
         what = "is not what sacct --json prints: there is no list of jobs"
-        raise TraceError(str(path), [Fault("", what)], hint=f"ask with --json, or with {COMMAND}")
+        raise TraceError(str(path), [Fault("", what)], hint=f"run sacct with --json, or run {COMMAND}")
     faults: list[Fault] = []
     records: list[Record] = []
     steps = 0
@@ -52,7 +55,9 @@ def read_document(path: Path) -> Dump:
     if faults:
         raise TraceError(str(path), faults)
     if not records:
-        raise TraceError(str(path), [Fault("", "holds no jobs")], hint=f"ask with --json, or with {COMMAND}")
+        raise TraceError(
+            str(path), [Fault("", "holds no jobs")], hint=f"run sacct with --json, or run {COMMAND}"
+        )
     return Dump(records, len(records) + steps, {STEPS: steps} if steps else {})
 
 
@@ -65,7 +70,7 @@ class _Entry:
         self._faults = faults
 
     def record(self) -> Record | None:
-        """Returns the allocation; adds faults and returns None for another entry."""
+        """Returns the allocation of the entry. Adds faults and returns None if the entry is malformed."""
         before = len(self._faults)
         times = self._map("time")
         number = self._number(self._job, "job_id")
@@ -121,8 +126,8 @@ class _Entry:
     def _state(self, *, ended: bool) -> tuple[str, bool]:
         """Returns the state, and whether a user cancelled the job.
 
-        Newer versions list flags beside the state. A flag is the state of a run that is over. A job that
-        waits after a requeue has such a flag too.
+        Newer versions list flags next to the state. A flag shows how a run ended. A job that waits after a
+        requeue also has such a flag.
         """
         current = self._map("state").get("current")
         words = [current] if isinstance(current, str) else current if isinstance(current, list) else []
@@ -151,12 +156,12 @@ class _Entry:
         return tres_of_counts(counts)
 
     def _time(self, times: Mapping[str, Any], name: str) -> int | None:
-        """Returns microseconds since 1970; None for 0."""
+        """Returns microseconds since 1970, or None for 0."""
         seconds = self._number(times, name)
         return seconds * SECOND if seconds else None
 
     def _number(self, holder: Mapping[str, Any], name: str) -> int | None:
-        """Returns a whole number, plain or in an object with the key `set`; None if it is not set."""
+        """Returns an integer, which is plain or in an object with the key `set`; None if it is not set."""
         value = holder.get(name)
         if isinstance(value, Mapping):
             if not value.get("set") or value.get("infinite"):

@@ -1,4 +1,4 @@
-"""Facts outside a dump that job numbers reveal: missing numbers and overwritten submissions."""
+"""Finds facts that a dump lacks but its job numbers reveal: missing jobs and overwritten submissions."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from harness_plugins.readers.slurm.record import Record
 
 
 def missing_numbers(records: Iterable[Record]) -> int:
-    """Counts the numbers between the first and the last number of each cluster that are in no row.
+    """Counts the numbers that are in no row, between the first and the last number of each cluster.
 
-    Every job, every task that was split off, and every component of a heterogeneous job takes a number.
+    Every job, every task that was split off, and every component of a heterogeneous job uses a number.
     """
     seen: dict[str, set[int]] = {}
     for record in records:
@@ -20,7 +20,7 @@ def missing_numbers(records: Iterable[Record]) -> int:
 
 
 def missing_tasks(records: Iterable[Record]) -> tuple[int, int]:
-    """Returns how many arrays have gaps in the numbers of their tasks, and how many numbers are missing."""
+    """Returns how many arrays have gaps in the numbers of their tasks, and how many task numbers are missing."""
     arrays: dict[tuple[str, str], set[int]] = {}
     for record in records:
         identity = record.identity
@@ -31,11 +31,11 @@ def missing_tasks(records: Iterable[Record]) -> tuple[int, int]:
 
 
 def overwritten(records: Sequence[Record]) -> set[tuple[str, str]]:
-    """Returns clusters and numbers of jobs whose earliest row cannot have their first submission.
+    """Returns the clusters and numbers of jobs whose earliest row does not have their first submission.
 
-    Numbers are assigned in the order of submission, except for tasks of arrays that are split off later. So a
-    job that was submitted after a job with a larger number was requeued or resized. But if the latest jobs
-    have the smallest numbers, the numbering restarted instead.
+    Slurm assigns numbers in the order of submission, except for tasks of arrays that are split off later.
+    Therefore, if a job was submitted after a job with a larger number, it was requeued or resized. However,
+    if the latest jobs have the smallest numbers, the numbering restarted instead.
     """
     first: dict[str, dict[int, int]] = {}
     for record in records:
@@ -64,7 +64,7 @@ def overwritten(records: Sequence[Record]) -> set[tuple[str, str]]:
 
 
 def _without_new_beginning(late: Sequence[int], submits: dict[int, int]) -> list[int]:
-    """Removes from late numbers those after a restart of the numbering."""
+    """Removes late numbers that result from a restart of the numbering."""
     flagged = set(late)
     prefix: list[int] = []
     for number in sorted(submits):

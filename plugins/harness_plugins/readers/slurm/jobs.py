@@ -1,4 +1,4 @@
-"""Turns chains of rows into jobs of a trace; other chains are counted by reason."""
+"""Converts chains of rows to jobs of a trace, and counts by reason the chains that are left out."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from harness_plugins.readers.slurm.chains import Chain, Run
 from harness_plugins.readers.slurm.pods import Pods, amounts_of, pods_of
 from harness_plugins.readers.slurm.record import CANCELLED, PENDING
 
-EARLIER_RUNS = "earlier runs and sizes of jobs, which are in their recorded_runs"
+EARLIER_RUNS = "earlier runs and sizes of jobs, which are in recorded_runs"
 EARLIER_LEFT_OUT = "earlier runs of jobs that are left out"
-COMPONENTS = "further components of heterogeneous jobs, which are pod sets of one job"
+COMPONENTS = "other components of heterogeneous jobs, which are pod sets of one job"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +23,13 @@ class Job:
 
     Attributes:
         name: a name that is unique in the trace.
-        label: `JobID`, for people.
-        chain: its rows; for a heterogeneous job, the rows of its first component.
-        components: all components; a plain job has one.
-        submit: its arrival in the trace.
-        duration: its run time in the trace.
-        pods: name of a pod set -> its pods.
-        over: True if it has ended.
+        label: `JobID`, which is easier to read.
+        chain: the rows of the job; for a heterogeneous job, the rows of its first component.
+        components: all components. A plain job has one component.
+        submit: the arrival of the job in the trace.
+        duration: the run time of the job in the trace.
+        pods: the pods of each pod set, by the name of the pod set.
+        over: True if the job has ended.
     """
 
     name: str
@@ -46,9 +46,9 @@ def jobs_of(chains: Sequence[Chain], options: Mapping[str, Any], left_out: Count
     """Returns the jobs of a dump, in the order of their arrival.
 
     Args:
-        chains: the chains of its rows.
+        chains: the chains of the dump's rows.
         options: the options of the reader.
-        left_out: counts by reason the rows that are not separate jobs.
+        left_out: receives the number of rows that are not separate jobs, by reason.
     """
     found: list[tuple[tuple[Chain, ...], int, int]] = []
     for components in _heterogeneous(chains):
@@ -84,7 +84,7 @@ def jobs_of(chains: Sequence[Chain], options: Mapping[str, Any], left_out: Count
 
 
 def _heterogeneous(chains: Sequence[Chain]) -> list[tuple[Chain, ...]]:
-    """Groups the components of one heterogeneous job, in their order; other chains stay by themselves."""
+    """Groups the components of each heterogeneous job, in their order. Other chains form groups of one."""
     groups: dict[Any, list[Chain]] = {}
     for place, chain in enumerate(chains):
         identity = chain.identity
@@ -94,7 +94,7 @@ def _heterogeneous(chains: Sequence[Chain]) -> list[tuple[Chain, ...]]:
 
 
 def _reason(chain: Chain, options: Mapping[str, Any]) -> str:
-    """Returns the reason why a chain is not a job of the trace; empty if it is."""
+    """Returns the reason why a chain is not a job of the trace, or "" if it is."""
     last = chain.last
     if chain.submit is None and chain.eligible is None:
         return "without a time of submission"
@@ -118,7 +118,7 @@ def _reason(chain: Chain, options: Mapping[str, Any]) -> str:
 def _never_ran(chain: Chain) -> str:
     last = chain.last
     if last.identity.tasks:
-        return "tasks of an array in one row; none was split off and started"
+        return "tasks of an array in one row, because none was split off and started"
     if last.state == PENDING:
         if last.eligible is None:
             return "waiting when sacct was asked, and not eligible yet (held, or for another job)"
@@ -131,7 +131,7 @@ def _never_ran(chain: Chain) -> str:
 
 
 def _unfinished(chain: Chain) -> bool:
-    """Returns True if a job that has run is not over: it runs, is suspended, or was requeued."""
+    """Returns True if a job has run but is not over, because it runs, is suspended, or was requeued."""
     if not chain.runs:
         return False
     return chain.goes_on or (chain.runs[-1].end is None and chain.last.state != CANCELLED)
@@ -147,9 +147,9 @@ def _duration(chain: Chain, options: Mapping[str, Any]) -> int:
 
 
 def _names(jobs: Sequence[tuple[Chain, ...]]) -> list[str]:
-    """Returns unique names: numbers, or labels for tasks that share a number.
+    """Returns unique names, which are numbers, or labels for tasks that have the same number.
 
-    The cluster and a count are added if necessary.
+    If necessary, the cluster and a counter are added.
     """
     clusters = {components[0].last.cluster for components in jobs}
     numbers: Counter[tuple[str, str, int]] = Counter()
@@ -170,14 +170,14 @@ def _names(jobs: Sequence[tuple[Chain, ...]]) -> list[str]:
 
 
 def held_by(run: Run, options: Mapping[str, Any]) -> tuple[Tres, Tres]:
-    """Returns the amounts of a run that count, granted or requested, and then the other amounts."""
+    """Returns the amounts of a run that the options select (granted or requested), and the other amounts."""
     if options["resources"] == "requested":
         return run.first.requested, run.first.allocated
     return run.first.allocated, run.first.requested
 
 
 def _pod_sets(components: Sequence[Chain], options: Mapping[str, Any]) -> Iterator[tuple[str, Pods]]:
-    """Yields the pods of the last run of all components; a component that never ran has no pods."""
+    """Yields the pods of the last run of all components. A component that never ran has no pods."""
     for chain in components:
         if not chain.runs:
             continue

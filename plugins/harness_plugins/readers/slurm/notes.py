@@ -1,4 +1,6 @@
-"""Notes on the assumptions and limits of reading Slurm's accounting, each with its number of jobs."""
+"""Notes on the assumptions and limits of reading Slurm's accounting, with the number of jobs that they
+concern.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,14 @@ def notes_of(
     priorities: Mapping[str, int] | None,
     lost: Callable[[Job], bool],
 ) -> tuple[str, ...]:
-    """Returns a sentence for every convention and every uncertainty.
+    """Returns a sentence for each convention and each uncertainty.
 
     Args:
         jobs: the jobs of the trace.
         dump: the dump with the rows of these jobs.
-        clock: the clock that has read the dump's times.
+        clock: the clock that read the times of the dump.
         options: the options of the reader.
-        priorities: QOS -> priority, or None.
+        priorities: the priority of each QOS, or None.
         lost: returns True if earlier rows of a job are not in the dump.
     """
     return (
@@ -53,7 +55,7 @@ def _count(jobs: Sequence[Job], holds: Callable[[Job], object]) -> int:
 
 
 def _many(jobs: Sequence[Job], holds: Callable[[Job], object], says: str) -> Iterator[str]:
-    """Yields a sentence that begins with the number of jobs it concerns, if there are any."""
+    """Yields a sentence that begins with the number of jobs it concerns, unless this number is 0."""
     count = _count(jobs, holds)
     if count:
         does, _, rest = says.partition(" ")
@@ -77,19 +79,19 @@ def _about_times(jobs: Sequence[Job], clock: Clock, options: Mapping[str, Any]) 
     else:
         late = _count(jobs, lambda job: _later(job.chain.eligible, job.chain.submit))
         yield f"a job arrives when it was first Eligible, for {counted(late, 'job')} later than their Submit"
-    yield from _many(jobs, lambda job: job.chain.eligible is None, "do not say when they were Eligible")
+    yield from _many(jobs, lambda job: job.chain.eligible is None, "have no Eligible time")
     suspended = "were suspended: their run time excludes suspensions, and recorded times include them"
     yield from _many(jobs, lambda job: any(run.last.suspended for run in job.chain.runs), suspended)
 
 
 def _about_columns(dump: Dump) -> Iterator[str]:
-    """Yields notes on a trace whose dump lacks columns."""
+    """Yields notes on columns that the dump lacks."""
     if "AllocTRES" in dump.lacks:
-        yield "there is no AllocTRES: CPUs and nodes are from other columns, memory and GPUs from the request"
+        yield "there is no AllocTRES: CPUs and nodes are from other columns, and memory and GPUs from the request"
     if {"Suspended", "ElapsedRaw"} <= set(dump.lacks):
         yield "there is neither ElapsedRaw nor Suspended: run times include suspensions"
     if "JobIDRaw" in dump.lacks:
-        yield "there is no JobIDRaw: jobs are named by their JobID, and missing numbers are not found"
+        yield "there is no JobIDRaw: jobs are named by their JobID, and missing job numbers are not detected"
 
 
 def _later(one: int | None, other: int | None) -> bool:
@@ -101,21 +103,21 @@ def _about_amounts(jobs: Sequence[Job], options: Mapping[str, Any]) -> Iterator[
     if options["resources"] == "requested":
         which, other = other, which
     differs = _count(jobs, lambda job: any(_differs(chain, options) for chain in job.components))
-    yield f"jobs request what they {which}; {counted(differs, 'job')} {other} other amounts"
+    yield f"jobs request the amounts that they {which}; {counted(differs, 'job')} {other} other amounts"
     several = _count(jobs, lambda job: sum(pods.count for pods in job.pods.values()) > 1)
-    yield f"a job is one pod per node; {agreeing(several, 'job', 'have')} several pods and are gangs"
+    yield f"a job has one pod on each node; {agreeing(several, 'job', 'have')} several pods and form gangs"
     uneven = (
         "have amounts that do not divide by their nodes: their pods have shares that are as even as "
         "possible, because the accounting lacks the amounts of each node"
     )
     yield from _many(jobs, lambda job: len(job.pods) > len(job.components), uneven)
-    rounded = "have memory that was rounded to two decimals: ask with --noconvert"
+    rounded = "have memory that was rounded to two decimals: run sacct with --noconvert"
     yield from _many(
         jobs, lambda job: any(_held(chain, options).rounded for chain in job.components), rounded
     )
-    memory = "do not say how much memory they have, and request none"
+    memory = "have no known amount of memory, and request none"
     yield from _many(jobs, lambda job: any(not pods.each.get(MEMORY) for pods in job.pods.values()), memory)
-    cpu = "do not say how many CPUs they have, and request none"
+    cpu = "have no known number of CPUs, and request none"
     yield from _many(jobs, lambda job: any(not pods.each.get(CPU) for pods in job.pods.values()), cpu)
     others: Counter[str] = Counter()
     for job in jobs:
@@ -125,7 +127,7 @@ def _about_amounts(jobs: Sequence[Job], options: Mapping[str, Any]) -> Iterator[
     if options["gpu_model"] == "affinity":
         models = "need nodes with GPUs of the requested type (the label nvidia.com/gpu.product)"
         yield from _many(jobs, lambda job: any(pods.selector for pods in job.pods.values()), models)
-        mixed = "have requested several types of GPUs, which pods cannot do: they may run on any node"
+        mixed = "have requested several types of GPUs. Pods cannot do this, so they may run on any node"
         yield from _many(
             jobs, lambda job: any(len(chain.last.requested.models) > 1 for chain in job.components), mixed
         )
@@ -150,29 +152,29 @@ def _about_runs(
         runs = sum(len(job.chain.runs) - 1 for job in again)
         how = "all its runs together" if options["attempts"] == "total" else "its last run"
         yield (
-            f"{agreeing(len(again), 'job', 'were')} requeued, {times(runs)} in all. Each is "
+            f"{agreeing(len(again), 'job', 'were')} requeued, {times(runs)} in total. Each is "
             "one job that runs as long as "
-            f"{how}; recorded_start is of the first run, recorded_end of the last, and recorded_runs has all"
+            f"{how}; recorded_start is from its first run, recorded_end from its last, recorded_runs has all"
         )
     preempted = _count(jobs, lambda job: job.chain.preemptions)
     if preempted:
         for_good = _count(jobs, lambda job: job.chain.last.state == PREEMPTED)
         yield (
             f"{agreeing(preempted, 'job', 'were')} preempted (recorded_preemptions); {for_good:,} of them "
-            "have no later row, because they ended or still wait to be eligible again: they run "
+            "have no later row, because they ended or are not eligible again yet. They run "
             "for their recorded time"
         )
     yield from _many(
         jobs,
         lost,
-        "have a later Submit than jobs with larger numbers, or a Submit 121 s before Eligible as after a "
+        "have a later Submit than jobs with larger numbers, or a Submit 121 s before Eligible, as after a "
         "requeue. Their earlier rows and first submission are not in the dump (use -D, and an earlier "
-        "start). recorded_restarts is unknown",
+        "start), and recorded_restarts is unknown",
     )
     yield from _many(
         jobs,
         lambda job: any(run.resized for run in job.chain.runs),
-        "were resized while running: the whole run has the amounts of its first row in the dump",
+        "were resized while running: during the whole run, they have the amounts of its first row",
     )
     reused = _count(jobs, lambda job: job.chain.again)
     if reused:
@@ -189,21 +191,21 @@ def _about_ends(jobs: Sequence[Job], options: Mapping[str, Any]) -> Iterator[str
     if early:
         states = _listed(Counter(early.values()))
         ended = agreeing(len(early), "job", "were")
-        yield f"{ended} ended from outside ({states}): each job runs for its recorded time"
+        yield f"{ended} ended externally ({states}): each job runs for its recorded time"
     yield from _many(
         jobs,
         lambda job: job.chain.last.state == CANCELLED and not job.chain.last.by,
-        "are CANCELLED without a user: the controller lost its state. Their end is their last time in the "
-        "database, and may be before the true end",
+        "are CANCELLED without a user: the controller lost its state. They end at their last time in the "
+        "database, which may be before the true end",
     )
     yield from _many(
         jobs,
         lambda job: any(run.last.state == NODE_FAIL for run in job.chain.runs),
-        "have lost a node: the end of that run is when the controller gave up, not when the work stopped",
+        "have lost a node: the run ended when the controller gave it up, not when the work stopped",
     )
     if options["unfinished"] != "drop":
         how = "for their time so far" if options["unfinished"] == "elapsed" else "until their time limit"
-        yield from _many(jobs, lambda job: not job.over, f"were not over when sacct was asked, and run {how}")
+        yield from _many(jobs, lambda job: not job.over, f"had not ended when sacct was run, and run {how}")
 
 
 def _about_tenants(
@@ -218,7 +220,7 @@ def _about_tenants(
         yield "the priority class is the QOS"
     elif options["priority"] == "number" and priorities is not None:
         yield "the priority is the priority of the QOS"
-        unknown = "have a QOS that is not in the list: their priority is 0"
+        unknown = "have a QOS that is not in the list, so their priority is 0"
         yield from _many(jobs, lambda job: job.chain.last.qos not in priorities, unknown)
     else:
         yield (
@@ -235,11 +237,11 @@ def _about_components(jobs: Sequence[Job]) -> Iterator[str]:
             "set, and the first gives "
             "queue and QOS"
         )
-    other = "have components in another partition, account or QOS than the first"
+    other = "have components in a different partition, account or QOS than the first component"
     yield from _many(several, lambda job: len({_place(chain) for chain in job.components}) > 1, other)
     never = "have components that never started and have no pods"
     yield from _many(several, lambda job: any(not chain.runs for chain in job.components), never)
-    times = "have components that started or ended at another time than the first component"
+    times = "have components that started or ended at a different time than the first component"
     yield from _many(
         several, lambda job: len({_span(chain) for chain in job.components if chain.runs}) > 1, times
     )
@@ -258,14 +260,14 @@ def _about_hidden(records: Sequence[Record]) -> Iterator[str]:
     numbers = missing_numbers(records)
     if numbers:
         yield (
-            f"{numbers:,} job numbers between the first and the last are in no row: jobs of other users, of "
-            "another time, or never eligible. Only `sacct -j` shows such jobs"
+            f"{numbers:,} job numbers between the first and the last are in no row, because jobs are of other "
+            "users, of another time, or were never eligible. Only `sacct -j` shows such jobs"
         )
     arrays, tasks = missing_tasks(records)
     if arrays:
         yield (
             f"{arrays:,} arrays have gaps in the numbers of their tasks ({tasks:,} numbers): tasks that were "
-            "not requested, or cancelled before they started, which leaves no row"
+            "not requested, or were cancelled before they started, have no row"
         )
 
 

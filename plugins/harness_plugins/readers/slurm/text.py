@@ -59,7 +59,7 @@ def read_text(path: Path, clock: Clock) -> Dump:
     if faults:
         raise trace_error(path, faults, "")
     if not records:
-        raise TraceError(str(path), [Fault("", "holds no jobs")], hint=f"ask with {COMMAND}")
+        raise TraceError(str(path), [Fault("", "holds no jobs")], hint=f"run {COMMAND}")
     notes = [f"{count:,} {what}" for what, count in table.counted.items()]
     wanted = ("AllocTRES", "Suspended", "ElapsedRaw", "JobIDRaw")
     lacks = tuple(name for name in wanted if name not in table.names)
@@ -70,7 +70,7 @@ def _require_columns(path: Path, names: Sequence[str]) -> None:
     missing = [" or ".join(some) for some in _NEEDED if not set(some) & set(names)]
     if missing:
         what = f"has no column {', '.join(missing)}; the columns are {', '.join(names)[:300]}"
-        raise TraceError(str(path), [Fault("header", what)], hint=f"ask with {COMMAND}")
+        raise TraceError(str(path), [Fault("header", what)], hint=f"run {COMMAND}")
 
 
 def _meaning(names: Sequence[str], cells: Sequence[str]) -> Hashable | None:
