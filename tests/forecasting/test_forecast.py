@@ -545,7 +545,7 @@ def test_jobs_of_the_dump_that_have_ended_are_the_history_without_another(tmp_pa
 def test_why_there_is_no_history_is_said(tmp_path: Path) -> None:
     """Nothing has ended, or what has is malformed, which is named; as a note where a limit is enough."""
     limited = [workload("runs", 4, since=2, limit=6 * 3600), workload("next", 4, limit=3600)]
-    reason = "live: holds no job that has ended (1 that have not ended: how long they run is not known; "
+    reason = "live: holds no job that has ended (1 that have not ended, so their run times are unknown; "
     found = harness.forecast(cluster(queue("q", 4), *limited), futures=1, workers=1, now=_now())
     (note,) = [each for each in found.notes if "there is no history" in each]
     assert note.startswith(f"there is no history ({reason}")

@@ -238,7 +238,7 @@ def _without_times(life: Life, job: Recorded) -> str:
     if job.end is None and life.cut:
         return "that were deleted while they ran, at an unknown time"
     if job.end is None:
-        return "that have not ended: how long they run is not known"
+        return "that have not ended, so their run times are unknown"
     if job.end < job.start:
         return "that ended before they started"
     return ""

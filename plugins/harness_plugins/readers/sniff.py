@@ -1,4 +1,4 @@
-"""Recognises each format by the first bytes of a file."""
+"""Recognises each format from the first bytes of a file."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ _WORKFLOW_COLUMNS = {"id", "ts_submit", "runtime", "resource_amount_requested", 
 
 
 def is_parquet(path: Path, head: bytes) -> bool:
-    """Returns True if a file is Parquet, by its name or first bytes, and of no other known schema."""
+    """Returns True for Parquet files, by their name or first bytes, unless they have another known schema."""
     named = path.suffix.lower() == ".parquet"
     return (named or head.startswith(_PARQUET)) and not is_opendc(path, head)
 
 
 def is_opendc(path: Path, head: bytes) -> bool:
-    """Returns True if a Parquet file has the columns of OpenDC's tasks, or of the Workflow Trace Format."""
+    """Returns True if a Parquet file has the columns of OpenDC's tasks or of the Workflow Trace Format."""
     columns = _parquet_columns(path) if head.startswith(_PARQUET) else set()
     return columns >= _OPENDC_COLUMNS or columns >= _WORKFLOW_COLUMNS
 
 
 def _parquet_columns(path: Path) -> set[str]:
-    """Returns the columns of a Parquet file; none if its footer cannot be read."""
+    """Returns the columns of a Parquet file, or an empty set if the footer cannot be read."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -55,13 +55,13 @@ def _parquet_columns(path: Path) -> set[str]:
 
 
 def is_canonical_csv(path: Path, head: bytes) -> bool:
-    """Returns True if the header line has the schema's own names."""
+    """Returns True if the header line has the names of the canonical schema."""
     first = first_line(head)
     return has_columns(head, ("job_id", "submit_time", "duration", "queue")) and b"request." in first
 
 
 def is_kubernetes(path: Path, head: bytes) -> bool:
-    """Returns True if a file begins like a Kubernetes object, or a list of them, in JSON or YAML."""
+    """Returns True if a file begins like a Kubernetes object or a list of objects, in JSON or YAML."""
     if beginning(head).startswith(b"{"):
         return b'"apiVersion"' in head
     return _YAML_OBJECT.search(head) is not None
@@ -109,7 +109,7 @@ def is_google(path: Path, head: bytes) -> bool:
 def is_swf(path: Path, head: bytes) -> bool:
     """Returns True if the first line that is not a comment has 18 numbers, or 18 numbers and three words.
 
-    The head may end within that line.
+    The first bytes may end within this line.
     """
     lines = head.removeprefix(MARK).splitlines()
     jobs = [line.split() for line in lines if line.strip() and not line.lstrip().startswith(b";")]

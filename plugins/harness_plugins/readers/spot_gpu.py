@@ -1,6 +1,6 @@
-"""Reads the jobs of Alibaba's spot GPU trace of 2026: high-priority and spot jobs of organizations.
+"""Reads the jobs of Alibaba's spot GPU trace of 2026: high-priority jobs and spot jobs of organizations.
 
-The reader multiplies the request of a worker by the number of workers, as the trace's users do.
+The request of a worker is multiplied by the number of workers, as other users of the trace do.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ METADATA = {
     "job_info_df.csv; Duan et al., GFS: A Preemptive Scheduling Framework for GPU Clusters, ASPLOS 2026",
 }
 BANDS = {"HP": Band("high-priority", 1000), "Spot": Band("spot", 0)}
-"""The priority band of each job type: spot jobs have the lower priority."""
+"""The priority band of each job type. Spot jobs have the lower priority."""
 
 _MOST_GPUS = 1_000
 _MOST_WORKERS = 1_000_000
@@ -40,10 +40,10 @@ _FIELDS = (
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Reads the jobs; the workers of a job are a gang.
+    """Reads the jobs; the workers of a job become a gang.
 
     Raises:
-        TraceError: malformed lines; the message names them all.
+        TraceError: lines are malformed; the error lists all faults.
     """
     jobs = open_table(path).typed(_FIELDS)
     affinity = affinity_to_models(pl.col("gpu_model")).alias("affinity")
@@ -68,6 +68,6 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
         if options["gpu_model"] == "affinity"
         else "gpu_model is not requested",
         priority_note("job_type", BANDS, options["priority"]),
-        "when jobs started, and whether they were preempted, is not recorded",
+        "the trace does not record when jobs started and whether they were preempted",
     )
     return Reading(frame, jobs.height, notes=notes, metadata=METADATA)

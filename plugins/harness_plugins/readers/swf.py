@@ -1,9 +1,9 @@
-"""Reads logs in the Standard Workload Format: 18 columns of numbers, -1 for unknown.
+"""Reads logs in the Standard Workload Format, which has 18 columns of numbers. -1 means unknown.
 
-The format is defined by the Parallel Workloads Archive
-(https://www.cs.huji.ac.il/labs/parallel/workload/swf.html). Options decide the points that the format leaves
-open. The reading notes every applied convention. MetaCentrum's extension has three more columns: the hosts of
-a job, its queue's name, and its request.
+The Parallel Workloads Archive defines the format
+(https://www.cs.huji.ac.il/labs/parallel/workload/swf.html). Options decide what the format does not
+specify, and the notes of the reading list every convention that was applied. MetaCentrum's extension has
+three more columns: the hosts of a job, the name of its queue, and its request.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ EXTENSION = ("hosts", "queue_name", "node_spec")
 _TIMES = {"submit", "wait", "run", "cpu_used", "requested_time", "think_time"}
 _LONGEST_REMARK = 400
 _MOST = dict.fromkeys(("allocated", "requested"), 10**9)
-"""The most processors of a job; no machine has more."""
+"""The most processors of a job. No machine has more."""
 
 _HEADER = re.compile(r";\s*([A-Za-z]+):\s*(.*\S)")
 
@@ -50,11 +50,11 @@ _FIELDS = tuple(_field(place, name) for place, name in enumerate(COLUMNS + EXTEN
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Reads a log; a job becomes a pod, or a gang of pods if its number of nodes is known.
+    """Reads a log. A job becomes a pod, or a gang of pods if the number of its nodes is known.
 
     Raises:
-        TraceError: lines that are not 18 numbers (21 columns in the extension); the message names them all.
-        OptionError: an option is out of its range.
+        TraceError: lines do not have 18 numbers (21 columns in the extension); the error lists all faults.
+        OptionError: an option is out of range.
     """
     data = contents(path)
     records = _records(path, data)
@@ -63,7 +63,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 
 
 def _records(path: Path, data: bytes) -> pl.DataFrame:
-    """Returns all records in typed columns, times in microseconds; the first record gives the width."""
+    """Returns all records in typed columns; times are in microseconds. The first record has the width."""
     lines = [(number, b" ".join(line.split())) for number, line in lines_of(path, data, b";")]
     extended = bool(lines) and lines[0][1].count(b" ") == SWF_EXTENDED_COLUMNS - 1
     columns = COLUMNS + EXTENSION if extended else COLUMNS
@@ -71,7 +71,7 @@ def _records(path: Path, data: bytes) -> pl.DataFrame:
 
 
 def _header(data: bytes) -> dict[str, str]:
-    """Returns the header's `; Key: value` lines; for a repeated key, the first line."""
+    """Returns the `; Key: value` lines of the header. If a key is repeated, the first line is used."""
     header: dict[str, str] = {}
     for line in _header_lines(data):
         match = _HEADER.match(line)
@@ -88,9 +88,9 @@ def _header_lines(data: bytes) -> Iterator[str]:
 
 
 def _remarks(data: bytes) -> list[str]:
-    """Returns the text of the header's `; Note:` lines, each with its continuation lines.
+    """Returns the text of each `; Note:` line in the header, with its continuation lines.
 
-    Some notes change the meaning of columns, for example that submit times are start times.
+    Some notes change the meaning of columns. For example, a note may say that submit times are start times.
     """
     found: list[str] = []
     goes_on = False

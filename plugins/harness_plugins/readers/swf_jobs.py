@@ -1,4 +1,4 @@
-"""Turns the records of a Standard Workload Format log into jobs, by stated conventions."""
+"""Converts the records of a log in the Standard Workload Format to jobs, and notes the conventions."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def jobs_of(
     """Returns the jobs of a log.
 
     Args:
-        records: one row for each record, with named columns and times in microseconds; negative values are
+        records: one row for each record, with named columns and times in microseconds. Negative values are
             unknown.
-        header: the log's header.
-        name: the log's file name.
+        header: the header of the log.
+        name: the file name of the log.
         options: see `harness_plugins.readers`.
     """
     read = records.height
@@ -72,7 +72,7 @@ def jobs_of(
 
 
 class _Times:
-    """Times since the log's start as timestamps, or as durations if the log does not give its start."""
+    """Converts times to timestamps, or to durations if the log does not have its start time."""
 
     def __init__(self, start: int | None) -> None:
         self._start = start
@@ -83,16 +83,16 @@ class _Times:
         return (since_start + self._start * SECOND).cast(pl.Datetime("us", "UTC"))
 
     def note(self, *, unix: bool) -> str:
-        """Returns a note on the start from which times count."""
+        """Returns a note on the start of the times."""
         if self._start is None:
             return "times are durations, because the header has no UnixStartTime"
         if unix:
             return "times are UTC, because the extended log counts them from 1970"
-        return f"times are UTC, counted from the header's UnixStartTime, {self._start}"
+        return f"times are UTC, relative to the header's UnixStartTime, {self._start}"
 
 
 def _processors(options: Mapping[str, Any]) -> pl.Expr:
-    """Returns the processors of a job; 0 if neither number is known."""
+    """Returns the number of processors of a job, or 0 if neither number is known."""
     wanted, other = "requested", "allocated"
     if options["processors"] == "allocated":
         wanted, other = other, wanted
@@ -116,7 +116,7 @@ def _leave_out(records: pl.DataFrame, options: Mapping[str, Any]) -> tuple[pl.Da
 
 
 def _queue(records: pl.DataFrame) -> pl.Expr:
-    """Returns the queue's name from the extension, or else its number; null if it is unknown."""
+    """Returns the name of the queue in the extension, or else the number of the queue; null if unknown."""
     return pl.col("queue_name") if "queue_name" in records.columns else _named("queue")
 
 
@@ -129,12 +129,12 @@ def _number(name: str) -> pl.Expr:
 
 
 def _named(name: str) -> pl.Expr:
-    """Returns the number of a queue, user and so on as its name; null if unknown."""
+    """Returns the number of a queue, user or similar as a name; null if unknown."""
     return pl.when(pl.col(name) >= 0).then(_number(name))
 
 
 def _leading_number(text: str) -> int | None:
-    """Returns the number at the beginning of a header's value, as in `338 (batch partition; 512 total)`."""
+    """Returns the number at the beginning of a header value, such as `338 (batch partition; 512 total)`."""
     match = re.match(r"\d+", text)
     return int(match[0]) if match and len(match[0]) <= _LONGEST_NUMBER else None
 
@@ -158,7 +158,7 @@ def _notes(jobs: pl.DataFrame, options: Mapping[str, Any], overran: int) -> tupl
     nameless = count(_tenant(jobs, options).is_null())
     notes = (
         f"processors are the {wanted} number"
-        + where(count(pl.col(wanted) <= 0), f"lack it, so the {other} number counts"),
+        + where(count(pl.col(wanted) <= 0), f"lack it, so the {other} number is used"),
         f"{counted(overran, 'job')} ran longer than they requested and {ends}" if overran else "",
         f"{agreeing(unknown, 'job', 'have')} no run time: they run for 0 seconds" if unknown else "",
         f"{agreeing(cancelled, 'job', 'were')} cancelled: they are replayed like other jobs"
@@ -171,9 +171,9 @@ def _notes(jobs: pl.DataFrame, options: Mapping[str, Any], overran: int) -> tupl
 
 
 def _of_nodes(header: Mapping[str, str], options: Mapping[str, Any]) -> int:
-    """Returns the processors of a log that gives only its number of nodes.
+    """Returns the number of processors of a log that only has the number of nodes.
 
-    Each node has one processor unless its number is known.
+    A node has one processor unless the options set another number.
     """
     per_node: int = options["processors_per_node"] or 1
     return (_leading_number(header.get("MaxNodes", "")) or 0) * per_node

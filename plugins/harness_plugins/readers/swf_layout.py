@@ -1,7 +1,8 @@
 """The pods of each job in a log, and the request of each pod.
 
-The Standard Workload Format only counts processors. MetaCentrum's extension has the PBS request, such as
-`4:ppn=12:x86_64:cl_zewura#excl` or `1:ppn=1+3:ppn=2`: nodes, processors of each, and required properties.
+The Standard Workload Format only has the number of processors. MetaCentrum's extension also has the PBS
+request, such as `4:ppn=12:x86_64:cl_zewura#excl` or `1:ppn=1+3:ppn=2`. It has numbers of nodes, the
+processors of each node, and required properties.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ _DIGITS = 6
 
 @dataclass(frozen=True)
 class Layout:
-    """Rows for pod sets.
+    """The rows for the pod sets of jobs.
 
     Attributes:
-        job: for each row, the position of its job's record.
-        columns: the schema's columns that belong to pod sets.
+        job: the position of the job's record, for each row.
+        columns: the columns of the schema that describe pod sets.
         notes: the assumptions.
         metadata: the metadata of the machines, if they are known.
     """
@@ -45,11 +46,11 @@ def layout_of(records: pl.DataFrame, options: Mapping[str, Any]) -> Layout:
     """Returns the pods of a log's jobs.
 
     Args:
-        records: one row for each job; `processors` is its number of processors.
+        records: one row for each job. The column `processors` has the number of processors.
         options: see `harness_plugins.readers`.
 
     Raises:
-        OptionError: an option that does not apply to this kind of log.
+        OptionError: an option does not apply to this kind of log.
     """
     per_node = options["processors_per_node"]
     if "node_spec" in records.columns:
@@ -74,7 +75,7 @@ def layout_of(records: pl.DataFrame, options: Mapping[str, Any]) -> Layout:
 
 
 def recorded_hosts(records: pl.DataFrame) -> list[pl.Expr]:
-    """Returns the hosts of a job in the extension, each once, with commas between them."""
+    """Returns the distinct hosts of each job in the extension, separated by commas."""
     if "hosts" not in records.columns:
         return []
     hosts = pl.col("hosts").str.strip_chars("{}").str.split(",").list.unique(maintain_order=True)
@@ -84,13 +85,13 @@ def recorded_hosts(records: pl.DataFrame) -> list[pl.Expr]:
 def _amounts(
     requested: pl.Series, each: pl.Series, options: Mapping[str, Any], *, per_processor: bool
 ) -> tuple[list[pl.Series], str]:
-    """Returns processors and memory of a pod, and the assumption about the memory.
+    """Returns the processors and memory of a pod, and the assumption about the memory.
 
     Args:
-        requested: the log's number: KiB per processor, or bytes per node; -1 if unknown.
-        each: processors of a pod.
+        requested: the log's number, in KiB per processor or bytes per node; -1 if unknown.
+        each: the number of processors of a pod.
         options: see `harness_plugins.readers`.
-        per_processor: True if it is KiB per processor.
+        per_processor: True if the number is in KiB per processor.
     """
     cpu = (each * 1000).alias("request.cpu")
     known = requested > 0
@@ -102,7 +103,7 @@ def _amounts(
     memory = pl.select(amount.alias("request.memory")).to_series()
     of = "KiB per processor" if per_processor else "bytes (assumed to be per node; the log does not say)"
     silent = int((~known).sum())
-    missing = f"; {agreeing(silent, 'job', 'do')} not give it: they request none" if silent else ""
+    missing = f"; {agreeing(silent, 'job', 'do')} not give it, so no memory is requested" if silent else ""
     return [cpu, memory], f"memory is the requested amount, in {of}{missing}"
 
 
@@ -148,7 +149,7 @@ def _by_request(records: pl.DataFrame, options: Mapping[str, Any]) -> Layout:
             f"a job has the pods that it requested, nodes x ppn of column 21 "
             f"({agreeing(gangs, 'job', 'are')} gangs)"
         ),
-        f"{counted(other, 'job')} requested another number of processors in column 21: each is one pod"
+        f"{counted(other, 'job')} requested a different number of processors in column 21: each has one pod"
         if other
         else "",
         _selected(labels, selectors),
@@ -160,7 +161,7 @@ def _by_request(records: pl.DataFrame, options: Mapping[str, Any]) -> Layout:
 def _pod_sets(spec: str) -> tuple[_PodSet, ...]:
     """Returns the parts of a request.
 
-    Fractions of a processor are truncated, and a part that names a host is one node.
+    Fractions of a processor are truncated. A part that names a host is one node.
     """
     found = []
     for part in spec.partition("#")[0].split("+"):
@@ -190,7 +191,7 @@ def _selected(labels: Mapping[str, str], selectors: Sequence[object]) -> str:
 
 
 def _about(machines: Sequence[Machine], options: Mapping[str, Any]) -> dict[str, str]:
-    """Returns metadata: the machines' file, and their total resources."""
+    """Returns the metadata of the machines: their file and their total resources."""
     if not machines:
         return {}
     total = {

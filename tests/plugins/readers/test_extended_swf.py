@@ -85,7 +85,7 @@ def test_a_request_that_contradicts_the_processors_is_one_pod(tmp_path: Path) ->
     """Counted, and never another amount than the log's."""
     trace = read(tmp_path, record("2:ppn=4", 5) + record("x:ppn=y", 3, number=2))
     assert pods(trace) == [(1, 5_000), (1, 3_000)]
-    assert any(note.startswith("2 jobs requested another number of processors") for note in trace.notes)
+    assert any(note.startswith("2 jobs requested a different number of processors") for note in trace.notes)
 
 
 def test_options_of_the_other_kind_of_log_are_refused(tmp_path: Path) -> None:

@@ -300,7 +300,7 @@ def test_what_has_not_ended_is_left_out_and_counted(read: Callable[..., Trace]) 
     )
     assert trace.left_out == {
         "that never started, as far as the cluster knows": 2,
-        "that have not ended: how long they run is not known": 3,
+        "that have not ended, so their run times are unknown": 3,
     }
     assert trace.frame["job_id"].unique().to_list() == ["team/w"]
 
@@ -309,7 +309,7 @@ def test_a_list_without_an_ended_job_says_what_there_is(faults_of_text: Callable
     """Instead of an empty trace."""
     answer = json.dumps({"apiVersion": "v1", "kind": "List", "items": [job(startTime=T1)]})
     assert faults_of_text(answer) == [
-        "holds no job that has ended (1 that have not ended: how long they run is not known)"
+        "holds no job that has ended (1 that have not ended, so their run times are unknown)"
     ]
 
 

@@ -19,7 +19,7 @@ from harness.trace.trace import Trace, open_trace
 
 ANSWERS = Path(__file__).parent / "prometheus"
 FORMS = [("scraped.json.gz", 5), ("steps.json.gz", 15)]
-ENDLESS = "not ended when last scraped: how long they run is not known"
+ENDLESS = "not ended when last scraped, so their run times are unknown"
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +117,7 @@ def test_queues_are_those_of_the_labels(opened: Callable[..., Trace]) -> None:
         "3 Jobs have no pod in the answers",
         "8 pods were gone before the end was scraped: they end with their last sample, which is within 5 s",
         "nothing was scraped for more than two intervals once, at most 23.424 s",
-        "4 pods have no series of requests and request nothing",
+        "4 pods have no series of requests, so nothing is requested",
         "with _ for other characters: nvidia_com_mig_1g_5gb",
     ],
 )

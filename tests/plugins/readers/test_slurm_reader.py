@@ -131,7 +131,7 @@ def test_jobs_that_recorded_something_are_jobs_unless_they_ran_on(
     assert len(missing) == trace.left_out.get(RUNNING, 0)
 
 
-RUNNING = "running or suspended when sacct was asked: how long they run is not known"
+RUNNING = "running or suspended when sacct ran, so their run times are unknown"
 
 
 def test_every_form_of_one_dump_gives_the_same_trace(opened: Callable[..., Trace]) -> None:
@@ -167,8 +167,8 @@ def test_jobs_arrive_when_sacct_says_that_they_were_eligible(opened: Callable[..
         (
             "by_job_ids_epoch.txt.gz",
             {
-                "waiting when sacct was asked": 7,
-                "waiting when sacct was asked, and not eligible yet (held, or for another job)": 4,
+                "waiting when sacct ran": 7,
+                "waiting when sacct ran, and not eligible yet (held, or for another job)": 4,
                 "cancelled before they started": 4,
                 "FAILED before they held a node": 1,
                 "tasks of an array in one row, because none was split off and started": 1,
@@ -181,7 +181,7 @@ def test_jobs_arrive_when_sacct_says_that_they_were_eligible(opened: Callable[..
             "window_truncated.txt.gz",
             {
                 "with a start or an end that sacct -T made up: run sacct without -T": 15,
-                "waiting when sacct was asked": 6,
+                "waiting when sacct ran": 6,
             },
         ),
     ],
@@ -602,7 +602,7 @@ def test_jobs_that_still_run_can_be_kept(read_text: Read, option: str, seconds: 
     trace = read_text(text, unfinished=option)
     assert only(trace)["duration"].total_seconds() == seconds
     assert "recorded_end" not in trace.frame.columns
-    assert any("1 job was not over when sacct was asked" in note for note in trace.notes)
+    assert any("1 job was not over when sacct ran" in note for note in trace.notes)
 
 
 def test_jobs_of_several_clusters_are_named_with_theirs(read_text: Read) -> None:

@@ -146,7 +146,7 @@ def test_processors_are_those_requested_else_those_allocated(tmp_path: Path) -> 
     requested, allocated = read(tmp_path, text), read(tmp_path, text, processors="allocated")
     assert requested.frame["request.cpu"].to_list() == [8000, 4000, 2000, 4000]
     assert allocated.frame["request.cpu"].to_list() == [4000, 4000, 2000, 4000]
-    said = "processors are the {} number; {} it, so the {} number counts"
+    said = "processors are the {} number; {} it, so the {} number is used"
     assert said.format("requested", "2 jobs lack", "allocated") in requested.notes
     assert said.format("allocated", "1 job lacks", "requested") in allocated.notes
 
@@ -238,7 +238,7 @@ def test_memory_is_what_each_processor_requested(tmp_path: Path) -> None:
     opened = read(tmp_path, text)
     assert opened.frame["request.memory"].to_list() == [30 * 1024, None]
     assert (
-        "memory is the requested amount, in KiB per processor; 1 job does not give it: they request none"
+        "memory is the requested amount, in KiB per processor; 1 job does not give it, so no memory is requested"
         in opened.notes
     )
     ignored = read(tmp_path, text, memory="ignore")

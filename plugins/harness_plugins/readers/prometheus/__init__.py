@@ -144,7 +144,7 @@ def _reason(pod: Pod, interval: int, *, gone: bool) -> str:
     if final is not None:
         known = final.seen_before or final.first - final.after <= 2 * interval
         return "" if known else "had ended when first scraped, at an unknown time"
-    return "" if gone else "not ended when last scraped: how long they run is not known"
+    return "" if gone else "not ended when last scraped, so their run times are unknown"
 
 
 def _job_of(pod: Pod, owner: KubeJob | None) -> tuple[str, str, int]:
@@ -258,14 +258,14 @@ def _notes(
         longest = max(later - earlier for earlier, later in spans)
         yield (
             f"nothing was scraped for more than two intervals {times(len(spans))}, at most "
-            f"{longest / SECOND:g} s. {agreeing(within, 'pod', 'were')} gone after a gap and end too "
+            f"{longest / SECOND:g} s. {agreeing(within, 'pod', 'were')} gone after a gap: they end too "
             "early, by at most the length of this gap"
         )
     if interval >= _COARSE:
         yield "samples this far apart miss pods: use query with METRIC[1h] once an hour, not query_range"
     nothing = sum(not job.pod.requests and not job.pod.init for job in jobs)
     if nothing:
-        yield f"{agreeing(nothing, 'pod', 'have')} no series of requests and request nothing"
+        yield f"{agreeing(nothing, 'pod', 'have')} no series of requests, so nothing is requested"
     for metric, says in _WANTED.items():
         if metric not in samples.series:
             yield f"there is no {metric}: {says}"

@@ -20,7 +20,7 @@ def missing_numbers(records: Iterable[Record]) -> int:
 
 
 def missing_tasks(records: Iterable[Record]) -> tuple[int, int]:
-    """Returns how many arrays have gaps in the numbers of their tasks, and how many task numbers are missing."""
+    """Returns how many arrays have gaps in their task numbers, and how many task numbers are missing."""
     arrays: dict[tuple[str, str], set[int]] = {}
     for record in records:
         identity = record.identity

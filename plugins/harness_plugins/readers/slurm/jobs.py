@@ -107,7 +107,7 @@ def _reason(chain: Chain, options: Mapping[str, Any]) -> str:
         if options["unfinished"] == "drop":
             if chain.goes_on:
                 return "requeued, and waiting again or without a later row"
-            return "running or suspended when sacct was asked: how long they run is not known"
+            return "running or suspended when sacct ran, so their run times are unknown"
         if run.work is None and (options["unfinished"] == "elapsed" or last.limit is None):
             return "not ended, and without ElapsedRaw"
     elif run.work is None:
@@ -121,8 +121,8 @@ def _never_ran(chain: Chain) -> str:
         return "tasks of an array in one row, because none was split off and started"
     if last.state == PENDING:
         if last.eligible is None:
-            return "waiting when sacct was asked, and not eligible yet (held, or for another job)"
-        return "waiting when sacct was asked"
+            return "waiting when sacct ran, and not eligible yet (held, or for another job)"
+        return "waiting when sacct ran"
     if last.state == CANCELLED:
         return "cancelled before they started"
     if last.start is not None:

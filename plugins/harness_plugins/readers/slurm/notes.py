@@ -1,6 +1,4 @@
-"""Notes on the assumptions and limits of reading Slurm's accounting, with the number of jobs that they
-concern.
-"""
+"""Writes notes on assumptions and limits of Slurm's accounting, with the number of jobs they concern."""
 
 from __future__ import annotations
 
@@ -87,7 +85,7 @@ def _about_times(jobs: Sequence[Job], clock: Clock, options: Mapping[str, Any]) 
 def _about_columns(dump: Dump) -> Iterator[str]:
     """Yields notes on columns that the dump lacks."""
     if "AllocTRES" in dump.lacks:
-        yield "there is no AllocTRES: CPUs and nodes are from other columns, and memory and GPUs from the request"
+        yield "there is no AllocTRES: CPUs and nodes are from other columns, memory and GPUs from requests"
     if {"Suspended", "ElapsedRaw"} <= set(dump.lacks):
         yield "there is neither ElapsedRaw nor Suspended: run times include suspensions"
     if "JobIDRaw" in dump.lacks:
@@ -105,7 +103,7 @@ def _about_amounts(jobs: Sequence[Job], options: Mapping[str, Any]) -> Iterator[
     differs = _count(jobs, lambda job: any(_differs(chain, options) for chain in job.components))
     yield f"jobs request the amounts that they {which}; {counted(differs, 'job')} {other} other amounts"
     several = _count(jobs, lambda job: sum(pods.count for pods in job.pods.values()) > 1)
-    yield f"a job has one pod on each node; {agreeing(several, 'job', 'have')} several pods and form gangs"
+    yield f"a job has one pod on each node; {agreeing(several, 'job', 'have')} several pods, which form a gang"
     uneven = (
         "have amounts that do not divide by their nodes: their pods have shares that are as even as "
         "possible, because the accounting lacks the amounts of each node"
@@ -115,9 +113,9 @@ def _about_amounts(jobs: Sequence[Job], options: Mapping[str, Any]) -> Iterator[
     yield from _many(
         jobs, lambda job: any(_held(chain, options).rounded for chain in job.components), rounded
     )
-    memory = "have no known amount of memory, and request none"
+    memory = "have no known amount of memory, so no memory is requested"
     yield from _many(jobs, lambda job: any(not pods.each.get(MEMORY) for pods in job.pods.values()), memory)
-    cpu = "have no known number of CPUs, and request none"
+    cpu = "have no known number of CPUs, so no CPUs are requested"
     yield from _many(jobs, lambda job: any(not pods.each.get(CPU) for pods in job.pods.values()), cpu)
     others: Counter[str] = Counter()
     for job in jobs:
@@ -205,7 +203,7 @@ def _about_ends(jobs: Sequence[Job], options: Mapping[str, Any]) -> Iterator[str
     )
     if options["unfinished"] != "drop":
         how = "for their time so far" if options["unfinished"] == "elapsed" else "until their time limit"
-        yield from _many(jobs, lambda job: not job.over, f"had not ended when sacct was run, and run {how}")
+        yield from _many(jobs, lambda job: not job.over, f"were not over when sacct ran: they run {how}")
 
 
 def _about_tenants(
@@ -260,8 +258,8 @@ def _about_hidden(records: Sequence[Record]) -> Iterator[str]:
     numbers = missing_numbers(records)
     if numbers:
         yield (
-            f"{numbers:,} job numbers between the first and the last are in no row, because jobs are of other "
-            "users, of another time, or were never eligible. Only `sacct -j` shows such jobs"
+            f"{numbers:,} job numbers between the first and the last are in no row: these jobs are of other "
+            "users, are of another time, or were never eligible. Only `sacct -j` shows them"
         )
     arrays, tasks = missing_tasks(records)
     if arrays:

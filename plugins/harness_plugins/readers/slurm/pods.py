@@ -1,4 +1,7 @@
-"""The amounts of a whole job as pods: one on each of its nodes, together exactly the amounts of the job."""
+"""Divides the amounts of a job among pods, one on each node of the job.
+
+The amounts of all pods add up exactly to the amounts of the job.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,8 @@ class Pods:
 
     Attributes:
         count: the number of pods.
-        each: resource -> amount of one pod; cpu in millicores, memory in bytes.
-        selector: labels that the pods' nodes must have.
+        each: the amount of each resource in one pod, with cpu in millicores and memory in bytes.
+        selector: the labels that the nodes of the pods must have.
     """
 
     count: int
@@ -29,10 +32,10 @@ class Pods:
 
 
 def amounts_of(held: Tres, asked: Tres) -> tuple[dict[str, int], int]:
-    """Returns the amount of each resource that a job needs, over all nodes, and its number of nodes.
+    """Returns the amount of each resource that a job needs on all nodes together, and its number of nodes.
 
     Args:
-        held: the amounts that count.
+        held: the amounts to use.
         asked: the amounts to use for resources that `held` lacks.
     """
     cpus = asked.cpus if held.cpus is None else held.cpus
@@ -47,9 +50,9 @@ def amounts_of(held: Tres, asked: Tres) -> tuple[dict[str, int], int]:
 def _shares(
     totals: tuple[int, ...], nodes: int, units: tuple[int, ...]
 ) -> tuple[tuple[int, tuple[int, ...]], ...]:
-    """Returns groups of nodes: the number of nodes, and the share of each node.
+    """Returns groups of nodes, with the number of nodes and the share of each node.
 
-    Shares are as even as whole units allow, with larger shares of all resources on the same nodes.
+    The shares are as even as whole units allow. The larger shares of all resources are on the same nodes.
     """
     whole = [total // (nodes * unit) * unit for total, unit in zip(totals, units, strict=True)]
     more = [(total - nodes * each) // unit for total, each, unit in zip(totals, whole, units, strict=True)]
@@ -65,14 +68,14 @@ def _shares(
 
 
 def pods_of(amounts: Mapping[str, int], nodes: int, models: tuple[str, ...]) -> Iterator[Pods]:
-    """Yields the pods of a job; they are of several kinds if its amounts do not divide by its nodes.
+    """Yields the pods of a job. There are several kinds of pods if the amounts do not divide by the nodes.
 
-    The accounting lacks the real amounts of each node. So all amounts are spread as evenly as possible.
+    The accounting lacks the actual amounts of each node, so all amounts are spread as evenly as possible.
 
     Args:
-        amounts: resource -> the total that the job needs.
+        amounts: the total amount of each resource that the job needs.
         nodes: the number of nodes.
-        models: types of GPUs that it requested; a pod can request only one type.
+        models: the types of GPUs that the job requested. A pod can request only one type.
     """
     names = tuple(amounts)
     units = tuple(1000 if name == CPU else 1 for name in names)

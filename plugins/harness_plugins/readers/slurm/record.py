@@ -13,7 +13,7 @@ from harness_plugins.readers.slurm.amounts import Tres
 PENDING, RUNNING, SUSPENDED, CANCELLED = "PENDING", "RUNNING", "SUSPENDED", "CANCELLED"
 REQUEUED, RESIZING, PREEMPTED, NODE_FAIL = "REQUEUED", "RESIZING", "PREEMPTED", "NODE_FAIL"
 NO_TIME = ("", "Unknown", "None", "N/A", "0")
-"""Words for a missing time in text, in the format `%s` and in JSON."""
+"""Texts for a missing time, in plain text, in the format `%s`, and in JSON."""
 
 _LABEL = re.compile(
     r"(?P<base>[0-9]{1,18})(?:_(?P<task>[0-9]{1,18})|_\[(?P<tasks>[^\]]{1,9999})\]|\+(?P<offset>[0-9]{1,9}))?"
@@ -35,10 +35,10 @@ class Identity:
 
     Attributes:
         number: the database's own number, `JobIDRaw`; empty if the dump lacks this column.
-        label: `JobID`, for people.
-        base: the number in the label: of the array, the heterogeneous job, or the job.
+        label: `JobID`, which is easier to read.
+        base: the number in the label, which is the number of the array, the heterogeneous job, or the job.
         task: the task of an array, or None.
-        tasks: `5-9%2` for tasks that were not split off yet.
+        tasks: a range such as `5-9%2` for tasks that have not been split off yet.
         offset: the component of a heterogeneous job, or None.
     """
 
@@ -52,10 +52,10 @@ class Identity:
 
 @lru_cache(maxsize=1 << 12)
 def identity_of(number: str, label: str) -> Identity:
-    """Returns the identity in the cells `JobIDRaw` and `JobID`; either may be empty.
+    """Returns the identity in the cells `JobIDRaw` and `JobID`. One of the cells may be empty.
 
     Raises:
-        ValueError: neither is an identity.
+        ValueError: neither cell is an identity.
     """
     if number and not _NUMBER.fullmatch(number):
         raise ValueError(f"{number[:40]!r} is not the number of a job")
@@ -73,7 +73,7 @@ def identity_of(number: str, label: str) -> Identity:
 
 
 def is_step(name: str) -> bool:
-    """Returns True for the name of a step of a job: `13.batch`, `35_2.0`, `83+0.extern`."""
+    """Returns True for the name of a job step, such as `13.batch`, `35_2.0` or `83+0.extern`."""
     return _STEP.fullmatch(name) is not None
 
 
@@ -81,24 +81,25 @@ def is_step(name: str) -> bool:
 class Record:
     """One allocation.
 
-    Times and spans are microseconds; times count from 1970 in UTC. None means that the value is not given.
+    Times and spans are in microseconds. Times are relative to 1970 in UTC. None means that a value is not
+    given.
 
     Attributes:
-        place: its place in the source, for messages.
-        cluster: its cluster; empty if the dump lacks this column.
-        identity: its identity.
-        state: the first word of its state, without `by 1003`.
-        by: True if the state says who cancelled it.
-        submit: the time of its submission, or of its requeue.
-        eligible: when it could first be considered.
-        start, end: its start and its end.
-        elapsed: how long it worked, without suspensions.
-        suspended: how long it was suspended.
-        limit: its time limit; None also without a limit.
-        restarts: how often it was requeued, in newer versions only.
-        allocated: the granted amounts; empty before its start.
+        place: the place of the allocation in the source, for messages.
+        cluster: the cluster; empty if the dump lacks this column.
+        identity: the identity of the allocation.
+        state: the first word of the state, without `by 1003`.
+        by: True if the state shows which user cancelled the job.
+        submit: the time of the submission, or of the requeue.
+        eligible: when the job could first be considered.
+        start, end: the start and the end of the allocation.
+        elapsed: how long the job worked, without suspensions.
+        suspended: how long the job was suspended.
+        limit: the time limit; None also if there is no limit.
+        restarts: how often the job was requeued. Only newer versions have this number.
+        allocated: the granted amounts; empty before the start.
         requested: the requested amounts.
-        assigned: True if it has nodes; None if unknown.
+        assigned: True if the job has nodes; None if unknown.
     """
 
     place: str
@@ -125,19 +126,19 @@ class Record:
 
     @property
     def ended(self) -> bool:
-        """True if it is over; rows that `sacct -T` cut have an end, but are not over."""
+        """True if the run is over. Rows that `sacct -T` cut have an end, but are not over."""
         return self.end is not None and self.state not in (PENDING, RUNNING, SUSPENDED)
 
     @property
     def ran(self) -> bool:
-        """True if it held resources; a job refused after its submission has a start, but no node."""
+        """True if the job held resources. If Slurm refused a submitted job, it has a start but no node."""
         if self.start is None or self.state == PENDING:
             return False
         return self.assigned is not False
 
     @property
     def work(self) -> int | None:
-        """How long it worked."""
+        """The time that the job worked."""
         if self.elapsed is not None or self.end is None or self.start is None:
             return self.elapsed
         return max(0, self.end - self.start - self.suspended)
@@ -150,9 +151,9 @@ class Dump:
     Attributes:
         records: one record for each allocation and run.
         read: the number of rows in the source.
-        left_out: reason -> rows that are not allocations.
+        left_out: the number of rows that are not allocations, by reason.
         notes: sentences about the source.
-        lacks: missing columns that would improve a trace.
+        lacks: missing columns that would improve the trace.
     """
 
     records: list[Record]
@@ -166,12 +167,12 @@ STEPS = "steps, which are parts of jobs"
 
 
 class Clock:
-    """Reads times: seconds since 1970, or ISO 8601; without an offset they are local times of one zone.
+    """Reads times, which are seconds since 1970 or in ISO 8601. Times without an offset are local times.
 
     Attributes:
         local: the number of times without an offset.
-        doubtful: the number of local times in an hour that a change of clocks skips or repeats. They are read
-            with the offset before the change, unless the job would then end before it started.
+        doubtful: the number of local times in an hour that a change of clocks skips or repeats. They are
+            read with the offset before the change, unless the job would then end before it started.
     """
 
     def __init__(self, zone: tzinfo) -> None:
@@ -180,9 +181,9 @@ class Clock:
         self.doubtful = 0
 
     def time(self, text: str, since: int | None = None) -> int | None:
-        """Returns the time of a cell; None for `Unknown` and similar words.
+        """Returns the time of a cell, or None for `Unknown` and similar words.
 
-        In a repeated hour, the time after `since` is used if possible.
+        In a repeated hour, the result is the time after `since` if possible.
 
         Raises:
             ValueError: the cell is not a time.
@@ -191,7 +192,7 @@ class Clock:
             return None
         if _EPOCH.fullmatch(text):
             if int(text) > _LATEST:
-                raise ValueError("is not a second of the years 1970 to 9999")
+                raise ValueError("is not a time in the years 1970 to 9999")
             return int(text) * SECOND
         if not _ISO.fullmatch(text):
             raise ValueError("is not a time such as 2026-11-22T03:38:14 or 1795318694")
@@ -221,7 +222,7 @@ def _microseconds(moment: datetime) -> int:
 
 
 def span_of(text: str) -> int:
-    """Returns microseconds of `[days-][hours:]minutes:seconds`.
+    """Returns the microseconds of a text in the form `[days-][hours:]minutes:seconds`.
 
     Raises:
         ValueError: the text has another form.
@@ -234,7 +235,9 @@ def span_of(text: str) -> int:
 
 
 def limit_of(text: str) -> int | None:
-    """Returns the time limit in a cell of minutes or a span; None for `UNLIMITED` or the partition's limit.
+    """Returns the time limit in a cell, which is a number of minutes or a span.
+
+    Returns None for `UNLIMITED` and for the limit of the partition.
 
     Raises:
         ValueError: the text is not a time limit.
@@ -247,7 +250,10 @@ def limit_of(text: str) -> int | None:
 
 
 def minutes_of(minutes: int) -> int | None:
-    """Returns microseconds of a time limit; None above a century, as in Slurm's numbers for no limit."""
+    """Returns a time limit in microseconds, or None if it is longer than a century.
+
+    Slurm uses such large numbers if there is no limit.
+    """
     return minutes * MINUTE if minutes <= _LONGEST_MINUTES else None
 
 

@@ -1,4 +1,4 @@
-"""Jobs as the columns of a trace."""
+"""Converts jobs to the columns of a trace."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SPAN = pl.Duration("us")
 
 
 def tenant_of(job: Job, tenant: str) -> str:
-    """Returns the job's partition, account, QOS or user; empty if the dump does not say."""
+    """Returns the partition, account, QOS or user of a job, or "" if the dump lacks it."""
     value: str = getattr(job.chain.last, tenant)
     return value
 
@@ -32,13 +32,13 @@ def frame_of(
     priorities: Mapping[str, int] | None,
     restarts: Callable[[Job], int | None],
 ) -> pl.DataFrame:
-    """Returns the table with one row for each pod set.
+    """Returns a table with one row for each pod set.
 
     Args:
         jobs: the jobs.
         options: the options of the reader.
-        priorities: QOS -> priority, or None.
-        restarts: returns how often a job was requeued; None if the dump cannot show it.
+        priorities: the priority of each QOS, or None.
+        restarts: returns how often a job was requeued, or None if the dump cannot show this.
     """
     rows = [(job, name) for job in jobs for name in job.pods]
     counts = [len(job.pods) for job in jobs]
@@ -115,12 +115,15 @@ def _priority(
 
 
 def _preemptions(job: Job, restarts: Callable[[Job], int | None]) -> int | None:
-    """Returns how often a job was preempted; None if runs may be missing."""
+    """Returns how often a job was preempted, or None if runs may be missing."""
     return None if restarts(job) is None else job.chain.preemptions
 
 
 def _runs(job: Job, options: Mapping[str, Any]) -> str | None:
-    """Returns the runs of a job with several runs as JSON; amounts are sums over all components."""
+    """Returns the runs of a job as JSON, or None for a job with one run.
+
+    The amounts of a run are sums over all components.
+    """
     if len(job.chain.runs) == 1:
         return None
     return json.dumps([_run(place, run, job, options) for place, run in enumerate(job.chain.runs)])

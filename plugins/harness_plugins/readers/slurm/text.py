@@ -1,4 +1,4 @@
-"""`sacct -P` as records: checks every used cell, and names faults with their lines."""
+"""Converts the output of `sacct -P` to records, checks every cell that it uses, and lists faults by line."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ _NEEDED = (
     ("JobIDRaw", "JobID"), ("State",), ("Submit", "Eligible"), ("Start",), ("End",),
     ("AllocTRES", "ReqTRES", "AllocCPUS", "NCPUS", "ReqCPUS"),
 )  # fmt: skip
-"""Groups of columns; a dump must have one column of each group."""
+"""Groups of columns. A dump must have at least one column of each group."""
 
 _NO_NODES = ("None assigned", "None", "")
 _COUNT_MOST = 10**9
 
 
 def read_text(path: Path, clock: Clock) -> Dump:
-    """Reads the records of a file of `sacct -P`.
+    """Reads the records of a file from `sacct -P`.
 
     Raises:
-        TraceError: missing columns, or malformed lines; the message names them all.
+        TraceError: columns are missing, or lines are malformed; the error lists all faults.
     """
     faults: list[Fault] = []
     table = open_cells(path, faults, _meaning)
@@ -74,7 +74,7 @@ def _require_columns(path: Path, names: Sequence[str]) -> None:
 
 
 def _meaning(names: Sequence[str], cells: Sequence[str]) -> Hashable | None:
-    """Returns the content of a row without the job's name; None for cells that are not a row."""
+    """Returns the content of a row without the name of the job, or None for cells that are not a row."""
     faults: list[Fault] = []
     row = _Row(names, Clock(UTC), faults)
     if row.is_step(cells):
@@ -84,7 +84,7 @@ def _meaning(names: Sequence[str], cells: Sequence[str]) -> Hashable | None:
 
 
 class _Row:
-    """Reads the cells of one row after the other."""
+    """Reads the cells of rows."""
 
     def __init__(self, names: Sequence[str], clock: Clock, faults: list[Fault]) -> None:
         self._places: Mapping[str, int] = {name: place for place, name in enumerate(names)}
@@ -95,11 +95,11 @@ class _Row:
         self._cells: Sequence[str] = ()
 
     def is_step(self, cells: Sequence[str]) -> bool:
-        """Returns True if a row is a step: its name has a dot, as in `13.batch` and `35_2.0`."""
+        """Returns True if a row is a step, which has a dot in its name, as in `13.batch` and `35_2.0`."""
         return any(is_step(cells[place]) for place in self._ids)
 
     def record(self, line: int, cells: Sequence[str]) -> Record | None:
-        """Returns the allocation of a row; adds faults and returns None for a malformed row."""
+        """Returns the allocation of a row. Adds faults and returns None if the row is malformed."""
         self._line, self._cells = line, cells
         before = len(self._faults)
         number, label = self._text("JobIDRaw"), self._text("JobID")
@@ -145,7 +145,7 @@ class _Row:
         )
 
     def _amounts(self) -> tuple[Tres, Tres]:
-        """Returns the granted and the requested amounts, from TRES or else from other columns."""
+        """Returns the granted and requested amounts, from TRES if possible, or from other columns."""
         allocated = self._parsed("AllocTRES", tres_of_text) or Tres()
         requested = self._parsed("ReqTRES", tres_of_text) or Tres()
         nodes = self._first("NNodes", "ReqNodes") if requested.nodes is None else requested.nodes
@@ -166,7 +166,7 @@ class _Row:
         return allocated, requested
 
     def _assigned(self, allocated: Tres) -> bool | None:
-        """Returns True if it has nodes, from the first column that shows this; None if unknown."""
+        """Returns True if the row has nodes, from the first column that shows this; None if unknown."""
         if "AllocTRES" in self._places:
             return bool(allocated)
         if "NodeList" in self._places:
@@ -182,7 +182,8 @@ class _Row:
     def _parsed(self, name: str, parse: Callable[[str], T]) -> T | None:
         """Returns the parsed content of a cell.
 
-        Returns None for an empty or absent cell, and None with a fault for a malformed cell.
+        Returns None if the cell is empty or absent. If the cell is malformed, adds a fault and returns
+        None.
         """
         text = self._text(name)
         if not text:
