@@ -165,7 +165,7 @@ def _notes(jobs: pl.DataFrame, options: Mapping[str, Any], overran: int) -> tupl
         if cancelled
         else "",
         "no job of the log waited: its submit times may be start times" if never_waited else "",
-        f"the queue is the log's {tenant}" + where(nameless, "have none and are in queue 'default'"),
+        f"the queue is the log's {tenant}" + where(nameless, "have none: the queue is 'default'"),
     )
     return tuple(note for note in notes if note)
 

@@ -103,7 +103,7 @@ def _amounts(
     memory = pl.select(amount.alias("request.memory")).to_series()
     of = "KiB per processor" if per_processor else "bytes (assumed to be per node; the log does not say)"
     silent = int((~known).sum())
-    missing = f"; {agreeing(silent, 'job', 'do')} not give it, so no memory is requested" if silent else ""
+    missing = f"; {agreeing(silent, 'job', 'do')} not give it, so none is requested" if silent else ""
     return [cpu, memory], f"memory is the requested amount, in {of}{missing}"
 
 

@@ -115,11 +115,11 @@ def test_a_duration_can_be_the_same_in_all_rows(read_text: Callable) -> None:
     ("mapping", "message"),
     [
         ("job_id", "option map: 'job_id' is not COLUMN=SOURCE"),
-        ("duration=duration:years", "'years' is none of its units"),
+        ("duration=duration:years", "'years' is not one of its units"),
         ("labels='site'", "labels: 'site': cannot be 'site' in every row"),
         ("duration='long'", "duration: 'long': 'long' is not a duration"),
         ("request.cpu='many'", "request.cpu: 'many': cannot be 'many' in every row"),
-        ("job_id=priority - site", "subtracts one text from another"),
+        ("job_id=priority - site", "subtracts one text value from another"),
         ("job_id=Job ID", "'Job ID' is not understood"),
         ("site=open('x')", r"calls open\(\), which the language does not have"),
         ("submit_time=site:%Y-%Q", "'%Y-%Q' is not a time format: %Q is none of the directives"),

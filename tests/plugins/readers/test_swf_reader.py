@@ -238,7 +238,7 @@ def test_memory_is_what_each_processor_requested(tmp_path: Path) -> None:
     opened = read(tmp_path, text)
     assert opened.frame["request.memory"].to_list() == [30 * 1024, None]
     assert (
-        "memory is the requested amount, in KiB per processor; 1 job does not give it, so no memory is requested"
+        "memory is the requested amount, in KiB per processor; 1 job does not give it, so none is requested"
         in opened.notes
     )
     ignored = read(tmp_path, text, memory="ignore")

@@ -377,21 +377,21 @@ def test_cells_that_mean_nothing_are_named_by_file_row_and_column(made: Make) ->
         ("podz: nodes\n", "", "podz: is not a column of a trace"),
         ("labels: \"'nodes'\"\n", "", "labels: 'nodes': cannot be 'nodes' in every row"),
         ("total.cpu: a\nrequest.cpu: a\n", "", "total.cpu: cannot be combined with request.cpu"),
-        ("", "where: id\n", "where: id: column id is a number, and true or false is needed"),
+        ("", "where: id\n", "where: id: column id is a number, but must be true or false"),
         ("", "where: part + 1\n", "where: 'part + 1' at character 1 is not a condition"),
         ("", "where: part < 3 < 4\n", "is not a condition"),
         ("", "zone: Mars\n", "zone: 'Mars' is not a time zone"),
         ("", "wher: part\n", "wher: is not a key of a mapping"),
         ("", "delimiter: ab\n", "delimiter: 'ab' is neither comma, tab, nor one character"),
         ("pods: nothere\n", "", "column nothere: is in no file"),
-        ("request.memory: 'ran : QB'\n", "", "request.memory: ran : QB: 'QB' is none of its units"),
+        ("request.memory: 'ran : QB'\n", "", "request.memory: ran : QB: 'QB' is not one of its units"),
         (
             "request.cpu: 'ran : s'\n",
             "",
-            "request.cpu: ran : s: 's' is none of its units (cores, millicores, %)",
+            "request.cpu: ran : s: 's' is not one of its units (cores, millicores, %)",
         ),
-        ("user: ran / 2\n", "", "user: ran / 2: divides, and a text is needed"),
-        ("request.cpu: count(part)\n", "", "column part is a text, and count() takes a list"),
+        ("user: ran / 2\n", "", "user: ran / 2: divides, but the column needs text"),
+        ("request.cpu: count(part)\n", "", "column part is text, but count() takes a list"),
     ],
 )
 def test_what_is_not_of_the_language_is_named_with_its_key(
@@ -633,7 +633,7 @@ def test_a_time_that_the_clocks_skip_is_named(made: Make) -> None:
     at = datetime(2024, 3, 31, 2, 30)
     for values in ([at], [at.isoformat()]):
         table = {"id": [1], "submitted": [1], "ran": [1], "part": ["q"], "at": values}
-        with pytest.raises(TraceError, match="does not exist in Europe/Berlin, where the clocks skip it"):
+        with pytest.raises(TraceError, match="does not exist in Europe/Berlin, because the clocks skip it"):
             made(table, "recorded_start: at\n", "zone: Europe/Berlin")
 
 

@@ -103,7 +103,7 @@ def _about_amounts(jobs: Sequence[Job], options: Mapping[str, Any]) -> Iterator[
     differs = _count(jobs, lambda job: any(_differs(chain, options) for chain in job.components))
     yield f"jobs request the amounts that they {which}; {counted(differs, 'job')} {other} other amounts"
     several = _count(jobs, lambda job: sum(pods.count for pods in job.pods.values()) > 1)
-    yield f"a job has one pod on each node; {agreeing(several, 'job', 'have')} several pods, which form a gang"
+    yield f"a job has one pod on each node; {agreeing(several, 'job', 'have')} several pods, as a gang"
     uneven = (
         "have amounts that do not divide by their nodes: their pods have shares that are as even as "
         "possible, because the accounting lacks the amounts of each node"
@@ -212,7 +212,7 @@ def _about_tenants(
     tenant = options["tenant"]
     yield f"the queue is the {tenant}"
     yield from _many(
-        jobs, lambda job: not tenant_of(job, tenant), f"have no {tenant} and are in queue 'default'"
+        jobs, lambda job: not tenant_of(job, tenant), f"have no {tenant}: the queue is 'default'"
     )
     if options["priority"] == "class":
         yield "the priority class is the QOS"

@@ -1,4 +1,4 @@
-"""Job tables of any columns: a closed language defines how a table becomes a trace."""
+"""Reads job tables with any columns. A small language defines how a table becomes a trace."""
 
 from __future__ import annotations
 

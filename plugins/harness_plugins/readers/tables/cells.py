@@ -1,4 +1,4 @@
-"""One column of a trace, made by a mapping from the terms of a table."""
+"""Computes one column of a trace from the terms that a mapping gives for it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from harness_plugins.readers.tables.values import Kind as Of
 
 _SPANS = {"": SECOND, "us": 1, "ms": 1000, "s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY}
 _CLOCK = "hms"
-"""The unit of spans such as `1-02:03:04`, which `span()` also reads."""
+"""The unit of durations such as `1-02:03:04`, which `span()` also reads."""
 _BYTES = {
     "": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 2**10, "MiB": 2**20,
     "GiB": 2**30, "TiB": 2**40,
@@ -38,22 +38,22 @@ class Cell:
     """One column of a trace.
 
     Args:
-        name: the name of the column, or `total.RESOURCE`; any other name is a column of texts.
-        source: the expression that computes it.
+        name: the name of the column, or `total.RESOURCE`. A column with any other name contains text.
+        source: the expression that computes the column.
         table: the columns of the table.
         clock: reads times without a zone.
-        numbers: True if texts without a unit are numbers of seconds, for columns of times.
+        numbers: True if text without a unit is a number of seconds, in a column of times.
 
     Attributes:
         name: see `Args`.
         source: see `Args`.
-        columns: the used columns of the table.
-        terms: the conversions that compute it, with the rows whose cells are invalid.
-        expr: the expression of its values.
+        columns: the columns of the table that the source uses.
+        terms: the conversions that compute the column, and the rows whose cells are invalid.
+        expr: the expression of the column's values.
 
     Raises:
         LanguageError: the source does not fit the table.
-        ValueError: a format of times that does not determine an instant.
+        ValueError: a time format does not determine a point in time.
     """
 
     def __init__(self, name: str, source: Source, table: Columns, clock: Clock, *, numbers: bool) -> None:
@@ -73,7 +73,7 @@ class Cell:
         if self.source.by is not None and self._kind not in (Kind.INT32, Kind.INT64):
             timed = self._kind in (Kind.TIME, Kind.DURATION)
             raise LanguageError(
-                "divides a time; / is for amounts" if timed else "divides, and a text is needed"
+                "divides a time, but / is for amounts" if timed else "divides, but the column needs text"
             )
         makers: Mapping[Kind, Callable[[], pl.Expr]] = {
             Kind.TIME: self._time, Kind.DURATION: self._span, Kind.INT64: self._amount,
@@ -143,12 +143,12 @@ class Cell:
         return self._joined(self.source.term)
 
     def _joined(self, term: Term) -> pl.Expr:
-        """Joins texts of several terms with slashes."""
+        """Joins the text of several terms with slashes."""
         if not isinstance(term, Sum):
             return self.terms.text(term)
         if term.sign < 0:
             raise LanguageError(
-                f"subtracts one text from another, in {named(term)}; + joins them with a slash"
+                f"subtracts one text value from another, in {named(term)}; + joins them with a slash"
             )
         return pl.concat_str(self._joined(term.left), self._joined(term.right), separator="/")
 
@@ -156,11 +156,11 @@ class Cell:
         unit = self.source.unit
         if unit not in known:
             units = ", ".join(each for each in known if each) or "none"
-            raise LanguageError(f"{unit!r} is none of its units ({units})")
+            raise LanguageError(f"{unit!r} is not one of its units ({units})")
         return known[unit]
 
     def _constant(self, constant: str) -> pl.Expr:
-        """Returns a text, a duration such as `5m`, pairs, or a whole number in the schema's unit."""
+        """Returns a constant: text, a duration such as `5m`, pairs, or an integer in the schema's unit."""
         match self._kind:
             case Kind.STRING:
                 return pl.lit(constant)
@@ -179,6 +179,6 @@ class Cell:
 
 
 def _are_texts(term: Term, types: Mapping[str, pl.DataType]) -> bool:
-    """Returns True if a term is a sum of several text columns: these columns are then instants."""
+    """Returns True if a term is a sum of several text columns. These columns then contain times."""
     names = list(columns_of(term))
     return isinstance(term, Sum) and len(names) > 1 and all(types[name] == pl.String for name in names)

@@ -1,4 +1,4 @@
-"""Converts a table's cells and the values of terms to numbers, instants, spans, true or false."""
+"""Converts a table's cells and the values of terms to numbers, times, durations, or true and false."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from harness_plugins.readers.tables.times import INSTANT_UNITS, Clock
 from harness_plugins.readers.tables.values import ROW, WIDE, Columns, Doubt, Kind, Value, named, only
 
 _MOST = 2**62
-"""The largest whole number in range; the difference of two such numbers still fits 64 bits."""
+"""The largest integer in range. The difference of two such numbers still fits in 64 bits."""
 
 
 class Conversions:
-    """Converts values to the needed kind, for one column of a trace and a table with these types.
+    """Converts values to the kind that is needed, for one column of a trace and a table with these types.
 
-    A value that depends on another value is a separate step, computed once. So the cost grows only with the
-    number of terms.
+    A value that depends on another value is a separate step, which is computed once. Therefore, the cost
+    grows only with the number of terms.
 
     Args:
-        table: its columns, each with one of the types that the readers of files produce.
+        table: the columns of the table. Each has one of the types that the readers of files produce.
         unit: the unit of the source, or "".
         clock: reads times without a zone.
-        instants: True if texts and numbers of differences are instants.
+        instants: True if the text and numbers in differences are times.
 
     Attributes:
-        doubts: the checks that rows of a table may fail, in the order in which they were made.
-        twice: column -> its times in an hour that occurs twice.
+        doubts: the checks that rows of the table may fail, in the order in which they were added.
+        twice: expressions by column that select the times in an hour that occurs twice.
     """
 
     def __init__(self, table: Columns, unit: str, clock: Clock, *, instants: bool) -> None:
@@ -41,7 +41,7 @@ class Conversions:
         self.twice: dict[str, pl.Expr] = {}
 
     def worked_out(self, frame: pl.DataFrame, **found: pl.Expr) -> pl.DataFrame:
-        """Computes expressions of these terms, row numbers, and the doubts (from `0` on) for a table."""
+        """Computes these expressions, row numbers, and the doubts (columns `0`, `1`, ...) for a table."""
         plan = frame.lazy()
         for step in self._steps:
             plan = plan.with_columns(step)
@@ -58,17 +58,17 @@ class Conversions:
         return pl.col(name)
 
     def number(self, value: Value, term: Term) -> Value:
-        """Converts a value to a number; texts are parsed."""
+        """Converts a value to a number. Text is parsed."""
         if value.kind is Kind.TEXT:
             return Value(Kind.NUMBER, self.read(value, term, text_number, "is not a number"), DECIMALS)
         if value.kind is Kind.NOTHING:
             return Value(Kind.NUMBER, value.expr.cast(WIDE))
         if value.kind is not Kind.NUMBER:
-            raise LanguageError(f"{named(term)} is {value.kind.value}, and a number is needed")
+            raise LanguageError(f"{named(term)} is {value.kind.value}, but must be a number")
         return value
 
     def instant(self, value: Value, term: Term) -> Value:
-        """Converts a value to an instant: texts are read by the unit, and a number counts from 1970."""
+        """Converts a value to a time. Text is read by the unit, and a number is relative to 1970."""
         if value.kind is Kind.NOTHING:
             return Value(Kind.INSTANT, value.expr.cast(pl.Int64))
         if value.kind is Kind.TEXT and self.unit.partition("-")[0] != "unix":
@@ -77,27 +77,27 @@ class Conversions:
             scale = INSTANT_UNITS.get(self.unit, SECOND * 1000)
             return Value(Kind.INSTANT, self.scaled(self.number(value, term), scale, 1000, term))
         if value.kind is not Kind.INSTANT:
-            raise LanguageError(f"{named(term)} is {value.kind.value}, and an instant is needed")
+            raise LanguageError(f"{named(term)} is {value.kind.value}, but must be a time")
         return value
 
     def span(self, value: Value, term: Term, scale: int) -> Value:
-        """Converts a value to a span of time; a number counts `scale` microseconds."""
+        """Converts a value to a duration. A number is a number of `scale` microseconds."""
         if value.kind in (Kind.NUMBER, Kind.TEXT):
             return Value(Kind.SPAN, self.scaled(self.number(value, term), scale, 1, term))
         if value.kind is Kind.NOTHING:
             return Value(Kind.SPAN, value.expr.cast(pl.Int64))
         if value.kind is not Kind.SPAN:
-            raise LanguageError(f"{named(term)} is {value.kind.value}, and a span of time is needed")
+            raise LanguageError(f"{named(term)} is {value.kind.value}, but must be a duration")
         return value
 
     def flag(self, value: Value, term: Term) -> pl.Expr:
-        """Converts a value to true or false; some words mean these in texts."""
+        """Converts a value to true or false. In text, some words represent these values."""
         if value.kind is Kind.TEXT:
             return self.kept(self.read(value, term, flagged, "is neither true nor false"))
         if value.kind is Kind.NOTHING:
             return value.expr.cast(pl.Boolean)
         if value.kind is not Kind.FLAG:
-            raise LanguageError(f"{named(term)} is {value.kind.value}, and true or false is needed")
+            raise LanguageError(f"{named(term)} is {value.kind.value}, but must be true or false")
         return value.expr
 
     def column(self, name: str) -> Value:
@@ -123,7 +123,7 @@ class Conversions:
         return Value(Kind.NOTHING, cell)
 
     def scaled(self, value: Value, scale: int, by: int, term: Term) -> pl.Expr:
-        """Returns a number times `scale` and divided by `by`, as the nearest whole number of 64 bits."""
+        """Returns a number times `scale` and divided by `by`, as the nearest 64-bit integer."""
         below = by * 10**value.decimals
         found = self.bounded(value.expr, scale, term)
         return self.fitting(found if below == 1 else (found + below // 2) // below, term)
@@ -135,32 +135,35 @@ class Conversions:
         return pl.when(good).then(expr) * scale
 
     def fitting(self, expr: pl.Expr, term: Term) -> pl.Expr:
-        """Returns a whole number of 64 bits, small enough for differences."""
+        """Returns a 64-bit integer that is small enough for differences."""
         expr = self.kept(expr)
         good = expr.abs() <= _MOST
         self.doubt(expr.is_not_null() & ~good, only(term), "is out of range")
         return self.kept(pl.when(good).then(expr).cast(pl.Int64))
 
     def read(self, value: Value, term: Term, read: Callable[[pl.Expr, Keep], pl.Expr], says: str) -> pl.Expr:
-        """Reads texts with a function that returns null for invalid texts."""
+        """Reads text with a function that returns null for invalid text."""
         cell = self.kept(value.expr.str.strip_chars())
         found = self.kept(read(cell, self.kept))
         self.doubt(cell.is_not_null() & found.is_null(), only(term), says)
         return found
 
     def _moment(self, value: Value, term: Term) -> pl.Expr:
-        """Reads texts by the unit as microseconds since 1970; texts without a zone use the clock's zone."""
+        """Reads text by the unit as microseconds since 1970.
+
+        Text without a zone is read in the zone of the clock.
+        """
         cell = self.kept(value.expr.str.strip_chars())
         when = self.clock.read(cell, self.unit)
         local, moment = self.kept(when.local), self.kept(when.fixed)
         earlier, later = (self.kept(each) for each in self.clock.moments(local))
         says = f"is not a time such as {self.clock.example(self.unit)}"
         self.doubt(cell.is_not_null() & local.is_null() & moment.is_null(), only(term), says)
-        says = f"does not exist in {self.clock.zone}, where the clocks skip it"
+        says = f"does not exist in {self.clock.zone}, because the clocks skip it"
         self.doubt(local.is_not_null() & earlier.is_null(), only(term), says)
         self.twice[only(term)] = (earlier != later).fill_null(value=False)
         return self.kept(pl.coalesce(moment, earlier))
 
     def doubt(self, rows: pl.Expr, column: str, says: str) -> None:
-        """Adds a doubt for rows with invalid cells; null means no doubt."""
+        """Adds a doubt for rows with invalid cells. Null means that a row has no doubt."""
         self.doubts.append(Doubt(rows.fill_null(value=False), column, says))

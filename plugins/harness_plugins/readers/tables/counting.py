@@ -1,4 +1,4 @@
-"""The rows of a table that count: conditions that each row must meet, and the last row of each job."""
+"""Selects the rows of a table by conditions that each row must meet, and by the last row of each job."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from harness_plugins.readers.tables.values import ROW, Kind, Value
 
 
 def latest(rows: Rows, mapping: TableMapping, clock: Clock) -> tuple[pl.DataFrame, int]:
-    """Keeps for each job the row with the greatest value, the last among equal values.
+    """Keeps the row with the greatest value for each job, or the last of several such rows.
 
     Also returns how many rows were dropped.
     """
@@ -53,7 +53,7 @@ def latest(rows: Rows, mapping: TableMapping, clock: Clock) -> tuple[pl.DataFram
 
 
 def _dated(rows: Rows, term: Term, clock: Clock) -> Value | None:
-    """Returns texts as instants if all texts are instants, else None."""
+    """Returns text as times if all text values are times, else None."""
     terms = Terms(rows.columns, "", clock, instants=True)
     value = terms.instant(terms.value(term), term)
     found = terms.worked_out(rows.frame, at=value.expr)
@@ -66,7 +66,7 @@ def _dated(rows: Rows, term: Term, clock: Clock) -> Value | None:
 def unmet(
     rows: Rows, frame: pl.DataFrame, mapping: TableMapping, clock: Clock
 ) -> Iterator[tuple[str, pl.Expr]]:
-    """Yields, for each condition, the reason for leaving out rows, and the rows that do not meet it."""
+    """Yields the reason for leaving out rows for each condition, and the rows that do not meet it."""
     terms = Terms(rows.columns, "", clock, instants=False)
     conditions = []
     for text, condition in mapping.where:
@@ -91,7 +91,7 @@ def text_of(mapping: TableMapping) -> str:
 
 
 def _holds(condition: Condition, terms: Terms) -> pl.Expr:
-    """Returns True if a condition holds; null if one of its values is missing."""
+    """Returns True if a condition holds, or null if one of its values is missing."""
     match condition:
         case IsNull(term):
             value = terms.value(term)

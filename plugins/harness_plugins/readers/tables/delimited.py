@@ -1,4 +1,4 @@
-"""Text with delimiters as columns of texts: quoted cells may contain line breaks; an empty cell is null."""
+"""Reads delimited text. Quoted cells may contain line breaks, and an empty cell is null."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _TABS = (".tsv", ".tab")
 
 
 def read_text(path: Path, data: bytes, pick: Pick, *, delimiter: str = "", header: bool = True) -> Part:
-    """Reads the wanted columns of a text.
+    """Reads the wanted columns of delimited text.
 
     Args:
-        path: the file, for messages; its suffix may imply tabs.
+        path: the file, for messages. Its suffix may imply tabs.
         data: the content of the file.
         pick: chooses the columns to read.
-        delimiter: the character between cells; "" is a tab in files of tabs, or else a comma.
-        header: True if the first line has the names; otherwise the names are numbers from 1.
+        delimiter: the character between cells. "" means a tab in files with tabs, and a comma otherwise.
+        header: True if the first line has the column names; otherwise, the names are numbers from 1.
 
     Raises:
-        TraceError: repeated names, rows with too few or too many cells, or content that is not text.
+        TraceError: a name is repeated, a row has too few or too many cells, or the content is not text.
     """
     delimiter = delimiter or ("\t" if any(each in _TABS for each in path.suffixes) else ",")
     _check_text(path, data)
@@ -67,7 +67,7 @@ def read_text(path: Path, data: bytes, pick: Pick, *, delimiter: str = "", heade
             ),
         )
     except (pa.ArrowException, ValueError) as error:
-        what = f"cannot be read as text with delimiters: {str(error).splitlines()[0]}"
+        what = f"cannot be read as delimited text: {str(error).splitlines()[0]}"
         raise TraceError(str(path), [Fault("", what)]) from error
     if faults:
         raise TraceError(str(path), faults)
@@ -78,7 +78,7 @@ def read_text(path: Path, data: bytes, pick: Pick, *, delimiter: str = "", heade
 
 
 def column_names(path: Path, data: bytes, delimiter: str, *, header: bool) -> list[str]:
-    """Returns the columns of a text, from its first record.
+    """Returns the column names of delimited text, from its first record.
 
     Raises:
         TraceError: the record is not text, or names a column twice.
@@ -90,7 +90,7 @@ def column_names(path: Path, data: bytes, delimiter: str, *, header: bool) -> li
         )
         names = [cell.strip() for cell in first]
     except (StopIteration, csv.Error) as error:
-        raise TraceError(str(path), [Fault("line 1", "is not text with delimiters")]) from error
+        raise TraceError(str(path), [Fault("line 1", "is not delimited text")]) from error
     if not header:
         return [str(number) for number in range(1, len(names) + 1)]
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
@@ -101,7 +101,7 @@ def column_names(path: Path, data: bytes, delimiter: str, *, header: bool) -> li
 
 
 def _check_quotes(path: Path, data: bytes, delimiter: str) -> None:
-    """Refuses a quote that is never closed: the rest of the file would be one cell.
+    """Raises an error for a quote that is never closed, because the rest of the file would be one cell.
 
     Raises:
         TraceError: a quote is not closed; the message names the line where its row begins.

@@ -1,4 +1,4 @@
-"""JSON documents and JSON lines of tables: objects as rows with only the wanted columns."""
+"""Reads tables from JSON documents and JSON lines. The objects are the rows."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def read_documents(path: Path, data: bytes, pick: Pick, *, inside: str = "") -> 
         path: the file, for messages.
         data: the content of the file.
         pick: chooses the columns to read.
-        inside: the list inside each element that has the rows; "" if elements are the rows.
+        inside: the list inside each element that has the rows; "" if the elements are the rows.
 
     Raises:
-        TraceError: invalid JSON, an element that is not an object, or a column with values other than numbers
-            and texts.
+        TraceError: the JSON is invalid, an element is not an object, or a column has values other than
+            numbers and text.
     """
     return _part(path, list(_records(path, data, inside)), pick)
 
@@ -50,7 +50,7 @@ def first_records(data: bytes, most: int) -> list[dict[str, Any]]:
 
 
 def inner_list(records: Sequence[dict[str, Any]]) -> str:
-    """Returns the name of the list of objects inside each element; "" if none or several exist."""
+    """Returns the name of the list of objects inside each element, or "" if there is none or several."""
     inner = [
         name
         for name in (records[0] if records else {})
@@ -64,7 +64,7 @@ def _has_objects(value: Any) -> bool:
 
 
 def table_of(path: Path, records: Sequence[dict[str, Any]], inside: str) -> pl.DataFrame:
-    """Returns objects as a table of the columns with numbers or texts."""
+    """Returns objects as a table of the columns that have numbers or text."""
     rows = list(_rows(path, records, inside))
     has = list(dict.fromkeys(name for row in rows for name in row))
     columns = []
@@ -83,7 +83,7 @@ def _part(path: Path, records: Sequence[dict[str, Any]], pick: Pick) -> Part:
         try:
             columns.append(_series(path, name, [each.get(name) for each in records]))
         except (UnicodeEncodeError, pl.exceptions.PolarsError) as error:
-            what = f"holds a value that is neither text nor a number: {str(error).splitlines()[0]}"
+            what = f"has a value that is neither text nor a number: {str(error).splitlines()[0]}"
             raise TraceError(str(path), [Fault(f"column {name}", what)]) from error
     return Part(pl.DataFrame(columns), has)
 
@@ -91,7 +91,7 @@ def _part(path: Path, records: Sequence[dict[str, Any]], pick: Pick) -> Part:
 def _records(path: Path, data: bytes, inside: str) -> Iterator[dict[str, Any]]:
     """Yields the objects of a JSON document, or of lines with one object each.
 
-    `inside` names the list that has the objects.
+    `inside` names the list with the objects.
     """
     try:
         document = [parse_json(data.decode(), nan_is_null=True)]
@@ -105,7 +105,10 @@ def _records(path: Path, data: bytes, inside: str) -> Iterator[dict[str, Any]]:
 
 
 def _rows(path: Path, document: Sequence[Any], inside: str) -> Iterator[dict[str, Any]]:
-    """Yields the elements of a document, or the objects of the list inside each with the outer values."""
+    """Yields the elements of a document, or the objects of the list inside each element.
+
+    These objects also get the other values of their element.
+    """
     for place, each in enumerate(document, start=1):
         several = [each]
         if inside and isinstance(each, dict):
@@ -126,14 +129,14 @@ def _lines(path: Path, data: bytes) -> Iterator[Any]:
             try:
                 yield parse_json(line.decode(), nan_is_null=True)
             except ValueError as error:
-                what = "is neither JSON by itself nor part of a whole document"
+                what = "is neither a JSON value nor part of a JSON document"
                 if not isinstance(error, (json.JSONDecodeError, UnicodeDecodeError)):
                     what = str(error)
                 raise TraceError(str(path), [Fault(f"line {place:,}", what)]) from error
 
 
 def _series(path: Path, name: str, values: list[Any]) -> pl.Series:
-    """Returns the values of a JSON column in one type: if some are texts, numbers become texts."""
+    """Returns the values of a JSON column in one type. If some values are text, numbers become text."""
     kinds = {type(value) for value in values if value is not None}
     if not kinds:
         return pl.Series(name, values, pl.Null)
@@ -152,7 +155,7 @@ def _series(path: Path, name: str, values: list[Any]) -> pl.Series:
         return pl.Series(name, [_as_text(value) for value in values], pl.String)
     wrong = next(place for place, value in enumerate(values, start=1) if type(value) in (dict, list, bool))
     value = json.dumps(values[wrong - 1])
-    what = f"{value:.60} is neither a number nor a text, unlike the values of other rows"
+    what = f"{value:.60} is neither a number nor text, unlike the values in other rows"
     raise TraceError(str(path), [Fault(f"row {wrong:,}, column {name}", what)])
 
 

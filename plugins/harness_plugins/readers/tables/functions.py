@@ -134,7 +134,7 @@ def _of_kind(argument: Argument, kind: Kind, who: str) -> Value:
     if value.kind is Kind.NOTHING:
         return Value(kind if kind is not Kind.LIST else Kind.NOTHING, value.expr.cast(pl.String))
     if value.kind is not kind:
-        raise LanguageError(f"{named(term)} is {value.kind.value}, and {who} takes {kind.value}")
+        raise LanguageError(f"{named(term)} is {value.kind.value}, but {who} takes {kind.value}")
     return value
 
 
@@ -162,6 +162,6 @@ def _alike(plan: Conversions, arguments: Arguments) -> list[Argument]:
         values = aligned([plan.number(*each) for each in kept])
         return [Argument(value, each.term) for value, each in zip(values, kept, strict=True)]
     if len(kinds) > 1:
-        has = ", ".join(f"{named(each.term)} {each.value.kind.value}" for each in kept)
-        raise LanguageError(f"takes terms of one kind, but has {has}")
+        has = ", ".join(f"{named(each.term)} is {each.value.kind.value}" for each in kept)
+        raise LanguageError(f"takes terms of one kind, but {has}")
     return kept

@@ -104,7 +104,7 @@ def _in_zone(path: Path, frame: pl.DataFrame, clock: Clock, twice: Counter[str])
         earlier, later = (pl.select(each).to_series() for each in moments)
         if earlier.null_count() > column.null_count():
             row = int((column.is_not_null() & earlier.is_null()).arg_max() or 0)
-            what = f"{column[row]} does not exist in {clock.zone}, where the clocks skip it"
+            what = f"{column[row]} does not exist in {clock.zone}, because the clocks skip it"
             raise TraceError(str(path), [Fault(f"row {row + 1:,}, column {column.name}", what)])
         twice[column.name] += int((earlier != later).sum())
         columns.append(earlier.cast(pl.Datetime("us", "UTC")).alias(column.name))

@@ -62,7 +62,7 @@ class Terms(Conversions):
             return written(value)
         if value.kind in (Kind.TEXT, Kind.NOTHING, Kind.FLAG):
             return value.expr.cast(pl.String)
-        raise LanguageError(f"{named(term)} is {value.kind.value}, and a text is needed")
+        raise LanguageError(f"{named(term)} is {value.kind.value}, but must be text")
 
     def comparable(self, left: Term, right: Term, *, ordered: bool = False) -> tuple[pl.Expr, pl.Expr]:
         """Returns two terms as values of one kind; `ordered` texts are numbers, or instants with a date."""
@@ -83,7 +83,9 @@ class Terms(Conversions):
             found = aligned([self.number(one, left), self.number(other, right)])
             return found[0].expr, found[1].expr
         if len(kinds - {Kind.NOTHING}) > 1 or Kind.LIST in kinds:
-            raise LanguageError(f"{named(left)} is {one.kind.value}, {named(right)} {other.kind.value}")
+            raise LanguageError(
+                f"{named(left)} is {one.kind.value}, but {named(right)} is {other.kind.value}"
+            )
         return one.expr, other.expr
 
     def _sum(self, left: Term, right: Term, sign: int) -> Value:

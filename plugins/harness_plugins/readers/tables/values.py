@@ -25,12 +25,12 @@ class Kind(Enum):
     """The kind of a term, in words for messages."""
 
     NUMBER = "a number"
-    TEXT = "a text"
-    INSTANT = "an instant"
-    SPAN = "a span of time"
+    TEXT = "text"
+    INSTANT = "a time"
+    SPAN = "a duration"
     FLAG = "true or false"
     LIST = "a list"
-    NOTHING = "nothing: the column is empty in all rows"
+    NOTHING = "empty in all rows"
 
 
 @dataclass(frozen=True, slots=True)
