@@ -139,7 +139,7 @@ def test_what_is_said_of_some_clusters_names_them(
         "cluster two: two.yaml",
         "cluster three: three.yaml",
     ]
-    of_some = "ClusterQueue a, b: spec.admissionChecks is not modelled: admission checks are treated as"
+    of_some = "ClusterQueue a, b: spec.admissionChecks is not modelled: harness treats every"
     assert any(line.startswith(f"warning: one, two: {of_some}") for line in said)
     assert sum("resourceWeights" in line for line in said) == 1
     assert any(line.startswith("warning: ResourceFlavor f: spec.resourceWeights") for line in said)

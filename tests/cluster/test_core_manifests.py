@@ -191,9 +191,11 @@ def test_gpu_memory_of_a_node_is_warned_of() -> None:
     )
     assert "aliyun.com/gpu-mem is not modelled: harness adds up the memory of all GPUs of a node" in said
     assert (
-        "alibabacloud.com/gpu-milli is not modelled: a pod has a share of a GPU only if it requests" in said
+        "alibabacloud.com/gpu-milli is not modelled: a pod gets a share of a GPU only if it requests" in said
     )
-    assert "aliyun.com/gpu-count is not modelled: GPU memory that a pod requests may be that of any" in said
+    assert (
+        "aliyun.com/gpu-count is not modelled: the GPU memory that a pod requests may come from any" in said
+    )
 
 
 def test_only_gpus_are_devices_of_a_pool() -> None:
