@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -285,8 +285,8 @@ def _nominal_of(run: Run, users: Sequence[Holder]) -> list[Ints]:
 def quotas_named(run: Run) -> dict[str, set[str]]:
     """Maps each quota to the resources that it covers at any time."""
     found: dict[str, set[str]] = {}
-    for _, cluster in run.epochs:
-        for name, quota in cluster["queues"].items():
+    for _, same in groupby(run.epochs, lambda epoch: id(epoch.cluster["queues"])):
+        for name, quota in next(same).cluster["queues"].items():
             found.setdefault(name, set()).update(quota["nominal"])
     return found
 
