@@ -92,8 +92,8 @@ def test_suggest_prints_a_mapping_that_can_be_given_as_it_is(
             "total.memory": "size(mem)",
         },
     }
-    assert "seconds? minutes are ': m'" in printed
-    assert "# columns that are left: nodelist, cpus_req, state, class" in printed
+    assert "in seconds? for minutes, add ': m'" in printed
+    assert "# unused columns: nodelist, cpus_req, state, class" in printed
     (tmp_path / "m.yaml").write_text(printed)
     out = str(tmp_path / "out.parquet")
     assert called(["trace", "convert", str(table), out, "--map", str(tmp_path / "m.yaml")]) == 0

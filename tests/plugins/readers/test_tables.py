@@ -137,7 +137,7 @@ def test_times_of_a_zone_follow_its_summer_time(tmp_path: Path) -> None:
     found = read(table, {"mapping": str(mapping), "also": ""})
     assert found.frame["duration"].to_list() == [timedelta(hours=4) - timedelta(seconds=0.5)]
     assert found.left_out == {"without duration": 1}
-    assert "1 times fall into an hour that occurs twice: the earlier one is used" in found.notes
+    assert "1 times are in an hour that occurs twice, and the earlier time is used" in found.notes
 
 
 def test_rows_are_left_out_by_the_condition_that_they_do_not_meet(tmp_path: Path) -> None:
@@ -442,7 +442,7 @@ def test_the_machine_of_a_mapping_is_the_load_and_the_nodes(
     assert nodes == ["4"] * 3
     for wrong, says in {
         "{nodes: 3}": "machine: must have nodes and node",
-        "{nodes: 0, node: {cpu: 1}}": "machine.nodes: 0 is no number from 1 to",
+        "{nodes: 0, node: {cpu: 1}}": "machine.nodes: 0 is not a number from 1 to",
         "{nodes: 1, node: {cpu: x}}": "machine.node.cpu: 'x'",
         "{nodes: 1, node: {cpu: 0}}": "machine.node.cpu: 0 must be above 0",
         "{nodes: 1, node: 4}": "machine.node: must have an amount for each resource",

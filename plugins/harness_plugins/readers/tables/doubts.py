@@ -1,4 +1,4 @@
-"""Cells that are invalid for their kind, named by file, row, column and value."""
+"""Reports cells that are invalid for their kind, by file, row, column and value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness_plugins.readers.tables.terms import Terms
 from harness_plugins.readers.tables.values import ROW, Doubt
 
 _SHOWN = 1000
-_REMEDY = "unless() and below() remove values that mean no value, and where: leaves rows out"
+_REMEDY = "unless() and below() remove values that mean `no value`, and the key where: leaves out rows"
 
 
 class Made(NamedTuple):
@@ -21,9 +21,9 @@ class Made(NamedTuple):
 
     Attributes:
         name: a column of a trace, or a key of a mapping.
-        text: the expression that computes it.
-        columns: the used columns of the table.
-        terms: the terms that computed it.
+        text: the expression that computes the part.
+        columns: the columns of the table that the expression uses.
+        terms: the terms that computed the part.
         found: the result of these terms.
     """
 
@@ -35,7 +35,7 @@ class Made(NamedTuple):
 
 
 def raise_doubts(rows: Rows, several: Sequence[Made]) -> None:
-    """Names every invalid cell by its file, row, column, value and unit.
+    """Raises an error that lists invalid cells by file, row, column, value and unit.
 
     Raises:
         TraceError: at least one cell is invalid.

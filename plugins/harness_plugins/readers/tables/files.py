@@ -1,4 +1,4 @@
-"""Reads the wanted columns of a table's files: Parquet, JSON and text, packed or not."""
+"""Reads the wanted columns from the files of a table, which are Parquet, JSON or text, and may be packed."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _TAR = (257, b"ustar")
 
 
 def find_files(path: Path, pattern: str, more: Sequence[Path] = ()) -> list[Path]:
-    """Returns the file itself, or the files of a folder that match a pattern; then further files.
+    """Returns the file itself, or the files in a folder that match a pattern, and then the additional files.
 
     Raises:
-        TraceError: no file of the folder matches.
+        TraceError: no file in the folder matches.
     """
     if not path.is_dir():
         return [path, *more]
@@ -44,7 +44,7 @@ def find_files(path: Path, pattern: str, more: Sequence[Path] = ()) -> list[Path
 
 
 def parts_of(path: Path, mapping: TableMapping) -> Iterator[Part]:
-    """Yields the tables of a file: one table, or the tables in an archive.
+    """Yields the tables of a file, which has one table or is an archive with several.
 
     Raises:
         TraceError: the file cannot be read.
@@ -69,11 +69,11 @@ def _members(path: Path, data: bytes) -> Iterator[tuple[str, bytes]]:
                 if file is not None:
                     yield member.name, file.read()
     except tarfile.TarError as error:
-        raise TraceError(str(path), [Fault("", f"is not a whole tar archive: {error}")]) from error
+        raise TraceError(str(path), [Fault("", f"is not a complete tar archive: {error}")]) from error
 
 
 def _written(path: Path, data: bytes, mapping: TableMapping) -> Part:
-    """Reads JSON, JSON lines, or text with delimiters, judged by the first character."""
+    """Reads JSON, JSON lines, or delimited text, depending on the first character."""
     if not data.strip():
         raise TraceError(str(path), [Fault("", "has no lines")])
     if data.lstrip()[:1] in (b"{", b"["):

@@ -1,4 +1,4 @@
-"""The named mapping that fits a table of no known format, and the command that reads the table."""
+"""Finds the built-in mapping that fits a table of unknown format, and the command that reads the table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FEW = 2
 
 
 def advise(path: Path) -> str | None:
-    """Returns the command that reads a file or folder; None for input that is not a table."""
+    """Returns the command that reads a file or folder, or None if the input is not a table."""
     fits = max(_fitting(path), key=lambda item: item[0], default=None)
     quoted = shlex.quote(str(path))
     if fits is not None:
@@ -39,7 +39,7 @@ def advise(path: Path) -> str | None:
 
 
 def _fitting(path: Path) -> Iterator[tuple[tuple[int, int, str], TableMapping]]:
-    """Yields the named mappings whose columns a table has, each with a score of the fit."""
+    """Yields the built-in mappings whose columns a table has, each with a score of how well it fits."""
     samples: dict[str, Sample | None] = {}
     for name in named_mappings():
         mapping = read_mapping(name)
@@ -63,7 +63,7 @@ def _first(path: Path, pattern: str) -> Sample | None:
 
 
 def _timely(mapping: TableMapping, frame: pl.DataFrame) -> Iterator[bool]:
-    """Yields, for each instant of a trace, True if the table has it as mapped: typed, or as a number."""
+    """Yields True for each time column of a trace if the table's column has the mapped form."""
     for name, source in mapping.columns.items():
         column = column_of(name)
         if column is not None and column.kind is Kind.TIME:

@@ -1,4 +1,4 @@
-"""The functions of the language, applied to computed arguments."""
+"""The functions of the mapping language, which take computed arguments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness_plugins.readers.tables.values import ROW, WIDE, Kind, Value, aligne
 
 
 class Argument(NamedTuple):
-    """An argument of a function: its value in each row, and its term."""
+    """An argument of a function, with the argument's value in each row and its term."""
 
     value: Value
     term: Term
@@ -26,9 +26,10 @@ Arguments: TypeAlias = Sequence[Argument]
 
 
 def _tres(plan: Conversions, arguments: Arguments) -> Value:
-    """Reads `k=v,k=v`: the value of the first key that occurs, in bytes if it has a letter; 0 without a key.
+    """Returns the value of the first of these keys in text such as `k=v,k=v`, or 0 if no key occurs.
 
-    If a key occurs only with types, such as `gres/gpu:v100=2,gres/gpu:a100=1`, the value is their sum.
+    A value with a letter is in bytes. If a key occurs only with types, such as
+    `gres/gpu:v100=2,gres/gpu:a100=1`, the result is the sum of their values.
     """
     text, source = _of_kind(arguments[0], Kind.TEXT, "tres()"), arguments[0].term
     keys = [text_of(each.term, "a key of tres()") for each in arguments[1:]]
@@ -48,7 +49,7 @@ def _tres(plan: Conversions, arguments: Arguments) -> Value:
 
 
 def _of_types(cells: pl.Expr, keys: Sequence[str]) -> pl.Expr:
-    """Returns the sum of `KEY:TYPE=N` for the first key that occurs in this form; null without any."""
+    """Returns the sum of `KEY:TYPE=N` for the first key that occurs in this form, or null if none does."""
     sums = []
     for key in keys:
         parts = cells.str.extract_all(rf",\s*{re.escape(key)}:[^,:=]+[=:][0-9]{{1,9}}\b")
@@ -58,14 +59,14 @@ def _of_types(cells: pl.Expr, keys: Sequence[str]) -> pl.Expr:
 
 
 def _size(plan: Conversions, arguments: Arguments) -> Value:
-    """Returns bytes of `85G`, `2366M`, `90000Mn`; null for an amount per CPU, such as `4Gc`."""
+    """Returns the bytes of `85G`, `2366M` or `90000Mn`, or null for an amount per CPU, such as `4Gc`."""
     text = _of_kind(arguments[0], Kind.TEXT, "size()")
     found = plan.read(text, arguments[0].term, sized, "is not a size such as 85G or 2366M")
     return Value(Kind.NUMBER, pl.when(~text.expr.str.strip_chars().str.ends_with("c")).then(found))
 
 
 def _span(plan: Conversions, arguments: Arguments) -> Value:
-    """Returns the time of `P0DT0H30M0S`, `1-02:03:04` and `1 days 02:03:04`."""
+    """Returns the duration of text such as `P0DT0H30M0S`, `1-02:03:04` or `1 days 02:03:04`."""
     value, term = arguments[0]
     if value.kind is Kind.SPAN:
         return value
@@ -82,7 +83,7 @@ def _unless(plan: Conversions, arguments: Arguments) -> Value:
 
 
 def _below(plan: Conversions, arguments: Arguments) -> Value:
-    """Returns the first argument, or null if it is not below the second."""
+    """Returns the first argument, or null if it is not below the second argument."""
     text_of(arguments[1].term, "the bound of below()")
     first, second = aligned([plan.number(*each) for each in arguments])
     return replace(first, expr=pl.when(first.expr < second.expr).then(first.expr))
@@ -115,7 +116,7 @@ def _count(plan: Conversions, arguments: Arguments) -> Value:
 
 
 def _row(plan: Conversions, arguments: Arguments) -> Value:
-    """Returns the row's number in the table, from 1, as a name."""
+    """Returns the number of the row in the table, counting from 1, as text."""
     del plan, arguments
     return Value(Kind.TEXT, (pl.col(ROW) + 1).cast(pl.String))
 
@@ -126,7 +127,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "tres": _tres, "size": _size, "span": _span, "unless": _unless, "below": _below, "first": _first,
     "most": _most, "count": _count, "row": _row,
 }  # fmt: skip
-"""The functions, by their names in `syntax`."""
+"""The functions by their names in `syntax`."""
 
 
 def _of_kind(argument: Argument, kind: Kind, who: str) -> Value:
@@ -153,7 +154,7 @@ def _equals(plan: Conversions, argument: Argument, literal: Argument) -> pl.Expr
 
 
 def _alike(plan: Conversions, arguments: Arguments) -> list[Argument]:
-    """Converts the values that are not empty to one kind; numbers get equal decimals."""
+    """Converts the values that are not empty to one kind. Numbers get the same number of decimals."""
     kept = [each for each in arguments if each.value.kind is not Kind.NOTHING] or list(arguments[:1])
     kinds = {each.value.kind for each in kept}
     if Kind.INSTANT in kinds and kinds <= {Kind.INSTANT, Kind.TEXT, Kind.NUMBER}:

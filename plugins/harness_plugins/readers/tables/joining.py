@@ -1,4 +1,4 @@
-"""Joins all files of a table: columns with the same name are joined, and times become UTC file by file."""
+"""Joins all files of a table. Columns with the same name are joined, and times become UTC in each file."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Rows:
         frame: the wanted columns, under internal names, and the number of each row.
         columns: the wanted columns, by their names in the files.
         has: all columns of the files.
-        parts: each file, and the number of rows in the files before it.
-        twice: column -> the number of its typed times without a zone in an hour that occurs twice.
+        parts: each file, with the number of rows in the files before it.
+        twice: how many typed times without a zone are in an hour that occurs twice, by column.
     """
 
     root: Path
@@ -43,19 +43,22 @@ class Rows:
     twice: Mapping[str, int]
 
     def place(self, row: int) -> str:
-        """Returns the place of a row: its file, if there are several files, and its number in it from 1."""
+        """Returns the place of a row, which is its number in its file, counting from 1.
+
+        If there are several files, the place includes the file.
+        """
         name, before = self.parts[bisect_right(self.parts, row, key=lambda part: part[1]) - 1]
         where = f"row {row - before + 1:,}"
         return f"{name}: {where}" if len(self.parts) > 1 else where
 
     def cell(self, row: int, column: str) -> str | None:
-        """Returns the value of a row in a column, as text; None if it is empty."""
+        """Returns the value of a row in a column as text, or None if the cell is empty."""
         value = self.frame[row, self.columns.names[column]]
         return None if value is None else str(value)
 
 
 def read_rows(root: Path, paths: Sequence[Path], mapping: TableMapping, clock: Clock) -> Rows:
-    """Reads the rows of some files, in their order.
+    """Reads the rows of these files, in the given order.
 
     Raises:
         TraceError: a file cannot be read, or a column is in no file.
@@ -90,10 +93,10 @@ def read_rows(root: Path, paths: Sequence[Path], mapping: TableMapping, clock: C
 
 
 def _in_zone(path: Path, frame: pl.DataFrame, clock: Clock, twice: Counter[str]) -> pl.DataFrame:
-    """Returns a frame in which typed times without a zone are read in the clock's zone.
+    """Returns a frame in which typed times without a zone are read in the zone of the clock.
 
     Raises:
-        TraceError: the zone's clocks skip such a time.
+        TraceError: the clocks of the zone skip such a time.
     """
     columns = []
     for column in frame:
@@ -119,7 +122,7 @@ def _missing(name: str, known: Sequence[str]) -> str:
 def _joined(
     root: Path, frames: Sequence[pl.DataFrame], parts: Sequence[tuple[str, int]], wanted: Sequence[str]
 ) -> pl.DataFrame:
-    """Concatenates frames, with each column in the widest of its types."""
+    """Concatenates frames. Each column gets the widest of its types."""
     types: dict[str, tuple[pl.DataType, str]] = {}
     for frame, (label, _) in zip(frames, parts, strict=True):
         for name, dtype in frame.schema.items():
@@ -139,9 +142,9 @@ def _said(dtype: pl.DataType) -> str:
     if dtype.is_numeric():
         return "whole numbers" if dtype.is_integer() else "numbers with decimals"
     said: dict[type[pl.DataType], str] = {
-        pl.String: "texts",
-        pl.Datetime: "instants",
-        pl.Duration: "spans of time",
+        pl.String: "text",
+        pl.Datetime: "times",
+        pl.Duration: "durations",
         pl.Boolean: "true or false",
         pl.Struct: "lists",
     }
@@ -149,7 +152,7 @@ def _said(dtype: pl.DataType) -> str:
 
 
 def _column_of(frames: Sequence[pl.DataFrame], name: str, dtype: pl.DataType) -> pl.Series:
-    """Returns a column of all frames; null for a frame without it."""
+    """Returns a column of all frames. A frame without this column contributes null values."""
     pieces = (
         frame[name].cast(dtype) if name in frame.columns else pl.Series(name, [None] * frame.height, dtype)
         for frame in frames
@@ -158,7 +161,7 @@ def _column_of(frames: Sequence[pl.DataFrame], name: str, dtype: pl.DataType) ->
 
 
 def _wider(one: pl.DataType, other: pl.DataType) -> pl.DataType | None:
-    """Returns a type that holds the values of both types, or None."""
+    """Returns a type that can store the values of both types, or None."""
     if one == other or other == pl.Null:
         return one
     if one == pl.Null:
@@ -175,5 +178,5 @@ def _pieces(frames: Sequence[pl.DataFrame], name: str) -> Iterator[pl.Series]:
 
 
 def _is_large(column: pl.Series) -> bool:
-    """Returns True if a column has whole numbers that no float holds exactly."""
+    """Returns True if a column has integers that no float can represent exactly."""
     return column.dtype.is_integer() and bool((column.cast(WIDE).abs() > _EXACT).any())

@@ -1,4 +1,4 @@
-"""The machine of a data set in a mapping: the number of equal nodes, and the resources of one node."""
+"""Reads the machine of a data set from a mapping: the number of equal nodes and the resources of a node."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def machine_faults(machine: Any) -> Iterator[Fault]:
         return
     nodes = machine["nodes"]
     if not isinstance(nodes, int) or isinstance(nodes, bool) or not 1 <= nodes <= _MOST:
-        yield Fault("machine.nodes", f"{nodes!r:.40} is no number from 1 to {_MOST:,}")
+        yield Fault("machine.nodes", f"{nodes!r:.40} is not a number from 1 to {_MOST:,}")
     if not isinstance(machine["node"], Mapping) or not machine["node"]:
         yield Fault("machine.node", "must have an amount for each resource")
         return
@@ -33,7 +33,7 @@ def machine_faults(machine: Any) -> Iterator[Fault]:
 
 
 def machine_metadata(machine: Mapping[str, Any]) -> dict[str, str]:
-    """Returns a trace's metadata about its machine: the total of each resource, and the share of a node."""
+    """Returns the metadata of a trace about the machine: the total and amount per node of each resource."""
     found = {}
     for resource, amount in machine["node"].items():
         one = to_amount(str(resource), str(amount))

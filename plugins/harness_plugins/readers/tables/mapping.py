@@ -1,4 +1,4 @@
-"""A mapping in YAML: the files and rows of a table that count, and the source of each column."""
+"""Reads a mapping in YAML, which selects files and rows of a table and gives the source of each column."""
 
 from __future__ import annotations
 
@@ -56,17 +56,18 @@ class TableMapping:
 
     Attributes:
         name: the name of the mapping, for messages.
-        columns: column of a trace, or `total.RESOURCE` -> its source.
-        files: a pattern of the files in a folder; "" for all files.
-        records: the list inside each element of a JSON document; "" if its elements are the rows.
-        zone: the zone of times without a zone.
-        where: the text of each condition that rows must meet, and the condition.
-        latest: a column; of rows with the same job_id, the row with the column's greatest value counts; "" if
-            all rows count.
-        delimiter: the character between the cells of a text.
-        header: True if the first line of a text names its columns.
-        about: facts about the data: its source and licence, conventions, the machine.
-        short: True if it has only columns, as `--reader csv` accepts: see `tables.short`.
+        columns: the source of each column of a trace, or of `total.RESOURCE`.
+        files: a pattern for the files in a folder; "" means all files.
+        records: the list inside each element of a JSON document that has the rows; "" if the elements are
+            the rows.
+        zone: the zone of times that have no zone.
+        where: the conditions that rows must meet, each with its text.
+        latest: a column. Of the rows with the same job_id, only the row with the greatest value in this
+            column is used. "" means that all rows are used.
+        delimiter: the character between the cells of delimited text.
+        header: True if the first line of delimited text names the columns.
+        about: facts about the data, such as the source, the licence, the conventions and the machine.
+        short: True if the mapping has only columns, as in `--reader csv`; see `tables.short`.
     """
 
     name: str
@@ -83,7 +84,7 @@ class TableMapping:
 
     @property
     def wanted(self) -> list[str]:
-        """The columns of the table that it names."""
+        """The columns of the table that the mapping names."""
         return list(dict.fromkeys(self._wanted()))
 
     def pick(self, has: Sequence[str]) -> list[str]:
@@ -95,7 +96,11 @@ class TableMapping:
         return [name for name in dict.fromkeys([*self.wanted, *self._own(has)]) if name in there]
 
     def of_table(self, has: Sequence[str], root: Path) -> TableMapping:
-        """Returns the same mapping for a table of these columns; `root` is its file or folder, for messages.
+        """Returns the same mapping for a table with these columns.
+
+        Args:
+            has: the columns of the table.
+            root: the file or folder of the table, for messages.
 
         Raises:
             TraceError: in the short form, neither the mapping nor the table has a column that every trace
@@ -126,17 +131,18 @@ class TableMapping:
 
 
 def named_mappings() -> list[str]:
-    """Lists the mappings that come with harness."""
+    """Lists the built-in mappings."""
     found = files("harness_plugins.readers.tables").joinpath("mappings").iterdir()
     return sorted(each.name.removesuffix(".yaml") for each in found if each.name.endswith(".yaml"))
 
 
 def read_mapping(text: str) -> TableMapping:
-    """Reads a mapping by its name, or from a file.
+    """Reads a mapping by its name or from a file.
 
     Raises:
         OptionError: neither exists.
-        TraceError: it does not follow the language; the message names each key, and the place in it.
+        TraceError: the mapping does not follow the language; the message names each key, and the place in
+            it.
     """
     known = named_mappings()
     path = Path(text)
@@ -161,7 +167,7 @@ def _read(name: str, text: str) -> TableMapping:
 
 
 def yaml_mapping(name: str, text: str) -> dict[str, Any]:
-    """Returns the one YAML mapping of a text.
+    """Returns the only YAML mapping in a text.
 
     Raises:
         TraceError: the text is not one YAML mapping.
@@ -177,15 +183,16 @@ def yaml_mapping(name: str, text: str) -> dict[str, Any]:
 
 
 def mapping_of(name: str, content: Mapping[str, Any], *, short: bool = False) -> TableMapping:
-    """Builds a mapping from keys and values as YAML has them.
+    """Builds a mapping from keys and values that were read from YAML.
 
     Args:
-        name: its name, for messages.
-        content: the keys.
+        name: the name of the mapping, for messages.
+        content: the keys and their values.
         short: see `TableMapping`.
 
     Raises:
-        TraceError: it does not follow the language; the message names each key, and the place in it.
+        TraceError: the mapping does not follow the language; the message names each key, and the place in
+            it.
     """
     faults = list(_misplaced(content))
     columns = content.get("columns")
@@ -225,19 +232,19 @@ def mapping_of(name: str, content: Mapping[str, Any], *, short: bool = False) ->
 
 
 def _misplaced(content: Mapping[str, Any]) -> Iterator[Fault]:
-    """Yields keys that a mapping does not have, and keys with a value of another type."""
+    """Yields faults for unknown keys, and for keys with a value of the wrong type."""
     for key, value in content.items():
         if key not in (*_KEYS, *_ABOUT):
-            hint = did_you_mean(str(key), _KEYS) or f"there are {', '.join(_KEYS)}"
+            hint = did_you_mean(str(key), _KEYS) or f"the keys are {', '.join(_KEYS)}"
             yield Fault(str(key), f"is not a key of a mapping; {hint}")
         elif key in _TEXTS and not isinstance(value, str):
-            yield Fault(key, f"must be a text, and is {value!r:.60}")
+            yield Fault(key, f"must be text, but is {value!r:.60}")
         elif key == "header" and not isinstance(value, bool):
             yield Fault(key, "must be true or false")
         elif key == "machine":
             yield from machine_faults(value)
         elif key == "conventions" and not _are_texts(value):
-            yield Fault(key, "must be a list of texts")
+            yield Fault(key, "must be a list of text values")
 
 
 def _are_texts(value: Any) -> bool:
@@ -255,7 +262,7 @@ def _sources(columns: Mapping[Any, Any], faults: list[Fault], *, short: bool) ->
         elif name.startswith(TOTAL) and REQUEST + resource in columns:
             faults.append(Fault(name, f"cannot be combined with {REQUEST}{resource}: write one of them"))
         elif not isinstance(value, (str, int)) or isinstance(value, bool):
-            faults.append(Fault(name, f"must be a text, and is {value!r:.60}"))
+            faults.append(Fault(name, f"must be text, but is {value!r:.60}"))
         else:
             found = _parsed(name, str(value), parse_source, faults)
             if found is not None:
@@ -264,13 +271,13 @@ def _sources(columns: Mapping[Any, Any], faults: list[Fault], *, short: bool) ->
         faults.append(Fault("pod_set", "cannot be combined with totals, which make the pod sets of a job"))
     missing = [name for name in _REQUIRED if name not in columns]
     if missing and not short:
-        faults.append(Fault("columns", f"lacks {', '.join(missing)}, which every trace has"))
+        faults.append(Fault("columns", f"lacks {', '.join(missing)}, which every trace needs"))
 
 
 def _conditions(where: Any, faults: list[Fault]) -> Iterator[tuple[str, Condition]]:
     """Yields the parts of a condition that `and` joins, each with its text.
 
-    The reader counts dropped rows by part.
+    The reader counts dropped rows for each part.
     """
     if not isinstance(where, str) or not where.strip():
         return

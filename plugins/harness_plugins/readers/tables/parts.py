@@ -8,15 +8,15 @@ from typing import NamedTuple, TypeAlias
 import polars as pl
 
 Pick: TypeAlias = Callable[[Sequence[str]], list[str]]
-"""Chooses the wanted columns among those of a file."""
+"""Chooses the wanted columns from the columns of a file."""
 
 
 class Part(NamedTuple):
-    """A table of a file.
+    """The table in a file.
 
     Attributes:
         frame: the wanted columns, in the types that terms have.
-        has: the names of all its columns.
+        has: the names of all columns in the file.
     """
 
     frame: pl.DataFrame

@@ -1,4 +1,4 @@
-"""Turns a table into a trace by a mapping, and names every invalid cell."""
+"""Converts a table to a trace with a mapping, and reports every invalid cell."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 
     Args:
         path: a file, or a folder of files.
-        options: `mapping`, a name or a file; `also`, further files, one per line.
+        options: `mapping`, which is a name or a file, and `also`, which lists additional files, one per
+            line.
 
     Raises:
         OptionError: the mapping does not exist.
@@ -49,7 +50,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 
 
 def table_to_trace(root: Path, paths: Sequence[Path], mapping: TableMapping) -> Reading:
-    """Returns the rows of some files in the columns of a trace.
+    """Converts the rows of these files to the columns of a trace.
 
     Raises:
         TraceError: see `read`.
@@ -91,7 +92,7 @@ def _cells(mapping: TableMapping, table: Columns, clock: Clock) -> list[Cell]:
     """Returns the columns of the trace.
 
     Raises:
-        TraceError: some columns do not fit the table; the message names each.
+        TraceError: some columns do not fit the table; the message names each of them.
     """
     cells, faults = [], []
     for name, source in mapping.columns.items():
@@ -107,10 +108,10 @@ def _cells(mapping: TableMapping, table: Columns, clock: Clock) -> list[Cell]:
 def _values(rows: Rows, frame: pl.DataFrame, cells: Sequence[Cell]) -> tuple[pl.DataFrame, dict[str, int]]:
     """Returns all columns of the trace, and how many times of each column are in an hour that occurs twice.
 
-    Each column has its own plan, so that its intermediate results are freed after it.
+    Each column has its own plan, so that its intermediate results are freed when it is complete.
 
     Raises:
-        TraceError: cells are invalid; the message names every invalid cell.
+        TraceError: cells are invalid; the message lists them.
     """
     columns, doubtful = [frame[ROW]], []
     twice: dict[str, int] = {}
@@ -131,9 +132,9 @@ def _notes(mapping: TableMapping, twice: int) -> Iterator[str]:
     if mapping.zone != "UTC":
         yield f"times without a zone are in {mapping.zone}"
     if twice:
-        yield f"{twice:,} times fall into an hour that occurs twice: the earlier one is used"
+        yield f"{twice:,} times are in an hour that occurs twice, and the earlier time is used"
     if mapping.latest:
-        yield f"if rows share a job_id, the row with the greatest {mapping.latest} counts"
+        yield f"if rows share a job_id, the row with the greatest {mapping.latest} is used"
     machine = mapping.about.get("machine")
     if machine:
         has = ", ".join(f"{resource} {amount}" for resource, amount in machine["node"].items())
@@ -145,7 +146,7 @@ def _notes(mapping: TableMapping, twice: int) -> Iterator[str]:
 
 
 def _about(mapping: TableMapping) -> dict[str, str]:
-    """Returns a trace's metadata about its source data."""
+    """Returns the metadata of a trace about its source data."""
     licence, machine = mapping.about.get("licence"), mapping.about.get("machine")
     told = {"harness.license": str(licence)} if licence else {}
     return told | (machine_metadata(machine) if machine else {})

@@ -1,4 +1,4 @@
-"""The first rows of a table, with its columns and some values, without reading the whole table."""
+"""Reads the first rows of a table, with its columns and some of their values."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Sample(NamedTuple):
     """The first rows of a table.
 
     Attributes:
-        frame: columns in the types that terms have; columns of other types are left out.
+        frame: the columns in the types that terms have. Columns of other types are left out.
         records: the list inside each element of a JSON document that has the rows, or "".
-        delimiter: the character between the cells of a text; "" if a mapping need not give it.
+        delimiter: the character between the cells of delimited text; "" if a mapping need not set it.
     """
 
     frame: pl.DataFrame
@@ -37,7 +37,7 @@ class Sample(NamedTuple):
 
 
 def sample_of(path: Path) -> Sample | None:
-    """Returns the first rows of a file; None for a file that is not a table."""
+    """Returns the first rows of a file, or None if the file is not a table."""
     try:
         if is_parquet(path):
             return _parquet(path)

@@ -1,11 +1,11 @@
-"""The short form of a mapping, for the option `map`: only columns.
+"""The short form of a mapping for the option `map`, which only has columns.
 
     map="job_id=JobID, submit_time=Submit:iso, duration=End - Start:iso, queue=Account, request.cpu=CPUs"
 
-The language and the files are the same as for all mappings. Four rules make it shorter. A column of the table
-with the name of a trace's column needs no mapping. In a column of times, a text without a unit is a number of
-seconds. If the table has no header line, a whole number outside of functions is a column. A column that a
-trace does not have is kept as text.
+The language and the files are the same as for all mappings. Four rules make mappings shorter. A column of
+the table that has the name of a trace's column needs no mapping. In a column of times, text without a unit
+is a number of seconds. If the table has no header line, an integer outside of functions is a column. A
+column that a trace does not have is kept as text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OPEN, _CLOSE = "([", ")]"
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Reads a table; rows without a time of submission or a duration are left out.
+    """Reads a table. Rows without a submission time or a duration are left out.
 
     Args:
         path: a file.
@@ -34,7 +34,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 
     Raises:
         TraceError: the mapping or the file cannot be read, or cells are invalid for their kind.
-        OptionError: a part of the mapping without `=`.
+        OptionError: a part of the mapping lacks `=`.
     """
     file = options["mapping"]
     columns = yaml_mapping(file, contents(Path(file)).decode("utf-8", "replace")) if file else {}
@@ -49,7 +49,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yields the parts between commas; commas in quotes and parentheses do not count."""
+    """Yields the parts between commas. Commas in quotes and parentheses do not separate parts."""
     part, quote, depth = "", "", 0
     for letter in text:
         if quote:

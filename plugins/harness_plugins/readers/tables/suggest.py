@@ -1,4 +1,4 @@
-"""Drafts a mapping from the names of a table's columns; the draft is printed, never applied."""
+"""Drafts a mapping from the column names of a table. The draft is printed, but never applied."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ _LOOKS = {
     "gpu": rf"(num_?|n_?|alloc_?|req_?)?gpus?{_SIZE}",
     "requested_time": r"(time|wall_?(clock|time)?)_?(limit|req|requested)|limit|elpl|requested_time|walltime",
 }
-"""Wanted column -> pattern of similar names of columns, case-insensitive."""
+"""The pattern of typical column names for each wanted column, without regard to case."""
 
 _NUMBERS = ("pods", "cpu", "memory", "gpu")
 _QUEUES = ("partition", "queue")
 _NO_LIMIT = 2**31 - 1
-"""From this number on, a limit means no limit, as in programs of 32 bits."""
+"""From this number on, a limit means that there is no limit, as in 32-bit programs."""
 
 _SECONDS = ((10**8, ""), (10**11, "unix"), (10**14, "unix-ms"), (10**17, "unix-us"), (10**30, "unix-ns"))
-"""Upper bounds of a time's number, each with the unit of such numbers."""
+"""The upper bounds of numbers that are times, each with the unit of such numbers."""
 
 _OPEN = ("PENDING", "RUNNING")
 
@@ -75,7 +75,7 @@ def suggest(path: Path) -> str:
 
 def _lines(path: Path, sample: Sample) -> Iterator[str]:
     found = _found(sample.frame)
-    yield f"# A mapping to start from for {path.name}: its columns by their names. Check each line."
+    yield f"# A draft of a mapping for {path.name}, based on the names of its columns. Check each line."
     yield "# docs/tables.md has the language. Then: harness trace convert TABLE OUT.parquet --map THIS.yaml"
     if path.is_dir():
         yield 'files: "**/*"  # which files of the folder are the table'
@@ -89,11 +89,14 @@ def _lines(path: Path, sample: Sample) -> Iterator[str]:
     yield from map(str, lines)
     left = [name for name in sample.frame.columns if name not in found.values()]
     if left:
-        yield f"# columns that are left: {', '.join(left)}"
+        yield f"# unused columns: {', '.join(left)}"
 
 
 def _found(frame: pl.DataFrame) -> dict[str, str]:
-    """Returns wanted column -> the similar column; granted amounts have precedence over requested amounts."""
+    """Returns the matching column for each wanted column.
+
+    Columns of granted amounts have precedence over columns of requested amounts.
+    """
     found: dict[str, str] = {}
     for wanted, pattern in _LOOKS.items():
         several = [
@@ -107,7 +110,7 @@ def _found(frame: pl.DataFrame) -> dict[str, str]:
 
 
 def _rank(frame: pl.DataFrame, wanted: str, name: str) -> tuple[int, bool, bool]:
-    """Returns the rank of a column among similar columns, the best lowest: numbers before texts and lists."""
+    """Returns the rank of a matching column, lowest for the best: numbers rank before text and lists."""
     plain, dtype = _plain(name), frame[name].dtype
     kind = (0 if dtype.is_numeric() else 1 if dtype == pl.String else 2) if wanted in _NUMBERS else 0
     return kind, "req" in plain, wanted == "queue" and not plain.startswith(_QUEUES)
@@ -127,7 +130,7 @@ def _columns(frame: pl.DataFrame, found: dict[str, str]) -> Iterator[_Line]:
     if "job_id" in has:
         yield _Line("job_id", has["job_id"])
     else:
-        yield _Line("job_id", "row()", "no column looks like a name: the row's number")
+        yield _Line("job_id", "row()", "no column looks like a name, so this is the row number")
     for wanted, name in (
         ("submit_time", "submit_time"),
         ("started", "recorded_start"),
@@ -138,9 +141,9 @@ def _columns(frame: pl.DataFrame, found: dict[str, str]) -> Iterator[_Line]:
         elif wanted == "submit_time":
             if "started" in found:
                 source = _instant(frame[found["started"]], has["started"])
-                yield _Line(name, source, "no column looks like a submission: its start")
+                yield _Line(name, source, "no column looks like a submission, so this is the start")
             else:
-                yield _Line(name, "SUBMITTED", "no column looks like a time: name it")
+                yield _Line(name, "SUBMITTED", "no column looks like a time: enter its name")
     yield from _durations(frame, found, has)
     yield (
         _Line("queue", has["queue"])
@@ -162,28 +165,32 @@ def _durations(frame: pl.DataFrame, found: dict[str, str], has: dict[str, str]) 
         difference = f"{has['ended']} - {has['started']}"
         yield _Line("duration", f"{difference} : {unit}" if unit else difference)
     else:
-        yield _Line("duration", "'1h'", "no column looks like a run time: the same for all jobs")
+        yield _Line("duration", "'1h'", "no column looks like a run time, so all jobs have the same")
     if "requested_time" in found:
         yield _Line("requested_time", *_span(frame[found["requested_time"]], has["requested_time"]))
 
 
 def _amounts(frame: pl.DataFrame, found: dict[str, str], has: dict[str, str]) -> Iterator[_Line]:
-    """Yields the lines of amounts; if jobs have nodes, amounts are of the whole job, as in most tables."""
+    """Yields the lines for amounts.
+
+    If the table has the number of nodes, its amounts are assumed to be for the whole job, as in most
+    tables.
+    """
     kind = "total" if "pods" in has else "request"
-    whose = "of the whole job? one node's: request.{}" if "pods" in has else ""
+    whose = "for the whole job? for one node, use request.{}" if "pods" in has else ""
     for wanted, name in (("cpu", "cpu"), ("memory", "memory"), ("gpu", "nvidia.com/gpu")):
         if wanted in has:
             column = frame[found[wanted]]
             source = f"size({has[wanted]})" if wanted == "memory" and _is_text(column) else has[wanted]
-            units = "bytes? MiB are ': MiB'" if wanted == "memory" and source == has[wanted] else ""
+            units = "in bytes? for MiB, add ': MiB'" if wanted == "memory" and source == has[wanted] else ""
             remark = "; ".join(filter(None, (whose.format(name), units)))
             yield _Line(f"{kind}.{name}", source, remark)
     if not {"cpu", "memory", "gpu"} & set(has):
-        yield _Line("request.cpu", "'1000'", "no column looks like an amount: a core for each pod")
+        yield _Line("request.cpu", "'1000'", "no column looks like an amount, so each pod requests a core")
 
 
 def _where(frame: pl.DataFrame, found: dict[str, str]) -> Iterator[str]:
-    """Yields a condition that leaves out jobs that still wait or run, or began in 1970."""
+    """Yields a condition that leaves out jobs that wait, run, or started in 1970."""
     parts = [*_unfinished(frame), *_never_started(frame, found)]
     if parts:
         yield f"where: {_quoted(' and '.join(parts))}"
@@ -205,13 +212,13 @@ def _unfinished(frame: pl.DataFrame) -> Iterator[str]:
 
 
 def _term(frame: pl.DataFrame, name: str) -> str:
-    """Returns a column in the language's notation; lists by their length."""
+    """Returns a column in the notation of the language. A list becomes its length."""
     called = name if name.isidentifier() and not iskeyword(name) else f"col({name!r})"
     return f"count({called})" if frame[name].dtype == pl.Struct else called
 
 
 def _instant(column: pl.Series, term: str) -> str:
-    """Returns a time with its unit, judged by its largest value."""
+    """Returns a time with its unit, which follows from the largest value."""
     numbers = _numbers(column)
     if numbers is None:
         return term
@@ -225,12 +232,12 @@ def _zone(column: pl.Series) -> str:
     return (
         ""
         if column.dtype == pl.Datetime("us", "UTC") or _numbers(column) is not None
-        else "in what zone? zone:"
+        else "in which time zone? set the key zone:"
     )
 
 
 def _span(column: pl.Series, term: str) -> tuple[str, str]:
-    """Returns a span of time and its remark."""
+    """Returns a duration and a remark."""
     if isinstance(column.dtype, pl.Duration):
         return term, ""
     if _numbers(column) is None and column.dtype == pl.String:
@@ -238,11 +245,11 @@ def _span(column: pl.Series, term: str) -> tuple[str, str]:
     numbers = _numbers(column)
     if numbers is not None and float(numbers.max() or 0) >= _NO_LIMIT:  # type: ignore[arg-type]
         term = f"below({term}, {_NO_LIMIT})"
-    return term, "seconds? minutes are ': m'"
+    return term, "in seconds? for minutes, add ': m'"
 
 
 def _numbers(column: pl.Series) -> pl.Series | None:
-    """Returns a column of numbers, or of texts that are numbers; None for other columns."""
+    """Returns a column of numbers, or of text with numbers; None for other columns."""
     if column.dtype.is_numeric():
         return column.cast(pl.Float64)
     if column.dtype != pl.String:
@@ -256,5 +263,5 @@ def _is_text(column: pl.Series) -> bool:
 
 
 def _quoted(source: str) -> str:
-    """Returns a source in YAML's notation."""
+    """Returns a source in YAML notation."""
     return source if re.fullmatch(r"[A-Za-z_][\w() +-]*", source) else json.dumps(source, ensure_ascii=False)

@@ -5,8 +5,8 @@
     TERM      = column | col("a name") | number | TERM + TERM | TERM - TERM | FUNCTION(...)
     CONDITION = TERM op TERM | TERM is None | TERM in ('a', 'b') | TERM | and, or, not
 
-Python's own parser parses the text. The result becomes the classes below, or a fault that names the place. So
-a mapping cannot read files, see a clock, or call code.
+Python's own parser parses the text, and the result is converted to the classes below. If this is impossible,
+the fault names the place. Therefore, a mapping cannot read files, use a clock, or call code.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FUNCTIONS = {
     "count": (1, 1),
     "row": (0, 0),
 }
-"""Function -> its least and its greatest number of arguments; None means any number."""
+"""The least and the greatest number of arguments of each function. None means any number."""
 
 _LONGEST = 10_000
 _DEEPEST = 100
@@ -40,7 +40,7 @@ _OPERATORS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt:
 
 
 class LanguageError(ValueError):
-    """A fault in a text of the language; the message has its place and the valid forms."""
+    """A fault in a text of the language. The message has the place of the fault and the valid forms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A number, a text, or true or false."""
+    """A number, text, true, or false."""
 
     value: Decimal | str | bool
 
@@ -68,7 +68,7 @@ class Sum:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function of the language."""
+    """A call of a function of the language."""
 
     name: str
     arguments: tuple[Term, ...]
@@ -82,11 +82,11 @@ class Source:
     """The source of a column of a trace.
 
     Attributes:
-        text: its written form.
-        term: its term; in a division, the numerator.
-        by: the divisor; None without a division.
-        unit: the unit of the term's number or text; "" if none is written.
-        constant: the text of all rows, for a source that is a constant; otherwise None.
+        text: the source as written.
+        term: the term of the source; in a division, the numerator.
+        by: the divisor, or None if there is no division.
+        unit: the unit of the term's number or text; "" if no unit is given.
+        constant: the text of all rows if the source is a constant; otherwise None.
     """
 
     text: str
@@ -98,7 +98,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A comparison of two terms; `operator` is one of Python's six comparison operators."""
+    """A comparison of two terms. `operator` is one of Python's six comparison operators."""
 
     left: Term
     operator: str
@@ -114,7 +114,7 @@ class IsNull:
 
 @dataclass(frozen=True, slots=True)
 class IsIn:
-    """The condition that a term is one of some constants."""
+    """The condition that a term is one of several constants."""
 
     term: Term
     values: tuple[Literal, ...]
@@ -172,7 +172,7 @@ def parse_term(text: str) -> Term:
 
 
 def parse_condition(text: str) -> Condition:
-    """Parses a condition that chooses the rows that count.
+    """Parses a condition that selects rows.
 
     Raises:
         LanguageError: the text does not follow the language.
@@ -181,7 +181,7 @@ def parse_condition(text: str) -> Condition:
 
 
 def numbered(source: Source) -> Source:
-    """Returns a source whose whole numbers outside of functions are columns, for a table without names."""
+    """Returns a source in which integers outside of functions are columns, for tables without a header."""
     if source.constant is not None:
         return source
     return replace(
@@ -199,7 +199,7 @@ def _numbered(term: Term) -> Term:
 
 
 def columns_of(each: Term | Condition | None) -> Iterator[str]:
-    """Yields the columns of the table that a term or a condition names."""
+    """Yields the columns of the table that a term or a condition uses."""
     match each:
         case Column(name):
             yield name
@@ -219,7 +219,7 @@ def columns_of(each: Term | Condition | None) -> Iterator[str]:
 
 
 def _quoted(text: str) -> str | None:
-    """Returns the content of the quotes, if a text is entirely in quotes."""
+    """Returns the content of the quotes if a text is entirely in quotes, else None."""
     if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" and text[0] not in text[1:-1]:
         return text[1:-1]
     return None
@@ -308,7 +308,7 @@ def _count(least: int, most: int | None) -> str:
 
 
 def _number(node: ast.expr, text: str) -> Decimal:
-    """Returns a number exactly as written; it never passes through a float."""
+    """Returns a number exactly as written, without conversion to a float."""
     written = (ast.get_source_segment(text, node) or "").replace("_", "")
     try:
         value = Decimal(written)

@@ -1,4 +1,4 @@
-"""Terms of the language as polars expressions that use only whole numbers, so that no step rounds."""
+"""Converts terms of the language to polars expressions. They use only integers, so no step rounds."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from harness_plugins.readers.tables.values import WIDE, Kind, Value, aligned, na
 
 
 class Terms(Conversions):
-    """The terms of one column of a trace, for a table with these types: see `Conversions`."""
+    """The terms of one column of a trace, for a table with these types; see `Conversions`."""
 
     def value(self, term: Term) -> Value:
         """Returns the value of a term in each row.
 
         Raises:
-            LanguageError: its parts cannot be combined; the message names them.
+            LanguageError: the parts of the term cannot be combined; the message names them.
         """
         match term:
             case Column(name):
@@ -44,7 +44,10 @@ class Terms(Conversions):
         raise AssertionError(term)
 
     def amount(self, term: Term, by: Term | None, scale: int) -> pl.Expr:
-        """Returns a whole amount, rounded to the nearest, or up after a division; null if it divides by 0."""
+        """Returns an amount as an integer, or null if it is divided by 0.
+
+        The amount is rounded up after a division, and rounded to the nearest integer otherwise.
+        """
         top = self.number(self.value(term), term)
         if by is None:
             return self.scaled(top, scale, 1, term)
@@ -56,7 +59,7 @@ class Terms(Conversions):
         return self.fitting(whole, term)
 
     def text(self, term: Term) -> pl.Expr:
-        """Returns a value as a text; whole numbers have no decimal point."""
+        """Returns a value as text. Integers have no decimal point."""
         value = self.value(term)
         if value.kind is Kind.NUMBER:
             return written(value)
@@ -65,7 +68,10 @@ class Terms(Conversions):
         raise LanguageError(f"{named(term)} is {value.kind.value}, but must be text")
 
     def comparable(self, left: Term, right: Term, *, ordered: bool = False) -> tuple[pl.Expr, pl.Expr]:
-        """Returns two terms as values of one kind; `ordered` texts are numbers, or instants with a date."""
+        """Returns two terms as values of the same kind.
+
+        If `ordered` is true, text is converted to numbers, or to times if one of the terms is a date.
+        """
         one, other = self.value(left), self.value(right)
         kinds = {one.kind, other.kind}
         if ordered and kinds == {Kind.TEXT}:

@@ -1,4 +1,4 @@
-"""Converts texts of tables to numbers, sizes, spans of time, true or false; and numbers to texts."""
+"""Converts text in tables to numbers, sizes, durations, true and false, and converts numbers to text."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from harness.base.units import DAY, HOUR, MINUTE
 from harness_plugins.readers.tables.values import WIDE, Value
 
 Keep: TypeAlias = Callable[[pl.Expr], pl.Expr]
-"""Makes an expression a separate step, so that it is computed once even if it is used often."""
+"""Makes an expression a separate step, so that it is computed once even if it is used several times."""
 
 DECIMALS = 9
-"""The number of decimals for numbers that are not whole."""
+"""The number of decimals of numbers that are not integers."""
 ONE = 10**DECIMALS
 TRUE, FALSE = ("true", "1", "yes"), ("false", "0", "no")
 _PLAIN = r"^[+-]?[0-9]{1,20}(?:\.[0-9]*)?$"
@@ -27,7 +27,7 @@ _CLOCK_SPAN = r"^(?:([0-9]{1,6})(?: days?,? |-))?(?:([0-9]{1,6}):)?([0-9]{1,6}):
 
 
 def fixed(cell: pl.Expr) -> pl.Expr:
-    """Returns floats with nine decimals; null for invalid numbers, and for numbers beyond 128 bits."""
+    """Returns floats with nine decimals, or null for invalid numbers and numbers beyond 128 bits."""
     good = pl.when(cell.is_finite() & (cell.abs() < 1e20)).then(cell.cast(pl.Float64))
     whole = good.floor()
     found: pl.Expr = whole.cast(WIDE) * ONE + ((good - whole) * 1e9).round().cast(WIDE)
@@ -35,7 +35,7 @@ def fixed(cell: pl.Expr) -> pl.Expr:
 
 
 def text_number(cell: pl.Expr, kept: Keep) -> pl.Expr:
-    """Returns texts as numbers with nine decimals; texts with an exponent become the nearest float first."""
+    """Returns text as numbers with nine decimals. Text with an exponent first becomes the nearest float."""
     whole = kept(cell.cast(pl.Int64, strict=False))
     rest = kept(pl.when(whole.is_null()).then(cell))  # nearly all null, which costs next to nothing
     return pl.coalesce(
@@ -44,7 +44,7 @@ def text_number(cell: pl.Expr, kept: Keep) -> pl.Expr:
 
 
 def _decimals(cell: pl.Expr, kept: Keep) -> pl.Expr:
-    """Returns texts of digits with a point as numbers with nine decimals; null for other texts."""
+    """Returns text of digits with a decimal point as numbers with nine decimals; null for other text."""
     plain = kept(pl.when(cell.str.contains(_PLAIN)).then(cell))
     whole = _wide(plain.str.extract(r"^[+-]?([0-9]+)", 1))
     part = (
@@ -56,9 +56,9 @@ def _decimals(cell: pl.Expr, kept: Keep) -> pl.Expr:
 
 
 def _wide(digits: pl.Expr) -> pl.Expr:
-    """Returns up to 20 digits as a whole number of 128 bits.
+    """Returns up to 20 digits as a 128-bit integer.
 
-    It reads them in two pieces, because older polars versions do not read longer texts.
+    The digits are read in two parts, because older polars versions cannot read more digits at once.
     """
     padded = digits.str.zfill(20)
     high, low = padded.str.slice(0, 10).cast(pl.Int64), padded.str.slice(10, 10).cast(pl.Int64)
@@ -66,7 +66,7 @@ def _wide(digits: pl.Expr) -> pl.Expr:
 
 
 def sized(cell: pl.Expr, kept: Keep) -> pl.Expr:
-    """Returns texts such as `85G` as bytes, rounded to the nearest."""
+    """Returns text such as `85G` as bytes, rounded to the nearest byte."""
     powers = {letter: 2**power for letter, power in _POWERS.items()}
     letter = cell.str.extract(_SIZE, 2)
     unit = kept(letter.replace_strict(powers, default=None, return_dtype=pl.Int64).cast(WIDE))
@@ -76,7 +76,7 @@ def sized(cell: pl.Expr, kept: Keep) -> pl.Expr:
 
 
 def spanned(cell: pl.Expr, kept: Keep) -> pl.Expr:
-    """Returns microseconds of a span written in ISO 8601 or like a clock."""
+    """Returns the microseconds of a duration that is written in ISO 8601 or like a clock."""
     found = []
     for pattern in (_ISO_SPAN, _CLOCK_SPAN):
         days, hours, minutes = (
@@ -91,7 +91,7 @@ def spanned(cell: pl.Expr, kept: Keep) -> pl.Expr:
 
 
 def written(value: Value) -> pl.Expr:
-    """Returns a number as a text, without trailing zeros."""
+    """Returns a number as text, without trailing zeros."""
     if not value.decimals:
         return value.expr.cast(pl.String)
     size = value.expr.abs()
@@ -102,7 +102,7 @@ def written(value: Value) -> pl.Expr:
 
 
 def flagged(cell: pl.Expr, kept: Keep) -> pl.Expr:
-    """Returns texts as true or false; null for other words."""
+    """Returns text as true or false, or null for other words."""
     del kept
     word = cell.str.to_lowercase()
     return pl.when(word.is_in(TRUE)).then(True).when(word.is_in(FALSE)).then(False)

@@ -1,4 +1,4 @@
-"""Times in the forms that tables use: texts with or without a zone, and numbers that count from 1970."""
+"""Reads times in the forms that tables use: text with or without a zone, and numbers relative to 1970."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import polars as pl
 from harness.readers.time_forms import read_form
 
 INSTANT_UNITS = {"unix": 10**9, "unix-ms": 10**6, "unix-us": 10**3, "unix-ns": 1}
-"""Unit of numbers that count from 1970 -> its nanoseconds."""
+"""The length in nanoseconds of each unit of numbers that are relative to 1970."""
 
 _EXAMPLE = datetime(2017, 10, 9, 7, 1, 55, tzinfo=UTC)
 _OFFSET = r"[+-](?:0[0-9]|1[0-5])(?::?[0-5][0-9])?$"
@@ -19,11 +19,11 @@ _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 
 
 class When(NamedTuple):
-    """Texts as times.
+    """Text as times.
 
     Attributes:
-        local: times without a zone, as a clock shows them; null for other times.
-        fixed: times with an offset, as microseconds since 1970; null for other times.
+        local: times without a zone, as a local clock shows them; null for other times.
+        fixed: times with an offset, in microseconds since 1970; null for other times.
     """
 
     local: pl.Expr
@@ -31,20 +31,20 @@ class When(NamedTuple):
 
 
 def is_form(unit: str) -> bool:
-    """Returns True if a unit is a format of times such as `%d.%m.%Y %H:%M`."""
+    """Returns True if a unit is a time format such as `%d.%m.%Y %H:%M`."""
     return unit.startswith("%")
 
 
 def is_instant_unit(unit: str) -> bool:
-    """Returns True if a unit gives the notation of instants."""
+    """Returns True if a unit is a notation of times."""
     return unit in INSTANT_UNITS or unit == "iso" or is_form(unit)
 
 
 class Clock:
-    """Reads times without a zone as times of its own zone.
+    """Reads times without a zone as times in the zone of this clock.
 
     Args:
-        zone: its name, such as `America/Los_Angeles`.
+        zone: the name of the zone, such as `America/Los_Angeles`.
 
     Raises:
         ValueError: the zone does not exist.
@@ -59,9 +59,10 @@ class Clock:
         self.zone = zone
 
     def moments(self, local: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-        """Returns times of the zone as microseconds since 1970; null for times that its clocks skip.
+        """Returns times of the zone in microseconds since 1970, or null for times that its clocks skip.
 
-        In an hour that occurs twice, the first result has the earlier time, the second the later time.
+        For an hour that occurs twice, the first result has the earlier time and the second result the later
+        time.
         """
         if self.zone == "UTC":
             return local.dt.timestamp("us"), local.dt.timestamp("us")
@@ -72,14 +73,14 @@ class Clock:
         return earlier, later
 
     def example(self, unit: str) -> str:
-        """Returns an example of a time in the unit's notation."""
+        """Returns an example of a time in the notation of the unit."""
         return _EXAMPLE.strftime(unit) if is_form(unit) else "2017-10-09T07:01:55+02:00"
 
     def read(self, cell: pl.Expr, unit: str) -> When:
-        """Reads texts of a unit.
+        """Reads text of a unit.
 
         Raises:
-            ValueError: a format that does not determine an instant.
+            ValueError: the format does not determine a point in time.
         """
         if not is_form(unit):
             return _iso(cell)
@@ -94,7 +95,10 @@ class Clock:
 
 
 def _iso(cell: pl.Expr) -> When:
-    """Reads ISO 8601 with a blank or a T, and an offset of hours (and minutes), `Z`, ` UTC`, or nothing."""
+    """Reads ISO 8601 with a blank or a T.
+
+    The offset may be hours, hours and minutes, `Z`, ` UTC`, or missing.
+    """
     text = cell.str.replace(r"\s*(?:UTC|GMT|Z)$", "+00:00")
     dated = text.str.contains(_DATE)
     clock = text.str.replace(_OFFSET, "").str.strip_chars().str.replace(r"^(\S+)\s+", "${1}T")

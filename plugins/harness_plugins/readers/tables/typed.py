@@ -18,7 +18,7 @@ _PARQUET = b"PAR1"
 
 
 def is_parquet(path: Path) -> bool:
-    """Returns True if a file, plain or packed, begins like Parquet."""
+    """Returns True if a plain or packed file begins like Parquet."""
     return first_bytes(path, len(_PARQUET)) == _PARQUET
 
 
@@ -31,7 +31,8 @@ def read_parquet(path: Path, source: Any, pick: Pick) -> Part:
         pick: chooses the columns to read.
 
     Raises:
-        TraceError: an incomplete file, a repeated column, or a column of a type that terms do not have.
+        TraceError: the file is incomplete, a column occurs twice, or terms cannot have the type of a
+            column.
     """
     try:
         with pq.ParquetFile(source, pre_buffer=False) as file:
@@ -86,7 +87,7 @@ def read_column(column: pa.ChunkedArray) -> pl.Series:
         pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
         or pa.types.is_string(kind) or pa.types.is_null(kind)
     ):  # fmt: skip
-        raise TypeError("mappings read numbers, texts, times, spans of time, lists, and true or false")
+        raise TypeError("mappings read numbers, text, times, durations, lists, and true or false")
     found = pl.DataFrame(pa.table({"column": column})).to_series()
     if pa.types.is_temporal(kind) and getattr(kind, "unit", "") == "ns":
         return _in_microseconds(found)
@@ -94,7 +95,7 @@ def read_column(column: pa.ChunkedArray) -> pl.Series:
 
 
 def _in_microseconds(column: pl.Series) -> pl.Series:
-    """Returns nanoseconds as the nearest microseconds, as for numbers of nanoseconds."""
+    """Rounds nanoseconds to the nearest microseconds, as for numbers of nanoseconds."""
     fine = column.to_physical()
     near = fine // 1000 + (fine % 1000 >= 500).cast(pl.Int64)
     if isinstance(column.dtype, pl.Datetime):

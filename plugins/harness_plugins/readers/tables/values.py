@@ -1,8 +1,8 @@
-"""The values of terms as polars expressions, each of one kind, and invalid cells.
+"""The values of terms as polars expressions, and invalid cells. Each value is of one kind.
 
-A number is stored as a whole number of 128 bits with a number of decimals, a time or a span in microseconds.
-An empty cell is null. A cell with content that is invalid for its kind is a doubt. The reader counts the rows
-of all doubts, and names them.
+A number is stored as a 128-bit integer with a number of decimals. A time or a duration is stored in
+microseconds, and an empty cell is null. If the content of a cell is invalid for its kind, the cell is a
+doubt. The reader counts the rows of all doubts, and lists them.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from harness_plugins.readers.tables.syntax import Call, Column, LanguageError, L
 
 WIDE = pl.Int128
 ROW = "\0row"
-"""The column of a table with the number of each row, from 0."""
+"""The column of a table with the number of each row, counting from 0."""
 
 
 class Kind(Enum):
-    """The kind of a term, in words for messages."""
+    """The kind of a term. The values are words for messages."""
 
     NUMBER = "a number"
     TEXT = "text"
@@ -35,12 +35,13 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A term.
+    """The value of a term.
 
     Attributes:
-        kind: its kind.
-        expr: a number as a whole number of 128 bits, a time or span as microseconds, other values unchanged.
-        decimals: the number of decimals of a number.
+        kind: the kind of the value.
+        expr: the expression. A number is a 128-bit integer, and a time or duration is in microseconds.
+            Values of other kinds are unchanged.
+        decimals: the number of decimals, for a number.
     """
 
     kind: Kind
@@ -52,8 +53,9 @@ class Columns(NamedTuple):
     """The columns of a table.
 
     Attributes:
-        types: the type of each column, by its name.
-        names: column -> its name in the frame; they differ because polars treats some names as patterns.
+        types: the type of each column, by the name of the column.
+        names: the name of each column in the frame. The names differ because polars treats some names as
+            patterns.
     """
 
     types: Mapping[str, pl.DataType]
@@ -75,7 +77,7 @@ class Doubt(NamedTuple):
 
 
 def aligned(values: list[Value]) -> list[Value]:
-    """Returns numbers with equal decimals."""
+    """Returns numbers with the same number of decimals."""
     most = max(each.decimals for each in values)
     return [
         replace(each, expr=each.expr * 10 ** (most - each.decimals), decimals=most)
@@ -86,7 +88,7 @@ def aligned(values: list[Value]) -> list[Value]:
 
 
 def only(term: Term) -> str:
-    """Returns the only column that a term uses; "" if it uses none or several."""
+    """Returns the only column that a term uses, or "" if it uses none or several."""
     match term:
         case Column(name):
             return name
@@ -108,7 +110,7 @@ def named(term: Term) -> str:
 
 
 def text_of(term: Term, what: str) -> str:
-    """Returns the text of a constant; numbers as written."""
+    """Returns the text of a constant. Numbers are returned as written."""
     if not isinstance(term, Literal):
-        raise LanguageError(f"{what} must be a number or a text in quotes, not {named(term)}")
+        raise LanguageError(f"{what} must be a number or text in quotes, not {named(term)}")
     return term.value if isinstance(term.value, str) else str(term.value)
