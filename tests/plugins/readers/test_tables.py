@@ -471,7 +471,7 @@ def test_convert_takes_a_name_and_several_files(tmp_path: Path, capsys: pytest.C
     assert called(["trace", "convert", *paths, out, "--map", "nrel_eagle"]) == 0
     told = capsys.readouterr().out
     assert "2 records read, 2 rows written" in told
-    assert "times have no zone and are taken as UTC" in told
+    assert "times have no zone and are assumed to be UTC" in told
     assert pl.read_parquet(out)["request.cpu"].to_list() == [36_000, 36_000]
     assert called(["trace", "convert", *paths, out]) == 2
     assert "--map reads several files of one table" in capsys.readouterr().err

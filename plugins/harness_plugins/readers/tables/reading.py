@@ -141,7 +141,7 @@ def _notes(mapping: TableMapping, twice: int) -> Iterator[str]:
         said = f" ({machine['source']})" if "source" in machine else ""
         yield f"the machine is assumed to have {counted(machine['nodes'], 'node')} of {has}{said}"
     if mapping.about.get("left_out"):
-        yield f"the data do not have: {mapping.about['left_out']}"
+        yield f"jobs missing from the data: {mapping.about['left_out']}"
     yield from (str(each) for each in mapping.about.get("conventions", ()))
 
 
