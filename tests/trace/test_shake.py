@@ -166,9 +166,9 @@ def test_a_twins_text_says_all_of_it(number: int, shaking: Shaking) -> None:
         ("10,arrivals=soon", "not a duration"),
         ("10,ties=1", "not understood"),
         ("10,ties,ties", "not understood"),
-        ("10,durations=1", "not a part of a duration"),
-        ("10,durations=60%", "not a part of a duration"),
-        ("10,durations=0.00001%", "not a part of a duration"),
+        ("10,durations=1", "not a fraction of a duration"),
+        ("10,durations=60%", "not a fraction of a duration"),
+        ("10,durations=0.00001%", "not a fraction of a duration"),
         ("10,arrivals=0s", "all twins are equal"),
     ],
 )

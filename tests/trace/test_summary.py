@@ -54,7 +54,7 @@ def test_the_load_of_one_instant_is_what_is_asked_for_together(
     trace = open_trace(write_trace(*rows), PLUGINS)
     made = derived_cluster(trace)
     assert made.capacity == {"cpu": 7000}
-    with pytest.raises(InputError, match="all jobs are submitted at one instant"):
+    with pytest.raises(InputError, match="all jobs are submitted at the same time"):
         aim(trace, made, Fraction(1))
 
 

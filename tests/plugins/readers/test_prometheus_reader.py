@@ -207,7 +207,7 @@ def test_a_final_phase_is_an_end_where_no_completion_is(read_text: Read, until: 
         and note.endswith("the first sample of their final phase, at most 5 s too late")
         for note in trace.notes
     )
-    assert not any("gone before an end was scraped" in note for note in trace.notes)
+    assert not any("gone before the end was scraped" in note for note in trace.notes)
 
 
 def test_an_end_while_nothing_was_scraped_is_as_much_too_late_at_most(read_text: Read) -> None:
