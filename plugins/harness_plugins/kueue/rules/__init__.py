@@ -1,1 +1,1 @@
-"""Kueue's rules, one concept of its documentation per module."""
+"""Implements Kueue's rules. Each module covers one concept of the Kueue documentation."""

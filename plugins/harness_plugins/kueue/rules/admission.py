@@ -1,9 +1,8 @@
-"""The admission cycle: it nominates each queue's head, then serves the heads one by one.
+"""The admission cycle, which nominates the head of each queue and then serves the heads one by one.
 
-The quota tree takes the place of Kueue's snapshot. Reservations of a cycle's entries are charged during the
-cycle and refunded at its end. Heads that are not admitted stay queued.
-
-Upstream: `schedule`, `nominate`, `processEntry` and `requeueAndUpdate` in pkg/scheduler/scheduler.go.
+The quota tree takes the place of Kueue's snapshot. The cycle charges reservations to the tree as it serves
+entries, and refunds them when the cycle ends. Heads that are not admitted stay in their queues. Upstream:
+`schedule`, `nominate`, `processEntry` and `requeueAndUpdate` in pkg/scheduler/scheduler.go.
 """
 
 from __future__ import annotations
@@ -58,19 +57,20 @@ class AdmissionCycle:
     """Runs admission cycles.
 
     Args:
-        cache: the holders of quota; only admissions change it.
-        pending: the pending queues, by number of the ClusterQueue.
-        nominator: finds assignments.
-        order: the order in which entries are served.
+        cache: the workloads that hold quota. Only admissions change the cache.
+        pending: the pending queues, indexed by the number of their ClusterQueue.
+        nominator: finds an assignment for each head.
+        order: determines the order in which a cycle serves its entries.
         gates: the feature gates.
-        figures: writes the record of a failure.
-        rate: limits how many workloads are preempted per period; None for no limit.
-        again: finds other places for workloads that lost a node; None without topologies.
+        figures: records why an entry failed.
+        rate: limits how many workloads can be preempted per period; None if there is no limit.
+        again: finds other places for workloads that lost a node; None if there are no topologies.
 
     Attributes:
         entries: the heads of the last cycle.
-        in_vain: the second passes of the last cycle that must be tried once more.
-        refused: the heads whose reason to wait has changed since their last try; the reader empties the list.
+        in_vain: the second passes of the last cycle that failed and must be tried once more.
+        refused: the heads whose reason for waiting has changed since their last attempt. The caller that
+            reads this list also clears it.
     """
 
     def __init__(
@@ -104,12 +104,12 @@ class AdmissionCycle:
         self._victims: dict[int, dict[Workload, Workload]] = {}  # root -> victim -> its preemptor
 
     def run(self, heads: list[Workload], cycle: int, second: Sequence[SecondPass] = ()) -> Iterator[Outcome]:
-        """Runs one cycle over its heads, and requeues the heads that were not admitted.
+        """Runs one cycle, and requeues the heads that the cycle does not admit.
 
         Args:
-            heads: one workload of each queue that is not empty.
+            heads: one workload from each queue that is not empty.
             cycle: the number of the cycle.
-            second: workloads that lost a node and are considered in this cycle.
+            second: the workloads that lost a node and need another place.
         """
         entries = self.entries = [self._nominate(workload, cycle) for workload in heads]
         again = [] if self._again is None else list(map(self._again.entry, second))
@@ -133,7 +133,7 @@ class AdmissionCycle:
                 self._requeue(entry)
 
     def _nominate(self, workload: Workload, cycle: int) -> Entry:
-        """Returns a head's entry; it already has a reason to wait if serving it would change nothing."""
+        """Returns the entry of a head. The entry has a reason to wait if serving it would change nothing."""
         assignment, resumed = self._nominator.nominate(workload, cycle)
         marked = self._pending[workload.cluster_queue.number].preemptor is workload
         entry = Entry(workload, assignment, resumed=resumed, marked=marked)
@@ -142,7 +142,7 @@ class AdmissionCycle:
             entry.reason = NO_QUOTA
             self._tell(entry, NO_QUOTA)
         elif mode == PREEMPT and not (assignment.targets or assignment.placed):
-            self._tell(entry, NO_PREEMPTION_CANDIDATES)  # earlier entries cannot change that
+            self._tell(entry, NO_PREEMPTION_CANDIDATES)  # earlier entries cannot add candidates
             if not reserves(workload.cluster_queue, self._gates, marked=marked):
                 entry.reason = NO_PREEMPTION_CANDIDATES
         return entry
@@ -154,7 +154,7 @@ class AdmissionCycle:
         message: str = "",
         waits_for: Mapping[Workload, Workload | None] = NOBODY,
     ) -> None:
-        """Records why an entry fails, with figures, if the reason has changed since its last try."""
+        """Records why an entry fails, unless the reason is the same as at its last attempt."""
         workload = entry.workload
         why = why_not(entry.assignment, reason) + message
         before = workload.place.told
@@ -171,19 +171,19 @@ class AdmissionCycle:
         self.refused.append(Refused(workload, reason, figures))
 
     def leave_out(self, workload: Workload, message: str) -> None:
-        """Records why a head is not even considered, if the reason is new."""
+        """Records why a head is skipped before nomination, if the reason is new."""
         told = workload.place.told
         if told.last != message:
             workload.place.told = told.then(message)
             self.refused.append(Refused(workload, INADMISSIBLE, {"message": message}))
 
     def _serve(self, entry: Entry, cycle: int) -> Admitted | Preempted | None:
-        """Serves one entry in the state after earlier entries; returns its immediate outcome."""
+        """Serves one entry in the state that earlier entries left, and returns its immediate outcome."""
         workload = entry.workload
         queue = workload.cluster_queue
         victims = self._victims.setdefault(queue.root, {})
         assignment = entry.assignment
-        stands = False  # whether quota and places are known to suffice
+        stands = False  # whether the quota and the places are known to be sufficient
         if victims and self._recomputes and _overlap(assignment, victims):
             assignment = entry.assignment = self._reassign(entry, cycle)
         elif assignment.placed and self._places_anew and self._fits(assignment, queue.node, victims):
@@ -241,16 +241,16 @@ class AdmissionCycle:
                 if self._rate is not None:
                     self._rate.preempted(fresh)
                 entry.preempts = True
-                told = workload.place.told  # the preemptions themselves record the reason
+                told = workload.place.told  # the preemptions record this reason themselves
                 workload.place.told = told._replace(last=PENDING_PREEMPTION + PENDING)
                 return Preempted(workload, assignment, fresh)
         return None
 
     def _serve_again(self, entry: Entry, one: SecondPass) -> Replaced | Evicted | Preempted | None:
-        """Serves a workload that lost a node: it takes places on other nodes, and requests no quota.
+        """Serves a workload that lost a node. The workload gets places on other nodes but needs no new quota.
 
-        Its place on the lost node stays taken until the next cycle. A workload that became a target in this
-        cycle leaves for that reason alone.
+        The workload still occupies its place on the lost node until the next cycle. If the workload became a
+        preemption target earlier in this cycle, it is only preempted.
         """
         assert self._again is not None
         workload = entry.workload
@@ -292,7 +292,7 @@ class AdmissionCycle:
     def _reassign(self, entry: Entry, cycle: int) -> Assignment:
         """Searches for other targets as if the victims of this cycle were already gone.
 
-        An assignment that fits then must wait until all of them are gone.
+        If an assignment fits under this assumption, the entry must wait until all of the victims are gone.
         """
         workload, first = entry.workload, entry.assignment
 
@@ -308,9 +308,9 @@ class AdmissionCycle:
         return assignment._replace(mode=DEFERRED_FIT) if assignment.mode == FIT else assignment
 
     def _without_victims(self, root: int, ask: Callable[[], _T]) -> _T:
-        """Returns the answer of `ask` as if the victims of this cycle were already gone.
+        """Calls `ask` as if the victims of this cycle were already gone, and returns the result.
 
-        Victims in other trees hold no quota of this tree, but they may give up places.
+        Victims in other trees hold no quota in this tree, but they can free places.
         """
         victims = [
             victim
@@ -328,10 +328,7 @@ class AdmissionCycle:
         return answer
 
     def _fits(self, assignment: Assignment, node: int, victims: dict[Workload, Workload]) -> bool:
-        """Returns True if an assignment has quota once all victims and its own targets are gone.
-
-        Victims in other trees hold no quota of this tree.
-        """
+        """Returns True if the quota suffices once all victims in this tree and its targets are gone."""
         tree, targets = self._tree, assignment.targets
         if not (victims or targets):
             return fits(tree, node, assignment.usage, borrowing=True)
@@ -344,9 +341,9 @@ class AdmissionCycle:
         return enough
 
     def _has_place(self, assignment: Assignment) -> bool:
-        """Returns True if an assignment's places are free once all victims and its own targets are gone.
+        """Returns True if the assigned places are free once all victims and the entry's targets are gone.
 
-        Victims in all trees count, because trees share topologies.
+        Victims in all trees count, because trees can share topologies.
         """
         if not assignment.placed:
             return True
@@ -359,7 +356,7 @@ class AdmissionCycle:
         return without(gone, lambda: all(placed.fits() for placed in assignment.placed))
 
     def _reserve(self, entry: Entry, amounts: Amounts) -> None:
-        """Charges amounts and an entry's places until the cycle ends, so that later entries see them."""
+        """Reserves quota and places for an entry until the cycle ends, so that later entries see them."""
         entry.reserved = True
         node, places = entry.workload.cluster_queue.node, entry.assignment.placed
         self._tree.charge(node, amounts)
@@ -371,14 +368,14 @@ class AdmissionCycle:
         self._done.append(reservation)
 
     def _reserve_for_later(self, entry: Entry) -> None:
-        """Reserves quota for an entry that cannot preempt, so that later entries do not take it."""
+        """Reserves quota for an entry that cannot preempt, so that later entries cannot take that quota."""
         queue, assignment = entry.workload.cluster_queue, entry.assignment
         if reserves(queue, self._gates, marked=entry.marked):
             borrows = bool(assignment.borrowing)
             self._reserve(entry, kept_for_later(self._tree, queue, assignment.usage, borrows=borrows))
 
     def _requeue(self, entry: Entry) -> None:
-        """Leaves a waiting head in its queue for the next cycle, or makes it inadmissible."""
+        """Keeps a waiting head in its queue for the next cycle, or marks it as inadmissible."""
         workload, reason = entry.workload, entry.reason
         pending = self._pending[workload.cluster_queue.number]
         if reason == PENDING_PREEMPTION and not entry.marked:
@@ -395,19 +392,19 @@ class AdmissionCycle:
 
 
 def reserves(queue: ClusterQueueState, gates: Gates, *, marked: bool) -> bool:
-    """Returns True if heads of a queue reserve; a queue that may reclaim from any workload need not."""
+    """Returns True if a waiting head of this queue reserves quota; a queue that always reclaims need not."""
     always = gates.always_reclaims and queue.spec.preemption.reclaim_within_cohort == "Any"
     return not always or (gates.prioritize_preemptor_workloads and marked)
 
 
 def kept_for_later(tree: QuotaTree, queue: ClusterQueueState, usage: Amounts, *, borrows: bool) -> Amounts:
-    """Returns the amounts to reserve: the entry's requests, or the part that the queue may still use.
+    """Returns the quota to reserve for an entry: its requests, limited to what the queue can still use.
 
     Args:
-        tree: the quotas.
+        tree: the quota tree.
         queue: the queue of the entry.
         usage: the requests of the entry.
-        borrows: whether the queue would borrow for the entry.
+        borrows: whether the queue would have to borrow to admit the entry.
     """
     reserved = []
     for cell, amount in usage:
@@ -422,5 +419,4 @@ def kept_for_later(tree: QuotaTree, queue: ClusterQueueState, usage: Amounts, *,
 
 
 def _overlap(assignment: Assignment, victims: dict[Workload, Workload]) -> bool:
-    """Returns True if an assignment has a target that is already a victim of another entry."""
     return any(target.workload in victims for target in assignment.targets)

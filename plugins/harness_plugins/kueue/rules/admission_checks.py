@@ -1,9 +1,11 @@
-"""Admission checks, which must be ready before a workload with reserved quota is admitted.
+"""Admission checks, which must be ready before Kueue admits a workload that has reserved quota.
 
-Kueue admits in two phases (https://kueue.sigs.k8s.io/docs/concepts/admission). First a workload reserves
-quota. Then all of its checks run simultaneously. When all are ready, the workload is admitted and its pods
-are created (https://kueue.sigs.k8s.io/docs/concepts/admission_check). In Kueue, separate controllers run the
-checks. Here a check is ready a given time after each reservation; no check is retried or rejected.
+Kueue admits a workload in two phases (https://kueue.sigs.k8s.io/docs/concepts/admission). The workload first
+reserves quota. Then all of its checks run at the same time. When every check is ready, Kueue admits the
+workload and its pods are created (https://kueue.sigs.k8s.io/docs/concepts/admission_check).
+
+In Kueue, separate controllers run the checks. In this model, each check becomes ready a fixed time after the
+quota is reserved. Checks are never retried or rejected.
 """
 
 from __future__ import annotations
@@ -16,16 +18,17 @@ from harness.base.options import did_you_mean
 from harness.models.cluster import Cluster, ClusterQueue
 
 Flavors = Mapping[str, Mapping[str, str]]
-"""Pod set -> resource -> flavor."""
+"""Maps each pod set to its resources, and each resource to the assigned flavor."""
 
 
 @final
 class AdmissionChecks:
-    """The checks of each ClusterQueue that take time.
+    """The admission checks that take time, for each ClusterQueue.
 
     Args:
         cluster: the ClusterQueues.
-        delays: check -> its time in microseconds, 0 for checks that are not listed; or one time for all.
+        delays: maps each check to its delay in microseconds; checks that are not listed have no delay. A
+            single number applies to all checks.
 
     Raises:
         OptionError: an option sets a delay for a check that no ClusterQueue has.
@@ -43,7 +46,7 @@ class AdmissionChecks:
         self.follow(cluster)
 
     def follow(self, cluster: Cluster) -> None:
-        """Takes over the ClusterQueues of another cluster."""
+        """Switches to the ClusterQueues of another cluster."""
         delays = self._delays
         self._of = {
             queue.name: tuple(
@@ -55,7 +58,7 @@ class AdmissionChecks:
         }
 
     def of(self, queue: str, flavors: Flavors) -> dict[str, int]:
-        """Returns check -> its time in microseconds, for the checks of a workload with these flavors."""
+        """Returns the delay in microseconds of each check that applies to a workload with these flavors."""
         checks = self._of[queue]
         if not checks:
             return {}
@@ -64,7 +67,7 @@ class AdmissionChecks:
 
 
 def _ever(cluster: Cluster) -> Iterator[ClusterQueue]:
-    """Yields all present and future ClusterQueues."""
+    """Yields the ClusterQueues that exist now or are created later."""
     yield from cluster.cluster_queues.values()
     for instant in cluster.changes:
         yield from (edit.after for edit in instant.edits if edit.kind == "ClusterQueue" and edit.after)

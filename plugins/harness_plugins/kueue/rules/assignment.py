@@ -1,4 +1,4 @@
-"""The assignment of a workload: flavors, their usage of quota, places, and targets.
+"""The assignment of a workload: its flavors, quota usage, places and preemption targets.
 
 Upstream: `Assignment` and `RepresentativeMode` in pkg/scheduler/flavorassigner/flavorassigner.go.
 """
@@ -16,24 +16,27 @@ from harness_plugins.kueue.state.last_assignment import START_OVER, Chosen, Trie
 from harness_plugins.kueue.state.topology.flavors import Placed
 
 NO_FIT, PREEMPT, FIT, DEFERRED_FIT = range(4)
-"""The modes of a whole assignment; a deferred fit must wait until other entries' victims are gone."""
+"""The modes of an assignment. A deferred fit must wait until the victims of other entries are gone."""
 
 
 class Assignment(NamedTuple):
-    """Flavors for a workload.
+    """The flavors that a workload would get, and what they require.
 
     Attributes:
         mode: `NO_FIT`, `PREEMPT`, `FIT` or `DEFERRED_FIT`.
-        borrowing: how many levels up the cohorts the quota comes from; 0 within the queue's own quota.
-        usage: the amounts that it uses; for a failed assignment, the amounts collected before the failure.
-        uses: the flavor-resources that it uses, including amounts of zero, as a bit mask.
+        borrowing: how many levels above the queue the quota comes from; 0 if the queue's own quota is enough.
+        usage: the quota that the assignment uses. For a failed assignment, this is the quota counted before
+            the failure.
+        uses: a bit mask of the flavor-resources that the assignment uses, including those with an amount of
+            zero.
         need: the flavor-resources that only preemption can free.
-        counts: the pods of each pod set.
-        chosen: the flavors.
+        counts: the number of pods in each pod set.
+        chosen: the flavors that were chosen.
         tried: the flavors that were considered.
-        untried: whether some group still has a flavor that was not considered.
+        untried: whether any resource group has a flavor that was not considered.
         placed: the places of the pods in the topologies of the flavors.
-        lacks_place: whether the workload has quota but no place in a topology beside the present pods.
+        lacks_place: whether there is enough quota, but no place in a topology next to the pods that are
+            present.
         targets: the workloads to preempt.
     """
 
@@ -51,12 +54,12 @@ class Assignment(NamedTuple):
     targets: Sequence[Target]
 
     def with_targets(self, targets: Sequence[Target]) -> Assignment:
-        """Returns the same assignment with these targets."""
+        """Returns a copy of this assignment with other targets."""
         return Assignment(*self[:-1], targets)
 
 
 class Choice(NamedTuple):
-    """A chosen flavor: its number, the last considered number, its quality in all and for each resource."""
+    """A chosen flavor, the last flavor that was considered, and the quality overall and for each resource."""
 
     flavor: int
     tried: int
@@ -67,11 +70,11 @@ class Choice(NamedTuple):
 Assemble: TypeAlias = Callable[
     [tuple[PodSetOffer, ...], tuple[int, ...], tuple[tuple[Choice, ...], ...]], Assignment
 ]
-"""Makes an assignment from offers, counts and choices, see `assembled`."""
+"""Makes an assignment from offers, counts and choices. See `assembled`."""
 
 
 def take(pod_set: PodSetOffer, choices: tuple[Choice, ...], count: int, total: dict[int, int]) -> None:
-    """Adds the amounts that the pods of a pod set use of the chosen flavors to `total`."""
+    """Adds what the pods of a pod set use in the chosen flavors to `total`."""
     for group, choice in zip(pod_set.groups, choices, strict=True):
         for cell, amount in zip(group.cells[choice.flavor] or (), group.amounts, strict=True):
             total[cell] = total.get(cell, 0) + amount * count
@@ -80,9 +83,9 @@ def take(pod_set: PodSetOffer, choices: tuple[Choice, ...], count: int, total: d
 def assembled(
     offers: tuple[PodSetOffer, ...], counts: tuple[int, ...], choices: tuple[tuple[Choice, ...], ...]
 ) -> Assignment:
-    """Makes the assignment from the chosen flavors, pod set by pod set, without its targets.
+    """Makes an assignment without targets from the flavors chosen for each pod set.
 
-    With fewer choices than pod sets, the first pod set without a choice found no flavor.
+    If there are fewer choices than pod sets, no flavor was found for the first pod set that has no choice.
     """
     mode = FIT if len(choices) == len(offers) else NO_FIT
     usage: dict[int, int] = {}
@@ -91,7 +94,8 @@ def assembled(
     for pod_set, chosen, count in zip(offers, choices, counts, strict=False):
         take(pod_set, chosen, count, usage)
         for group, choice in zip(pod_set.groups, chosen, strict=True):
-            # As in Kueue, the quality of the whole flavor decides, even if one of its resources does not fit.
+            # As in Kueue, the quality of the flavor as a whole decides, even if one of its resources does not
+            # fit.
             if choice.quality[0] != FITS and mode == FIT:
                 mode = PREEMPT
             for cell, (stands, height) in zip(group.cells[choice.flavor] or (), choice.each, strict=True):

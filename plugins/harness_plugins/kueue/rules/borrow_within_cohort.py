@@ -1,4 +1,4 @@
-"""`borrowWithinCohort`: preemption in other queues while the preempting ClusterQueue itself borrows.
+"""`borrowWithinCohort`, which lets a ClusterQueue preempt workloads in other queues while it borrows.
 
 Upstream: `IsBorrowingWithinCohortAllowed` and `IsBorrowingWithinCohortForbidden` in
 pkg/scheduler/preemption/classical (KEP 1337).
@@ -12,24 +12,24 @@ from harness_plugins.kueue.state.workload import Workload
 
 
 def may_borrow(spec: ClusterQueue) -> bool:
-    """Returns True if a queue may preempt other queues' workloads although it would borrow."""
+    """Returns True if a queue can preempt workloads of other queues even if it has to borrow."""
     return spec.preemption.borrow_within_cohort != "Never"
 
 
 def may_preempt_for(spec: ClusterQueue, amount: int, nominal: int, *, fair: bool) -> bool:
-    """Returns True if a queue may preempt for an amount of a flavor-resource that the whole tree lacks.
+    """Returns True if a queue can preempt to obtain quota that is not free anywhere in its tree.
 
-    A queue that would borrow this amount may not preempt, unless it may preempt while borrowing or reclaims
-    with fair sharing.
+    If the queue would have to borrow, it can preempt only in two cases: if its policy allows preemption while
+    borrowing, or if it reclaims with fair sharing.
     """
     reclaims = fair and spec.preemption.reclaim_within_cohort != "Never"
     return amount <= nominal or may_borrow(spec) or reclaims
 
 
 def reclaimed_while_borrowing(spec: ClusterQueue, preemptor: Workload) -> int:
-    """Returns the priority below which a queue may preempt other queues' workloads while it borrows.
+    """Returns the priority below which other queues' workloads can be preempted while this queue borrows.
 
-    Such workloads have a lower priority than the preemptor, and not more than the threshold.
+    These workloads have a lower priority than the preemptor, and their priority is not above the threshold.
     """
     if not may_borrow(spec):
         return -EVERY_PRIORITY

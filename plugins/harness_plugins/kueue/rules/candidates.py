@@ -1,7 +1,7 @@
-"""The preemption candidates of a ClusterQueue, in their order.
+"""The preemption candidates of a ClusterQueue, and their order.
 
-Upstream: `CandidatesOrdering` in pkg/scheduler/preemption/common/ordering.go; `Holders` keeps most of this
-order.
+Upstream: `CandidatesOrdering` in pkg/scheduler/preemption/common/ordering.go. `Holders` already keeps
+workloads in most of this order.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from harness_plugins.kueue.state.workload import Workload
 
 
 def has_candidate(holders: Holders, mask: int, allowed: Allowed) -> bool:
-    """Returns True if any holder of a queue's quota may be preempted and uses a needed resource."""
+    """Returns True if at least one workload in the queue can be preempted and uses a needed resource."""
     workloads = holders.workloads
     if not holders.evicted and (not workloads or workloads[0].priority >= allowed.below):
         return False
@@ -26,7 +26,7 @@ def has_candidate(holders: Holders, mask: int, allowed: Allowed) -> bool:
 
 
 def all_candidates(holders: Holders, mask: int, allowed: Allowed) -> Iterator[Workload]:
-    """Yields holders that may be preempted and use a needed resource, in no particular order."""
+    """Yields the workloads that can be preempted and use a needed resource, in no particular order."""
     workloads, evicted = holders.workloads, holders.evicted
     if not evicted:
         return preemptible(workloads, mask, allowed)
@@ -36,20 +36,21 @@ def all_candidates(holders: Holders, mask: int, allowed: Allowed) -> Iterator[Wo
 
 
 def candidates_in_order(holders: Holders, mask: int, allowed: Allowed) -> Iterator[Workload]:
-    """Yields holders that may be preempted and use a needed resource, leaving holders first."""
+    """Yields the workloads that can be preempted and use a needed resource; evicted workloads come first."""
     rest = candidates_of(holders, mask, allowed, evicted=False)
     return chain(candidates_of(holders, mask, allowed, evicted=True), rest) if holders.evicted else rest
 
 
 def candidates_of(holders: Holders, mask: int, allowed: Allowed, *, evicted: bool) -> Iterator[Workload]:
-    """Yields holders that a policy allows to preempt and that use a needed resource, in order.
+    """Yields, in order, the workloads that a policy allows to preempt and that use a needed resource.
 
     Args:
-        holders: the holders of a queue's quota. If the queue orders by usage, holders of the LocalQueue with
-            the highest usage come first. Holders of LocalQueues with the same identity keep their order.
+        holders: the workloads that hold quota in a queue. If the queue orders them by usage, workloads of the
+            LocalQueue with the highest usage come first. Workloads of LocalQueues with the same identity keep
+            their order.
         mask: the flavor-resources that are needed.
         allowed: what the policy allows.
-        evicted: True for holders that are already leaving, False for all others.
+        evicted: True to yield only workloads that are already evicted, False to yield only the others.
     """
     workloads = holders.workloads
     if evicted:
@@ -61,10 +62,10 @@ def candidates_of(holders: Holders, mask: int, allowed: Allowed, *, evicted: boo
 
 
 def preemptible(workloads: list[Workload], mask: int, allowed: Allowed) -> Iterator[Workload]:
-    """Yields holders that a policy allows to preempt and that use a needed resource, in their given order.
+    """Yields the workloads that a policy allows to preempt and that use a needed resource.
 
     Args:
-        workloads: holders in the order of candidates; all are evicted or none is.
+        workloads: the workloads in candidate order. Either all of them are evicted or none is.
         mask: the flavor-resources that are needed.
         allowed: what the policy allows.
     """
@@ -80,10 +81,10 @@ def preemptible(workloads: list[Workload], mask: int, allowed: Allowed) -> Itera
 
 
 def _most_used_first(found: list[Workload]) -> list[Workload]:
-    """Returns candidates by the usage of their LocalQueues; at equal usage they keep their order."""
+    """Sorts candidates by the usage of their LocalQueues, highest first; ties keep their order."""
     if any(each.local_queue is not None and each.local_queue.namesakes for each in found):
-        # Workloads of namesakes keep their order, so the comparison may be inconsistent. Then chance
-        # decides in Kueue; here the given order decides.
+        # The comparison can be inconsistent, because workloads of namesakes keep their order. In that case,
+        # the result is arbitrary in Kueue, whereas here it follows from the given order.
         return sorted(found, key=cmp_to_key(_compared))
     return sorted(found, key=_unused)
 
@@ -100,12 +101,12 @@ def _compared(left: Workload, right: Workload) -> int:
 
 
 def borrowers(cache: Cache, own: ClusterQueueState, need: tuple[int, ...]) -> list[ClusterQueueState]:
-    """Returns the other queues of a tree that use more than their nominal quota of a needed resource.
+    """Returns the other queues in the tree that use more than their nominal quota of a needed resource.
 
-    Queues without holders are left out: reservations of a cycle offer no workload to preempt.
+    Queues that hold only reservations are omitted, because they have no workload to preempt.
     """
     width, usage, nominal = cache.tree.width, cache.tree.usage, cache.tree.nominal
-    if len(need) == 1:  # the usual case, and each search checks all queues
+    if len(need) == 1:  # the most common case; every search checks all queues
         cell = need[0]
         return [
             queue

@@ -1,7 +1,7 @@
-"""The effects of Kueue's controllers when a ClusterQueue or a Cohort changes.
+"""What Kueue's controllers do when a ClusterQueue or a Cohort changes.
 
 Upstream: `UpdateClusterQueue` and `AddOrUpdateCohort` in pkg/cache/scheduler/cache.go and
-pkg/cache/queue/manager.go, called by the controllers of ClusterQueues and Cohorts.
+pkg/cache/queue/manager.go. The ClusterQueue and Cohort controllers call these functions.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
 
 KINDS = ("ClusterQueue", "Cohort")
-"""The kinds of objects whose changes affect a scheduler's queues and quotas."""
+"""The kinds of objects whose changes affect the queues and quotas of a scheduler."""
 
 _STOPPED = {"ClusterQueue": "ClusterQueueStopped", "LocalQueue": "LocalQueueStopped"}
 _UNRESERVED = "Inadmissible"
-"""The reason why a workload that waits for admission checks loses its quota: its queue was stopped."""
+"""The reason why a workload that waits for admission checks loses its quota when its queue is stopped."""
 
 
 @final
 class Removed:
-    """Deleted ClusterQueues whose quota is still held.
+    """Deleted ClusterQueues that still have workloads.
 
-    While a workload holds a queue's quota, the deletion is only pending (finalizer `resource-in-use`). Until
-    the last holder is gone, the queue admits no workload but lends its quota. After that it has no quota, and
-    its waiting workloads wait until a ClusterQueue of that name exists again.
+    While a workload holds quota in a queue, the deletion is only pending because of the finalizer
+    `resource-in-use`. During that time, the queue admits no workloads but still lends its quota. When the
+    last workload is gone, the queue loses its quota. Its pending workloads wait until a ClusterQueue with the
+    same name is created.
     """
 
     def __init__(self) -> None:
@@ -41,7 +42,7 @@ class Removed:
         return bool(self._specs)
 
     def edit(self, edit: Edit, cache: Cache) -> None:
-        """Notes that a ClusterQueue was deleted or exists again; the cache is from before the change."""
+        """Records that a ClusterQueue was deleted or created again; must run before the cache changes."""
         if edit.kind != "ClusterQueue":
             return
         if edit.after is None:
@@ -51,7 +52,7 @@ class Removed:
             self._specs.pop(edit.name, None)
 
     def gone(self, cache: Cache, queue: ClusterQueueState) -> bool:
-        """Returns True and forgets a deleted ClusterQueue if no workload holds its quota any more."""
+        """Removes a deleted ClusterQueue if no workload holds its quota any more, and returns True if so."""
         spec = self._specs.get(queue.name)
         if spec is None or not spec.resource_groups or any(cache.holders[queue.node].everybody):
             return False
@@ -59,17 +60,17 @@ class Removed:
         return True
 
     def among(self, cluster: Cluster) -> Cluster:
-        """Returns a cluster to which the deleted ClusterQueues are added."""
+        """Returns a copy of the cluster that includes the deleted ClusterQueues."""
         if not self._specs:
             return cluster
         return replace(cluster, cluster_queues={**cluster.cluster_queues, **self._specs})
 
 
 def outdates(edit: Edit, cache: Cache) -> bool:
-    """Returns True if a change raises the generations in its tree, which invalidates older scan positions.
+    """Returns True if a change invalidates the scan positions of the workloads in its tree.
 
-    A change of a Cohort raises them. A change of a ClusterQueue raises them if its quotas or limits change,
-    or if its cohort has a parent: then the controller of Cohorts recomputes the whole tree.
+    A change to a Cohort always does. A change to a ClusterQueue does if its quotas or limits change, or if
+    its cohort has a parent. In the latter case, the Cohort controller recomputes the whole tree.
     """
     if edit.kind != "ClusterQueue" or edit.before is None or edit.after is None:
         return True
@@ -80,7 +81,7 @@ def outdates(edit: Edit, cache: Cache) -> bool:
 
 
 def tree_of(edit: Edit, cache: Cache) -> dict[str, ClusterQueueState]:
-    """Returns the ClusterQueues of an object's tree, by name; empty if the object is in no tree."""
+    """Returns the ClusterQueues in the same tree as an object, by name; empty if the object is in no tree."""
     nodes = cache.tree.queues if edit.kind == "ClusterQueue" else cache.tree.cohorts
     node = nodes.get(edit.name)
     if node is None:
@@ -90,12 +91,12 @@ def tree_of(edit: Edit, cache: Cache) -> dict[str, ClusterQueueState]:
 
 
 def changed(edit: Edit, after: Machinery, concerned: dict[str, ClusterQueueState]) -> None:
-    """Raises generations, and requeues the inadmissible workloads of the affected trees.
+    """Invalidates old scan positions and requeues the inadmissible workloads of the affected trees.
 
     Args:
         edit: the change.
-        after: the scheduler's new machinery.
-        concerned: the queues of the object's former tree.
+        after: the scheduler's machinery after the change.
+        concerned: the queues of the tree that the object was in before the change.
     """
     concerned = concerned | tree_of(edit, after.cache)
     raised = outdates(edit, after.cache)
@@ -108,15 +109,15 @@ def changed(edit: Edit, after: Machinery, concerned: dict[str, ClusterQueueState
 def leaving(
     edit: Edit, workloads: Iterable[Workload], admitted: Callable[[Workload], bool]
 ) -> list[tuple[Workload, str]]:
-    """Returns the workloads that must leave because a queue is stopped, by name, with the reason.
+    """Returns the workloads to evict because a queue was stopped, sorted by name, with the reason for each.
 
     Upstream: `reconcileOnClusterQueueActiveState` and `reconcileOnLocalQueueActiveState` in
     pkg/controller/core/workload_controller.go.
 
     Args:
         edit: the change.
-        workloads: all present workloads.
-        admitted: returns whether all admission checks of a holder of quota are ready.
+        workloads: all workloads.
+        admitted: returns whether all admission checks of a workload with reserved quota are ready.
     """
     if edit.kind not in _STOPPED:
         return []
@@ -135,7 +136,7 @@ def leaving(
 
 
 def _stop_policy(spec: Any) -> str:
-    """Returns the stop policy of a queue; a missing queue admits no job, but keeps admitted ones."""
+    """Returns the stop policy of a queue. A deleted queue admits nothing but keeps admitted workloads."""
     policy: str = "Hold" if spec is None else spec.stop_policy
     return policy
 
@@ -148,13 +149,13 @@ def _is_of(workload: Workload, edit: Edit) -> bool:
 
 @final
 class ClosedQueues:
-    """Stopped LocalQueues with the workloads that wait for their restart, and jobs whose queue is missing.
+    """The stopped LocalQueues, the workloads that wait for their restart, and the jobs without a queue.
 
     Args:
         cluster: the LocalQueues.
 
     Attributes:
-        homeless: jobs whose queue does not exist yet.
+        homeless: the jobs whose queue does not exist yet.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -167,15 +168,15 @@ class ClosedQueues:
         }
 
     def stop_policy(self, job: Job) -> str:
-        """Returns the stop policy of a job's LocalQueue if it is stopped, else ""."""
+        """Returns the stop policy of a job's LocalQueue; "" if the LocalQueue is not stopped."""
         return self._stopped.get((job.namespace, job.queue), "")
 
     def keep_out(self, workload: Workload) -> None:
-        """Lets a workload wait outside its queue until its LocalQueue is restarted."""
+        """Keeps a workload out of its queue until its LocalQueue is restarted."""
         self._outside[workload] = None
 
     def follow(self, edit: Edit) -> list[Workload]:
-        """Applies a change of a LocalQueue; returns the workloads that may queue again, by name."""
+        """Applies a change to a LocalQueue, and returns the workloads that can be queued again, by name."""
         namespace, name = edit.name.split("/", 1)
         if _stop_policy(edit.after) != "None":
             self._stopped[namespace, name] = _stop_policy(edit.after)
@@ -187,7 +188,7 @@ class ClosedQueues:
         return free
 
     def shut_out(self, edit: Edit, workloads: Iterable[Workload]) -> list[Workload]:
-        """Returns the workloads that must leave their ClusterQueue because their LocalQueue was stopped."""
+        """Returns the pending workloads that leave their ClusterQueue because a LocalQueue was stopped."""
         if edit.kind != "LocalQueue" or _stop_policy(edit.after) == "None":
             return []
         found = [each for each in workloads if not each.has_quota and _is_of(each, edit)]

@@ -1,4 +1,4 @@
-"""Classic preemption: first reclaim by place in the hierarchy, then by priority, then within the queue.
+"""Classic preemption, which reclaims quota by hierarchy, then by priority, then within the queue.
 
 Upstream: pkg/scheduler/preemption/classical and `classicalPreemptions` in preemption.go.
 """
@@ -39,10 +39,10 @@ from harness_plugins.kueue.state.workload import Rank, Workload
 
 
 class _Source(NamedTuple):
-    """A queue with candidates, which are protected once a guard is within its nominal quota.
+    """A queue with candidates, which are protected as soon as one of the guards is within its nominal quota.
 
-    Guards are the queue itself and the cohorts between the queue and the lowest cohort that it shares with
-    the preemptor's queue.
+    The guards are the queue itself and the cohorts above it, up to but not including the lowest cohort that
+    the queue shares with the preemptor's queue.
     """
 
     holders: Holders
@@ -50,7 +50,7 @@ class _Source(NamedTuple):
 
 
 class _Phase(NamedTuple):
-    """Queues whose candidates are considered in one common order.
+    """The queues whose candidates are considered together in one order.
 
     Candidates with a priority below `while_borrowing` get the reason `InCohortReclaimWhileBorrowing`.
     """
@@ -62,21 +62,21 @@ class _Phase(NamedTuple):
 
 @final
 class ClassicPreemption:
-    """Chooses targets by the classic rules.
+    """Chooses preemption targets by the classic rules.
 
     Args:
-        cache: the holders of quota.
+        cache: the workloads that hold quota.
     """
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
 
     def find_targets(self, incoming: Incoming) -> list[Target]:
-        """Chooses the targets."""
+        """Returns the workloads to preempt."""
         return self.search(incoming)[0]
 
     def search(self, incoming: Incoming) -> tuple[list[Target], bool]:
-        """Chooses targets; also returns whether the only target is the only workload it ever took."""
+        """Returns the targets, and whether the first candidate that was tried is the only target."""
         tree, queue = self._cache.tree, incoming.queue
         preemption = queue.spec.preemption
         preemptor = incoming.workload
@@ -86,7 +86,7 @@ class ClassicPreemption:
         if own is not None and has_candidate(holders, incoming.mask, own):
             same = [_Phase([_Source(holders, ())], own)]
         borrows = may_borrow(queue.spec)
-        # Only holders in the queue itself can free its nominal quota.
+        # Only preemption within the queue can free the queue's nominal quota.
         must_borrow = not same and over_nominal(tree, incoming)
         reclaim = allowed_by(preemption.reclaim_within_cohort, preemptor)
         hierarchy: list[_Source] = []
@@ -116,7 +116,7 @@ class ClassicPreemption:
         return [], False
 
     def obstacle(self, incoming: Incoming) -> Obstacle:
-        """Returns why a search has no targets: a field protects candidates, or there are too few."""
+        """Returns why a search found no targets: a policy protects the candidates, or there are too few."""
         cache, queue, preemptor = self._cache, incoming.queue, incoming.workload
         tree, mask, preemption = cache.tree, incoming.mask, queue.spec.preemption
         holders = cache.holders[queue.node]
@@ -146,7 +146,7 @@ class ClassicPreemption:
 
 
 def cells_over_nominal(tree: QuotaTree, incoming: Incoming) -> tuple[int, ...]:
-    """Returns the flavor-resources whose own quota the queue, with the incoming, would exceed."""
+    """Returns the flavor-resources for which the incoming workload would exceed the queue's own quota."""
     first, usage, nominal = incoming.queue.node * tree.width, tree.usage, tree.nominal
     return tuple(
         cell for cell, amount in incoming.requests if usage[first + cell] + amount > nominal[first + cell]
@@ -154,7 +154,7 @@ def cells_over_nominal(tree: QuotaTree, incoming: Incoming) -> tuple[int, ...]:
 
 
 def over_nominal(tree: QuotaTree, incoming: Incoming) -> bool:
-    """Returns True if the queue, with the incoming, would exceed its own quota of any flavor-resource."""
+    """Returns True if the incoming workload would exceed the queue's own quota of any flavor-resource."""
     first, usage, nominal = incoming.queue.node * tree.width, tree.usage, tree.nominal
     for cell, amount in incoming.requests:
         at = first + cell
@@ -166,7 +166,7 @@ def over_nominal(tree: QuotaTree, incoming: Incoming) -> bool:
 def _reclaimable(
     cache: Cache, incoming: Incoming, allowed: Allowed, *, priority_usable: bool
 ) -> tuple[list[_Source], list[_Source]]:
-    """Returns the other queues to reclaim from: with an advantage by the hierarchy, and without."""
+    """Returns the other queues to reclaim from: those with a hierarchical advantage, and the others."""
     hierarchy: list[_Source] = []
     priority: list[_Source] = []
     for advantage, source in _sources(cache, incoming, allowed, priority_usable=priority_usable):
@@ -177,11 +177,11 @@ def _reclaimable(
 def _sources(
     cache: Cache, incoming: Incoming, allowed: Allowed, *, priority_usable: bool
 ) -> Iterator[tuple[bool, _Source]]:
-    """Yields other queues to reclaim from, and whether the preemptor has a hierarchical advantage over them.
+    """Yields the queues to reclaim from, and whether the preemptor has a hierarchical advantage over each.
 
-    On the way up the cohorts, each level's free local quota reduces the request. The advantage begins at the
-    level ABOVE the first node whose own quota covers the remaining request. Queues without an advantage are
-    left out if they could not be used.
+    At each level on the way up, the quota that is free locally reduces the request. The advantage begins one
+    level above the first node whose own quota covers the rest of the request. Queues without an advantage are
+    omitted if the search could not use them.
     """
     tree, queue = cache.tree, incoming.queue
     advantage = True
@@ -208,7 +208,7 @@ def _below(
     skipped: int,
     guards: tuple[int, ...],
 ) -> Iterator[_Source]:
-    """Yields the queues below a cohort that exceed their own quota and have a candidate."""
+    """Yields the queues below a cohort that exceed their own quota and have at least one candidate."""
     tree = cache.tree
     width, usage, subtree, need = tree.width, tree.usage, tree.subtree, incoming.need
     for node in tree.children[cohort]:
@@ -228,17 +228,20 @@ def _below(
 
 
 def _under_nominal(tree: QuotaTree, incoming: Incoming) -> bool:
-    """Returns True if the queue, without the incoming, is below its nominal quota of all needed resources."""
+    """Returns True if the queue uses less than its nominal quota of every needed resource.
+
+    The incoming workload is not counted.
+    """
     first = incoming.queue.node * tree.width
     return all(tree.usage[first + cell] < tree.nominal[first + cell] for cell in incoming.need)
 
 
 def _by_priority(sources: list[_Source], allowed: Allowed, incoming: Incoming, *, borrowing: bool) -> _Phase:
-    """Returns the phase over queues without an advantage by the hierarchy.
+    """Returns the phase for queues over which the preemptor has no hierarchical advantage.
 
-    `borrowWithinCohort` decides which of their workloads the preemptor may preempt while it borrows: only
-    workloads of lower priority, and none above its threshold. Without borrowing it may preempt all of them,
-    each for its own reason.
+    While the preemptor borrows, `borrowWithinCohort` limits the candidates to workloads that have a lower
+    priority and are not above the threshold. Otherwise, the preemptor can preempt any of them. The reason
+    depends on the priority of the candidate.
     """
     below = reclaimed_while_borrowing(incoming.queue.spec, incoming.workload)
     if borrowing and below < allowed.below:
@@ -249,7 +252,7 @@ def _by_priority(sources: list[_Source], allowed: Allowed, incoming: Incoming, *
 def _attempt(
     tree: QuotaTree, incoming: Incoming, phases: list[_Phase], *, borrowing: bool
 ) -> tuple[list[Target], bool]:
-    """Takes candidates one by one until the incoming fits, and restores the tree.
+    """Takes candidates one by one until the incoming workload fits, and then restores the tree.
 
     Returns the targets, and whether the first candidate was enough.
     """
@@ -261,7 +264,7 @@ def _attempt(
             for at, workload in _in_order(phase, incoming.mask, protected, evicted=evicted):
                 guards = phase.sources[at].guards
                 if any(within_nominal(tree, guard, need) for guard in guards):
-                    protected.add(at)  # for the whole attempt, during which usage only falls
+                    protected.add(at)  # stays protected for this attempt, because usage only falls
                     continue
                 reason = _reason(workload, phase) if guards else IN_CLUSTER_QUEUE
                 remove(tree, workload, cells)
@@ -286,10 +289,11 @@ def _reason(workload: Workload, phase: _Phase) -> str:
 def _in_order(
     phase: _Phase, mask: int, protected: set[int], *, evicted: bool
 ) -> Iterator[tuple[int, Workload]]:
-    """Yields the candidates of a phase, merged lazily, because most searches end after the first few.
+    """Yields the candidates of a phase, each with the index of its source.
 
-    Usage of LocalQueues orders candidates within a queue, not between queues. Each candidate comes with the
-    number of its source. Sources that the caller adds to `protected` are left out from then on.
+    The candidates are merged lazily, because most searches end after the first few. The usage of LocalQueues
+    orders candidates within a queue, but not across queues. As soon as the caller adds a source to
+    `protected`, its candidates are skipped.
     """
     heads: list[tuple[Rank, int, Workload, Iterator[Workload]]] = []
     for at, (holders, _) in enumerate(phase.sources):

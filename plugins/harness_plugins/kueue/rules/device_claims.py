@@ -1,8 +1,8 @@
-"""Converts claimed devices to amounts of resources, and finds the claims that Kueue refuses.
+"""Converts claimed devices to resource quantities, and finds claims that Kueue refuses.
 
 Upstream: `handleDRA` in pkg/controller/core/workload_controller.go, and `countDevicesPerClass` and
 `GetResourceRequestsForResourceClaimTemplates` in pkg/dra/claims.go (KEP 2941). The model assumes that enough
-devices match the selectors of a request.
+devices match the selectors of each request.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.state.asks import Claimed
 
 Claims: TypeAlias = Sequence[Mapping[str, Any]]
-"""The `resourceClaims` of a pod."""
+"""The `resourceClaims` field of a pod."""
 
 
 class _RefusedError(Exception):
-    """A claim whose workload Kueue does not admit."""
+    """Kueue does not admit a workload with this claim."""
 
 
 @final
 class DeviceClaims:
-    """Counts the devices that pods claim, by their classes.
+    """Counts the devices that pods claim, by DeviceClass.
 
     Args:
-        cluster: the templates of claims, and the classes in Kueue's Configuration.
+        cluster: the claim templates, and the device classes in Kueue's Configuration.
         gates: the feature gates and the rules of the release.
     """
 
@@ -41,10 +41,10 @@ class DeviceClaims:
         self._gate = "KueueDRAIntegration" if gates.kueue_dra_integration else "DynamicResourceAllocation"
 
     def __call__(self, claims: Sequence[tuple[str, Claims]], namespace: str) -> Claimed:
-        """Returns the amounts of resources that the claims of a job's pods in a namespace count as.
+        """Returns the resource quantities that a job's claims are converted to.
 
         Args:
-            claims: for each pod set, its name and the claims of one of its pods.
+            claims: the name of each pod set, and the claims of one of its pods.
             namespace: the namespace of the templates.
         """
         nothing: tuple[Mapping[str, int], ...] = tuple(frozen() for _ in claims)
@@ -80,7 +80,7 @@ class DeviceClaims:
         return frozen(total)
 
     def _per_class(self, template: ClaimTemplate, where: str) -> Mapping[str, int]:
-        """Returns DeviceClass -> how many devices one claim requests."""
+        """Returns how many devices of each DeviceClass one claim requests."""
         rules = self._rules
         if rules.checks_device_claims and not rules.takes_device_constraints:
             if template.constrained:
@@ -99,7 +99,7 @@ class DeviceClaims:
         return found
 
     def _why_refused(self, request: DeviceRequest) -> str:
-        """Returns why a release since 0.15 refuses a request; "" if it accepts the request."""
+        """Returns why releases since 0.15 refuse a request; "" if they accept it."""
         if request.alternatives:
             return "FirstAvailable device selection is not supported"
         if request.selects and not self._rules.takes_device_selectors:
@@ -110,5 +110,5 @@ class DeviceClaims:
 
 
 def _names_any(claim: Mapping[str, Any]) -> bool:
-    """Returns True if an entry names a claim or a template."""
+    """Returns True if an entry refers to a claim or a template."""
     return any(claim.get(name) is not None for name in ("resourceClaimName", "resourceClaimTemplateName"))

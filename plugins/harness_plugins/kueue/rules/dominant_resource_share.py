@@ -1,7 +1,7 @@
-"""The dominant resource share: a node's usage beyond its own quota, relative to the lendable quota.
+"""The dominant resource share, which compares what a node borrows with the quota that can be lent to it.
 
-Kueue computes the share in double precision and decides by the unrounded value. So this module does the same
-operations in the same order.
+Kueue computes the share in double precision and bases its decisions on the unrounded value. For the same
+results, this module performs the same operations in the same order.
 
 Upstream: `dominantResourceShare` in pkg/cache/scheduler/fair_sharing.go (KEP 1714).
 """
@@ -18,33 +18,33 @@ from harness.models.quota import NO_PARENT, QuotaTree, plus
 from harness_plugins.kueue.state.amounts import Amounts
 
 Share = tuple[bool, float]
-"""A weighted share that compares as in Kueue: infinite shares (weight 0) last, by their ratio."""
+"""A weighted share that sorts as in Kueue. Infinite shares (weight 0) come last and are sorted by ratio."""
 
 NOTHING: Share = (False, 0.0)
 
 
 class Shares(Protocol):
-    """The shares of the nodes of a quota tree, by its usage at the time of the call."""
+    """Computes the shares of the nodes of a quota tree from the current usage."""
 
     def of(self, node: int) -> tuple[bool, Share]:
-        """Returns whether a node exceeds its own quota of any resource, and its weighted share.
+        """Returns whether a node exceeds its own quota of any resource, and the node's weighted share.
 
-        A root has no share. Quota that cannot be lent counts as borrowed, but has weight 0.
+        A root node has no share. Quota that cannot be lent counts as borrowed, but with a weight of 0.
         """
 
     def ratio(self, node: int) -> float:
-        """Returns a node's share before weighting, in thousandths of the quota that could be lent to it."""
+        """Returns a node's share before weighting, in thousandths of the quota that others can lend it."""
 
 
 @final
 class DominantResourceShares:
-    """The shares of the nodes of a quota tree; each depends only on the node's own usage.
+    """Computes the shares of the nodes of a quota tree. Each share depends only on the usage of that node.
 
     Args:
         tree: the quota tree.
-        weights: node -> fair-sharing weight.
-        counts_unlendable: whether a node that exceeds its own quota counts as borrowing although no node can
-            lend it that amount. Before PR 9738 a node with a share of 0 did not count as borrowing.
+        weights: the fair-sharing weight of each node.
+        counts_unlendable: whether a node counts as borrowing if it exceeds its own quota by an amount that no
+            node can lend. Before PR 9738, a node with a share of 0 did not count as borrowing.
     """
 
     __slots__ = ("_columns", "_counts_unlendable", "_tree", "_weights")
@@ -54,7 +54,7 @@ class DominantResourceShares:
         self._counts_unlendable = counts_unlendable
         self._weights = weights
         lendable: dict[int, dict[str, float]] = {}
-        # For each resource: its lendable quota, its first cell, and the cells of its further flavors.
+        # For each resource: the lendable quota, its first cell, and the cells of its other flavors.
         self._columns: list[list[tuple[float, int, list[int]]]] = []
         for node, parent in enumerate(tree.parent):
             by_resource: dict[str, list[int]] = {}
@@ -77,18 +77,18 @@ class DominantResourceShares:
         return max(0.0, max(self.parts(node), default=0.0))
 
     def resources(self, node: int) -> list[list[int]]:
-        """Returns the flavor-resources that a node names, by resource."""
+        """Returns the flavor-resources for which a node has quota, grouped by resource."""
         first = node * self._tree.width
         return [[at - first for at in (cell, *others)] for _, cell, others in self._columns[node]]
 
     def parts(self, node: int) -> list[float]:
-        """Returns a node's usage of each resource beyond its own quota, see `part`."""
+        """Returns how far a node exceeds its own quota of each resource. See `part`."""
         return [self.part(node, place) for place in range(len(self._columns[node]))]
 
     def part(self, node: int, place: int) -> float:
-        """Returns a node's usage of a resource beyond its own quota, in thousandths of the lendable quota.
+        """Returns how far a node exceeds its own quota of one resource, in thousandths of the lendable quota.
 
-        Negative if the node does not exceed its own quota.
+        The result is negative if the node does not exceed its own quota.
         """
         usage, subtree = self._tree.usage, self._tree.subtree
         lendable, cell, others = self._columns[node][place]
@@ -103,7 +103,7 @@ class DominantResourceShares:
         return over * 1000.0 / lendable if lendable > 0.0 else 0.0
 
     def weighted(self, node: int, parts: Sequence[float]) -> tuple[bool, Share]:
-        """Returns the result of `of`, given the node's usage of each resource beyond its own quota."""
+        """Returns the result of `of` for a node whose `parts` are already known."""
         ratio = max(parts, default=-1.0)
         if ratio <= 0.0:
             return ratio == 0.0 and self._counts_unlendable, NOTHING
@@ -114,9 +114,9 @@ class DominantResourceShares:
 
 
 def share_without(tree: QuotaTree, shares: Shares, node: int, amounts: Amounts) -> Share:
-    """Returns the weighted share that a node would have with this much less usage.
+    """Returns the weighted share that a node would have if its usage were lower by these amounts.
 
-    The share depends only on the node's own usage, so no other usage is changed.
+    The share depends only on the usage of the node itself, so the usage of other nodes is not changed.
     """
     usage, first, end = tree.usage, node * tree.width, (node + 1) * tree.width
     before = usage[first:end]
@@ -128,13 +128,13 @@ def share_without(tree: QuotaTree, shares: Shares, node: int, amounts: Amounts) 
 
 
 def published(share: Share) -> int:
-    """Returns `weightedShare` as in Kueue's status: rounded up; the largest integer if it is infinite."""
+    """Returns `weightedShare` as in Kueue's status: rounded up, or the largest integer if it is infinite."""
     infinite, value = share
     return INT64_MAX if infinite else math.ceil(value)
 
 
 def weights_of(tree: QuotaTree, cluster: Cluster, instead: Mapping[str, float]) -> list[float]:
-    """Returns node -> fair-sharing weight; `instead` takes precedence over the manifests."""
+    """Returns the fair-sharing weight of each node. Weights in `instead` override those in the manifests."""
     weights = [1.0] * len(tree.names)
     for nodes, specs in ((tree.cohorts, cluster.cohorts), (tree.queues, cluster.cluster_queues)):
         for name, node in nodes.items():
@@ -144,7 +144,7 @@ def weights_of(tree: QuotaTree, cluster: Cluster, instead: Mapping[str, float]) 
 
 
 def _lendable(tree: QuotaTree, parent: int) -> dict[str, float]:
-    """Returns resource -> the most quota that a node below `parent` could reach, over all flavors."""
+    """Returns the most quota of each resource that a node below `parent` could use, over all flavors."""
     total: dict[str, int] = {}
     for cell in tree.declared[tree.root[parent]]:
         resource = tree.flavor_resources[cell].resource

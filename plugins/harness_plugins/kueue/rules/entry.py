@@ -1,4 +1,4 @@
-"""A head in a cycle, and its outcome.
+"""The head of a queue in a cycle, and what became of it.
 
 Upstream: `entry` in pkg/scheduler/scheduler.go.
 """
@@ -16,21 +16,21 @@ from harness_plugins.kueue.state.workload import Workload
 
 @final
 class Entry:
-    """A head in a cycle.
+    """The head of a queue in a cycle.
 
     Attributes:
-        workload: the head.
-        assignment: its assignment.
-        resumed: whether the scan continued after flavors that were tried before.
-        marked: whether the head is the workload of its queue that last issued preemptions.
-        reason: why the head is not admitted; "" while it may be. An entry that begins with a reason changes
-            nothing when it is served.
-        reserved: whether quota or places are reserved for the head.
-        preempts: whether the head caused evictions, apart from workloads that were already leaving.
-        newly_marked: whether the head became the workload of its queue that last issued preemptions.
-        inadmissible: whether the head became inadmissible, until quota becomes free.
-        second: the second pass; None for a head.
-        placed: the new places of all pods of the second pass; () if they have no place.
+        workload: the workload at the head.
+        assignment: the assignment of the workload.
+        resumed: whether the scan continued after the flavors that earlier cycles tried.
+        marked: whether this workload was the last one in its queue to issue preemptions.
+        reason: why the workload is not admitted; "" while it can still be admitted. Serving an entry that
+            starts with a reason changes nothing.
+        reserved: whether quota or places are reserved for the workload.
+        preempts: whether the workload caused evictions, not counting workloads that were already evicted.
+        newly_marked: whether this workload has just become the last one in its queue to issue preemptions.
+        inadmissible: whether the workload became inadmissible until quota is freed.
+        second: the second pass; None for the head of a queue.
+        placed: the new places of all pods in a second pass; () if there is no place for them.
     """
 
     __slots__ = (
@@ -64,6 +64,6 @@ class Entry:
 Order: TypeAlias = Callable[[list[Entry]], Iterator[Entry]]
 """Yields the entries of a cycle in the order in which they are served.
 
-The next entry is chosen only after the entry before it was served, so the order may depend on its effects.
-The order may leave out entries that begin with a reason, if their turn does not matter to other entries.
+Each entry is chosen only after the previous one has been served, so the order can depend on what that entry
+changed. Entries that start with a reason can be omitted if other entries do not depend on them.
 """

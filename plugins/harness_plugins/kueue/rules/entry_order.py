@@ -1,4 +1,4 @@
-"""The order in which the entries of a cycle are served: classic, or by a tournament of shares.
+"""The order in which a cycle serves its entries: the classic order, or a tournament of shares.
 
 Upstream: `entryOrdering` in pkg/scheduler/scheduler.go; pkg/scheduler/fair_sharing_iterator.go (KEP 1714).
 """
@@ -18,10 +18,10 @@ from harness_plugins.kueue.state.cache import Cache
 
 @final
 class ClassicOrder:
-    """Second passes come first; then less borrowing, higher priority, earlier time, and finally the UID.
+    """Serves second passes first, then entries by less borrowing, higher priority, earlier time, and UID.
 
     Attributes:
-        by_age: whether entries of equal standing are ordered as in a queue.
+        by_age: whether entries that borrow equally are ordered as in a queue.
     """
 
     def __init__(self, gates: Gates) -> None:
@@ -37,7 +37,7 @@ class ClassicOrder:
         return iter(waiting)
 
     def standing(self, queue: int, node: int, usage: Amounts, borrowing: int) -> tuple[int]:
-        """Returns the sort key before priority and age: how many levels up the quota comes from."""
+        """Returns the part of the sort key before priority and age: how many levels up the quota comes."""
         return (borrowing,)
 
     def _key(self, entry: Entry) -> tuple[bool, bool, int, int, int, str]:
@@ -57,14 +57,15 @@ Key = tuple[bool, bool, Share, int, int, str, int]
 
 @final
 class FairOrder:
-    """In each tree of cohorts, the entry that would leave the smallest share comes first.
+    """Serves the entry that would result in the smallest share first, separately in each tree of cohorts.
 
-    At every cohort, the best entries of its children compete, by the share that the child would have with the
-    entry admitted. After an entry is served, only the nodes above its queue are computed again. The next
-    entry always comes from the tree of the waiting queue with the smallest name; this changes no outcome.
+    At every cohort, the best entries of its children compete. They are compared by the share that each child
+    would have if its entry were admitted. After an entry is served, only the nodes above its queue are
+    computed again. The next entry always comes from the tree that contains the waiting queue whose name sorts
+    first. The order of trees does not affect the outcome.
 
     Attributes:
-        by_age: whether entries of equal standing are ordered as in a queue.
+        by_age: whether entries with equal shares are ordered as in a queue.
     """
 
     def __init__(self, cache: Cache, shares: Shares, gates: Gates) -> None:
@@ -77,7 +78,7 @@ class FairOrder:
         self.by_age = self._by_priority and not self._preemptors_first
 
     def __call__(self, entries: list[Entry]) -> Iterator[Entry]:
-        """Yields the entries in order, decided one by one."""
+        """Yields the entries in order, and picks each one when it is needed."""
         if len(entries) < 2:
             yield from entries
             return
@@ -97,7 +98,7 @@ class FairOrder:
                 yield drawn
 
     def _tournament(self, entries: list[Entry]) -> Iterator[Entry]:
-        """Yields the winner at the root, repeatedly, until no entry is left."""
+        """Yields the winner at the root until no entry is left."""
         parent = self._tree.parent
         best: dict[int, tuple[Key, Entry]] = {}
         heaps: dict[int, list[tuple[Key, int]]] = {}
@@ -125,7 +126,7 @@ class FairOrder:
         best: dict[int, tuple[Key, Entry]],
         heaps: dict[int, list[tuple[Key, int]]],
     ) -> None:
-        """Finds the current winner of a cohort, and enters it in the cohort above."""
+        """Finds the current winner of a cohort, and enters it in the tournament of the parent cohort."""
         heap = heaps[cohort]
         while heap and (heap[0][1] not in best or best[heap[0][1]][0] != heap[0][0]):
             heappop(heap)
@@ -140,7 +141,7 @@ class FairOrder:
             best.pop(cohort, None)
 
     def key(self, entry: Entry, node: int) -> Key:
-        """Returns the sort key of an entry at a node on its path, among the node's siblings."""
+        """Returns the sort key of an entry at a node, for comparison with the siblings of the node."""
         workload, assignment = entry.workload, entry.assignment
         queue = workload.cluster_queue
         return (
@@ -153,12 +154,12 @@ class FairOrder:
         )
 
     def standing(self, queue: int, node: int, usage: Amounts, borrowing: int) -> tuple[bool, Share]:
-        """Returns the sort key before priority and age: borrowing and share of a node.
+        """Returns the part of the sort key before priority and age: whether a node borrows, and its share.
 
         Args:
             queue: the node of the entry's queue.
-            node: the node, on the entry's path.
-            usage: the usage of the entry.
+            node: the node to compare, which is on the path from the entry's queue to the root.
+            usage: the quota that the entry uses.
             borrowing: how many levels up the quota comes from; not used here.
         """
         tree = self._tree

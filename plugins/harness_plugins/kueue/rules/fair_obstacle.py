@@ -1,4 +1,4 @@
-"""Why fair sharing preempts no workload: candidates are missing, too small, or protected by shares."""
+"""Explains why fair sharing preempts nothing: candidates are missing, too small, or protected by shares."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _SHARE = itemgetter(0)
 
 @final
 class FairObstacle:
-    """Finds why a workload has no targets.
+    """Finds the reason why there are no preemption targets for a workload.
 
     Args:
-        cache: the holders of quota.
-        incoming: the workload that found no targets.
+        cache: the workloads that hold quota.
+        incoming: the workload for which no targets were found.
         shares: the shares of all nodes.
-        strategies: the strategies of fair sharing, in order.
-        takes_back: returns whether a charged workload preempts other queues without comparing shares.
+        strategies: the fair-sharing strategies, in order.
+        takes_back: returns whether the incoming workload can preempt other queues without comparing shares.
     """
 
     __slots__ = ("_cache", "_incoming", "_own", "_shares", "_strategies", "_takes_back")
@@ -59,7 +59,7 @@ class FairObstacle:
         self._takes_back = takes_back
 
     def found(self) -> Obstacle:
-        """Returns the obstacle, and leaves the cache as it was."""
+        """Returns the obstacle. The cache is unchanged afterwards."""
         cache, incoming, own = self._cache, self._incoming, self._own
         workload = incoming.workload
         mask, preemption, holders = incoming.mask, own.spec.preemption, cache.holders
@@ -85,7 +85,7 @@ class FairObstacle:
         all_have_less = len(own.path) == 1 and ranked[0][0] < self._shares.of(own.node)[1]
         search: FairSearch | None = None
         taken: tuple[Workload, ...] = ()
-        if mine or takes_back or not all_have_less:  # otherwise no workload would be taken
+        if mine or takes_back or not all_have_less:  # otherwise no workload can be taken
             search = FairSearch(cache, incoming, self._shares, Candidates(cache, incoming, within, reclaim))
             search.run([own, *others] if mine else others, self._strategies, takes_back=takes_back)
             taken = tuple(target.workload for target in search.targets)
@@ -98,7 +98,7 @@ class FairObstacle:
         return Obstacle(BY_SHARES if compared else TOO_LITTLE, compared=compared, taken=taken)
 
     def _ranked(self, queues: Sequence[ClusterQueueState]) -> list[tuple[Share, ClusterQueueState]]:
-        """Returns other queues with the shares of their sides, the largest share first."""
+        """Returns the other queues with the shares of their sides, in descending order of share."""
         of = self._shares.of
         shares = [(of(self._own.sides(each)[1])[1], each) for each in queues]
         return sorted(shares, key=_SHARE, reverse=True)
@@ -109,12 +109,12 @@ class FairObstacle:
         reclaim: Allowed,
         taken: tuple[Workload, ...],
     ) -> Compared | None:
-        """Returns the shares that protect the next candidate of the side with the largest share.
+        """Returns the shares that protect the next candidate on the side with the largest share.
 
         Args:
-            ranked: the queues that may have candidates, by the shares of their sides.
-            reclaim: what the policy of the incoming's queue allows in these queues.
-            taken: the candidates that were taken; they are out of the tree.
+            ranked: the queues that can have candidates, sorted by the shares of their sides.
+            reclaim: what the policy of the incoming workload's queue allows in these queues.
+            taken: the candidates that were already taken and are no longer in the tree.
         """
         cache, incoming, own, of = self._cache, self._incoming, self._own, self._shares.of
         gone = set(taken)

@@ -1,4 +1,4 @@
-"""One search by shares: it takes candidates one by one, as long as that makes shares more equal."""
+"""A fair-sharing search, which takes candidates one by one while that makes shares more equal."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from harness_plugins.kueue.state.workload import Workload
 
 @final
 class Candidates:
-    """The candidates of each queue in their order, found when they are first needed.
+    """The candidates of each queue in order, which are looked up when they are first needed.
 
     Args:
-        cache: the holders of quota.
+        cache: the workloads that hold quota.
         incoming: the workload that needs quota.
-        within: what the policy of its queue allows within the queue; None for nothing.
-        reclaim: what this policy allows in other queues.
+        within: what the queue's policy allows within the queue; None if it allows nothing.
+        reclaim: what the queue's policy allows in other queues; None if it allows nothing.
     """
 
     __slots__ = ("_heads", "_holders", "_mask", "_own", "_reclaim", "_rest", "_within")
@@ -50,7 +50,7 @@ class Candidates:
         self._rest: dict[ClusterQueueState, Iterator[Workload]] = {}
 
     def head(self, queue: ClusterQueueState) -> Workload | None:
-        """Returns the next candidate of a queue; None after the last."""
+        """Returns the next candidate of a queue; None if there are no more."""
         if queue in self._heads:
             return self._heads[queue]
         allowed = self._within if queue is self._own else self._reclaim
@@ -61,7 +61,7 @@ class Candidates:
         return head
 
     def pop(self, queue: ClusterQueueState) -> Workload:
-        """Takes the next candidate of a queue, as returned by `head`."""
+        """Removes and returns the candidate that `head` returns."""
         heads = self._heads
         head = heads[queue]
         assert head is not None
@@ -69,21 +69,21 @@ class Candidates:
         return head
 
     def may_have(self, queue: ClusterQueueState) -> bool:
-        """Returns True unless a queue is known to have no further candidate."""
+        """Returns False if a queue is known to have no more candidates."""
         return queue not in self._heads or self._heads[queue] is not None
 
     def leave(self, queue: ClusterQueueState) -> None:
-        """Marks a queue as having no further candidates."""
+        """Skips the remaining candidates of a queue."""
         self._heads[queue] = None
 
 
 @final
 class FairSearch:
-    """One search, during which the incoming counts as admitted and its targets as gone.
+    """A search in which the incoming workload counts as admitted and its targets count as gone.
 
     Attributes:
-        targets: the targets so far; they are out of the tree.
-        cells: the flavor-resources that are refunded for targets; None for all of them.
+        targets: the targets found so far, which are no longer in the tree.
+        cells: the flavor-resources that were refunded for the targets; None if all were refunded.
     """
 
     __slots__ = (
@@ -106,7 +106,7 @@ class FairSearch:
         self._own = incoming.queue
         self._shares = shares
         self._candidates = candidates
-        # The first refused workload of each queue; no other refused workload is tried again.
+        # The first workload of each queue that was refused. Other refused workloads are not tried again.
         self._retry: dict[ClusterQueueState, Workload] = {}
         self._flat = len(self._own.path) == 1
         self.targets: list[Target] = []
@@ -115,12 +115,12 @@ class FairSearch:
     def run(
         self, queues: list[ClusterQueueState], strategies: tuple[Strategy, ...], *, takes_back: bool
     ) -> bool:
-        """Takes targets until the incoming fits; returns whether it does.
+        """Takes targets until the incoming workload fits, and returns whether it does.
 
         Args:
-            queues: the queues that may have candidates.
+            queues: the queues that can have candidates.
             strategies: one or two strategies.
-            takes_back: whether to take from other queues without comparing shares.
+            takes_back: whether to take workloads from other queues without comparing shares.
         """
         if self._by_first_strategy(queues, strategies[0], takes_back=takes_back):
             return True
@@ -134,12 +134,12 @@ class FairSearch:
     def _by_first_strategy(
         self, queues: list[ClusterQueueState], strategy: Strategy, *, takes_back: bool
     ) -> bool:
-        """Takes the candidates that the first strategy allows; returns whether the incoming fits."""
+        """Takes the candidates that the first strategy allows; returns whether the incoming workload fits."""
         own, candidates = self._own, self._candidates
         if self._flat and not takes_back and candidates.head(own) is None:
             queues = self._worth_asking(queues)
         ordering = ordering_of(self._cache, self._shares, own, queues, candidates.head)
-        looked_at = -1  # the number of targets at the last call of `_worth_asking`
+        looked_at = -1  # the number of targets when `_worth_asking` was last called
         while (queue := ordering.next()) is not None:
             if queue is own:
                 done = self._take(candidates.pop(queue), IN_CLUSTER_QUEUE)
@@ -159,12 +159,12 @@ class FairSearch:
         return False
 
     def _worth_asking(self, queues: list[ClusterQueueState]) -> list[ClusterQueueState]:
-        """Returns the queues that may still give up a workload by shares, after the own queue's candidates.
+        """Returns the queues that could still lose a workload by shares once the own queue has no candidates.
 
-        Neither strategy takes from a side with a smaller share than the own side. From a side with an equal
-        share, it takes only workloads that do not change that share. The own sides keep their shares up to
-        the first cohort below which a workload may be taken. If a side has a larger share, all sides with an
-        equal share are returned without a closer check.
+        Neither strategy takes a workload from a side with a smaller share than the own side. From a side with
+        an equal share, a strategy takes only workloads whose removal does not change that share. The shares
+        of the own sides stay the same up to the first cohort below which a workload can be taken. If any side
+        has a larger share, all sides with an equal share are returned without a closer check.
         """
         of, holders = self._shares.of, self._cache.holders
         if self._flat:
@@ -200,7 +200,7 @@ class FairSearch:
         return []
 
     def _by_second_strategy(self) -> bool:
-        """Tries the workloads that the first strategy refused, at most one per queue."""
+        """Tries the workloads that the first strategy refused, at most one from each queue."""
         retry, shares = self._retry, self._shares
         ordering = ordering_of(self._cache, shares, self._own, list(retry), retry.get)
         while (queue := ordering.next()) is not None:
@@ -210,21 +210,21 @@ class FairSearch:
                 if self._take(workload, IN_COHORT_FAIR_SHARING):
                     return True
             elif self._flat:
-                return False  # all other queues have even smaller shares
+                return False  # the shares of all other queues are smaller still
         return False
 
     def _next_allowed(self, queue: ClusterQueueState, strategy: Strategy) -> Workload | None:
-        """Returns the first candidate of a queue that passes the test of shares; refuses earlier ones."""
+        """Returns the first candidate of a queue that passes the share comparison; refuses earlier ones."""
         mine, theirs = self._own.sides(queue)
         share, initial = self._shares.of(mine)[1], self._shares.of(theirs)[1]
-        if not strategy.allows(share, initial):  # the share without a workload is not larger
+        if not strategy.allows(share, initial):  # removing a workload cannot increase the share
             return None
         if strategy.without_target:
             return self._next_that_passes(queue, theirs, share, strategy)
         return self._candidates.pop(queue)
 
     def _leave(self, queue: ClusterQueueState) -> None:
-        """Removes a queue from the first strategy, and keeps its next candidate for the second one."""
+        """Excludes a queue from the first strategy, and keeps its next candidate for the second strategy."""
         refused = self._candidates.head(queue)
         if refused is not None:
             self._retry.setdefault(queue, refused)
@@ -233,13 +233,13 @@ class FairSearch:
     def _next_that_passes(
         self, queue: ClusterQueueState, theirs: int, share: Share, strategy: Strategy
     ) -> Workload | None:
-        """Returns the next candidate without which a strategy allows the share of the queue's side."""
+        """Returns the next candidate whose removal leaves its side with a share that the strategy allows."""
         candidates = self._candidates
         head = candidates.head(queue)
         assert head is not None
         if strategy.allows(share, self._without(queue, head.usage, theirs)):
             return candidates.pop(queue)
-        # If the test fails for a holder, it fails for every holder of the same amount.
+        # The result depends only on the usage of a workload, so each distinct usage is tested once.
         usages = self._cache.holders[queue.node].usages
         passing = {each for each in usages if strategy.allows(share, self._without(queue, each, theirs))}
         while passing and candidates.head(queue) is not None:
@@ -250,7 +250,7 @@ class FairSearch:
         return None
 
     def _without(self, queue: ClusterQueueState, usage: Amounts, theirs: int) -> Share:
-        """Returns the share of a queue's side without one of its holders."""
+        """Returns the share that the queue's side would have without a workload that has this usage."""
         if theirs == queue.node:
             return share_without(self._tree, self._shares, theirs, usage)
         self._tree.refund(queue.node, usage)
@@ -259,10 +259,11 @@ class FairSearch:
         return final
 
     def _take(self, workload: Workload, reason: str) -> bool:
-        """Makes a candidate a target; returns whether the incoming fits now.
+        """Makes a candidate a target, and returns whether the incoming workload now fits.
 
-        Resources that the incoming does not request affect only shares, which do not matter once it fits. So
-        they are refunded only if the search goes on; one target is nearly always enough.
+        Resources that the incoming workload does not request affect only the shares, and the shares no longer
+        matter once the workload fits. These resources are therefore refunded only if the search continues.
+        One target is nearly always enough.
         """
         tree, targets, cells = self._tree, self.targets, self._incoming.cells
         remove(tree, workload, cells)

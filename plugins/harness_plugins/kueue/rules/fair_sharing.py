@@ -1,4 +1,4 @@
-"""Fair-sharing preemption: it takes from the largest share first, as long as shares become more equal."""
+"""Fair-sharing preemption, which takes from the largest share first while shares become more equal."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Outcome(NamedTuple):
 
     Attributes:
         targets: the workloads to preempt; empty if preemption cannot help.
-        queues: the queues that may have had candidates.
-        share: the share of the incoming's queue, with the incoming.
+        queues: the queues that could have had candidates.
+        share: the share of the queue with the incoming workload.
         takes_back: whether the search took candidates without comparing shares.
         taken: the workloads that a failed search took.
-        alone: whether the only target is the only workload that the search ever took.
+        alone: whether the first workload that the search took is the only target.
     """
 
     targets: list[Target]
@@ -39,20 +39,20 @@ class Outcome(NamedTuple):
 
 @final
 class FairSharing:
-    """Chooses targets by shares.
+    """Chooses preemption targets by comparing shares.
 
     Args:
-        cache: the holders of quota.
+        cache: the workloads that hold quota.
         shares: the shares of all nodes.
         strategies: the names of one or two strategies.
-        within_nominal: whether a queue that stays within its nominal quota reclaims its own quota without
-            comparing shares (the gate FairSharingPreemptWithinNominal).
-        crashed: the function to call for workloads whose search continues after the last candidate of a queue
-            without cohort. None if the search ends there (since PR 10891).
+        within_nominal: whether a queue that stays within its nominal quota reclaims without comparing shares
+            (the FairSharingPreemptWithinNominal feature gate).
+        crashed: called for a workload whose search continues after the last candidate of a queue that has no
+            cohort. None if the search ends there, as it does since PR 10891.
 
     Attributes:
         shares, crashed: the arguments.
-        strategies: the strategies with these names.
+        strategies: the strategies with the given names.
     """
 
     def __init__(
@@ -71,11 +71,11 @@ class FairSharing:
         self.strategies = strategies_of(strategies)
 
     def find_targets(self, incoming: Incoming) -> list[Target]:
-        """Chooses the targets."""
+        """Returns the workloads to preempt."""
         return self.search(incoming).targets
 
     def search(self, incoming: Incoming) -> Outcome:
-        """Chooses the targets, returns the outcome of the search, and leaves the cache as it was."""
+        """Searches for targets and returns the outcome. The cache is unchanged afterwards."""
         cache, own, workload = self._cache, incoming.queue, incoming.workload
         preemption = own.spec.preemption
         within = allowed_by(preemption.within_cluster_queue, workload)
@@ -102,9 +102,9 @@ class FairSharing:
         return Outcome(targets if done else [], queues, share, takes_back, [] if done else targets, alone)
 
     def obstacle(self, incoming: Incoming) -> Obstacle:
-        """Returns why a search finds no targets: the other workloads, and the shares that protect them."""
+        """Returns why a search finds no targets, with the shares that protect other workloads."""
         return FairObstacle(self._cache, incoming, self.shares, self.strategies, self.takes_back).found()
 
     def takes_back(self, incoming: Incoming) -> bool:
-        """Returns True if the queue, with the incoming, stays within its own quota of needed resources."""
+        """Returns True if the incoming workload stays within the queue's own quota of needed resources."""
         return self._within_nominal and within_nominal(self._cache.tree, incoming.queue.node, incoming.need)

@@ -1,4 +1,4 @@
-"""The feature gates of a Kueue release that change decisions, and its rules that have no gate."""
+"""The feature gates of a Kueue release that affect decisions, and the rules that have no gate."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from harness_plugins.kueue.rules.release_rules import ReleaseRules, rules_of
 @final
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """Kueue's feature gates, with names in Python's spelling.
+    """Kueue's feature gates, with their names in snake case.
 
     Attributes:
-        release: the release.
+        release: the Kueue release.
         rules: the rules of the release that have no gate.
-        always_reclaims: whether a queue that may reclaim from any workload always gets its quota back. This
-            is False with previews.
+        always_reclaims: whether a queue that can reclaim from any workload always gets its quota back. False
+            if previews are on.
     """
 
     release: Release
@@ -63,15 +63,15 @@ class Gates:
 def gates_from(
     settings: Mapping[str, bool], release: Release = NEWEST, others: Mapping[str, bool] | None = None
 ) -> Gates:
-    """Returns all gates of a release: the set gates, by Kueue's names, and the defaults of all others.
+    """Returns the gates of a release, with defaults for gates that are not set.
 
     Args:
-        settings: the gates that are set.
-        release: the release.
-        others: gates that are set without an effect; they are refused for the same reasons.
+        settings: the gates that are set, by their Kueue names.
+        release: the Kueue release.
+        others: gates that are set but have no effect in the model. They are checked in the same way.
 
     Raises:
-        OptionError: a gate is not modelled, or that release of Kueue does not start with it.
+        OptionError: a gate is not modelled, or this release of Kueue does not start with it.
     """
     check_names(settings)
     refused = why_refused({**settings, **(others or {})}, release)
@@ -82,10 +82,10 @@ def gates_from(
 
 
 def check_names(settings: Mapping[str, bool]) -> None:
-    """Checks that gates are modelled, for some release.
+    """Checks that all gates are modelled in at least one release.
 
     Raises:
-        OptionError: a gate is not modelled, or no release of Kueue has it.
+        OptionError: a gate is not modelled, or no Kueue release has it.
     """
     for name in settings:
         if name not in GATES:

@@ -1,4 +1,4 @@
-"""Checks whether quota admits a workload now, by a flavor assignment without preemption."""
+"""Checks whether a workload has quota now, without preempting other workloads."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from harness_plugins.kueue.state.workload import Workload
 
 @final
 class Fit:
-    """Looks for quota without preemption, and ignores the capacity of topologies.
+    """Checks for quota without preemption. The capacity of topologies is ignored.
 
     Args:
-        cache: the holders of quota.
-        offers: returns the offers of queues.
+        cache: the workloads that hold quota.
+        offers: returns the offers of a queue.
         gates: the feature gates.
         fair: whether fair sharing is on.
         assemble: makes an assignment from choices.
@@ -40,7 +40,7 @@ class Fit:
         self._assigner = Assigner(cache, fair=fair, gates=gates, assemble=assemble)
 
     def fits(self, workload: Workload) -> bool:
-        """Returns True if a workload has quota now; with partial admission, quota for fewer pods suffices."""
+        """Returns True if a workload has quota now; with partial admission, quota for fewer pods counts."""
         queue = workload.cluster_queue
         if not queue.usable or workload.place.namespace_mismatch or not workload.asks.valid:
             return False
@@ -60,7 +60,7 @@ class Fit:
     def _lacks(
         self, queue: ClusterQueueState, offers: tuple[PodSetOffer, ...], counts: tuple[int, ...]
     ) -> bool:
-        """Returns True if a pod set alone lacks quota in every flavor of a group; then no scan is needed."""
+        """Returns True if some pod set lacks quota in every flavor of a group, so that no scan is needed."""
         return any(
             not any(self._has(queue, cells, group.amounts, count) for cells in group.cells)
             for offer, count in zip(offers, counts, strict=True)
@@ -70,7 +70,7 @@ class Fit:
     def _has(
         self, queue: ClusterQueueState, cells: tuple[int, ...] | None, amounts: tuple[int, ...], count: int
     ) -> bool:
-        """Returns True if a flavor suits, and a queue could use these amounts of it for `count` pods."""
+        """Returns True if a flavor suits the pod set and the queue has enough quota of it for all pods."""
         if cells is None:
             return False
         each = zip(cells, amounts, strict=True)
@@ -79,7 +79,7 @@ class Fit:
 
 @final
 class _Nobody:
-    """An oracle that never finds targets, see `Oracle`."""
+    """An oracle that never finds preemption targets. See `Oracle`."""
 
     __slots__ = ("_cache", "workload")
 

@@ -1,7 +1,8 @@
-"""Flavor assignment: each pod set gets the first good enough flavor of each resource group, else the best.
+"""Flavor assignment, which picks a flavor from each resource group for every pod set.
 
-The quality of a flavor depends on the available quota, on possible borrowing, and on a trial search for
-workloads to preempt.
+A pod set gets the first flavor that is good enough; if there is none, it gets the best flavor. The quality of
+a flavor depends on the available quota, on whether the queue has to borrow, and on a simulated search for
+preemption targets.
 
 Upstream: `FlavorAssigner` in pkg/scheduler/flavorassigner/flavorassigner.go (KEP 582).
 """
@@ -43,14 +44,14 @@ from harness_plugins.kueue.state.last_assignment import START_OVER, Chosen, Trie
 
 @final
 class Assigner:
-    """Assigns flavors in the current state of the cache.
+    """Assigns flavors based on the current state of the cache.
 
     Args:
-        cache: the holders of quota.
+        cache: the workloads that hold quota.
         fair: whether fair sharing is on.
         gates: the feature gates.
-        topologies: finds workloads' topology requests; None if no flavor has a topology.
-        assemble: makes assignments from the chosen flavors.
+        topologies: finds the topology requests of workloads; None if no flavor has a topology.
+        assemble: makes an assignment from the chosen flavors.
     """
 
     def __init__(
@@ -84,11 +85,11 @@ class Assigner:
         """Assigns flavors to all pod sets, and finds preemption targets if they are needed.
 
         Args:
-            oracle: answers questions about the state for the workload.
-            offers: the offers of its queue to each pod set.
-            counts: the pods of each pod set.
-            tried: the flavors after which scans begin.
-            allowed: the only flavors that may be taken, group by group.
+            oracle: answers questions about the current state for this workload.
+            offers: what the queue offers to each pod set.
+            counts: the number of pods in each pod set.
+            tried: the flavors after which the scans start.
+            allowed: the only flavors that can be chosen in each group; None if there is no restriction.
         """
         assumed: dict[int, int] = {}
         choices: list[tuple[Choice, ...]] = []
@@ -110,7 +111,8 @@ class Assigner:
                         oracle,
                     )
                 if found is not None and number < last:
-                    # The usage of all mates counts from the first mate on, also for pod sets between them.
+                    # The usage of all mates counts from the first mate onwards, even for pod sets that are
+                    # between mates.
                     for mate in pod_set.mates or (number,):
                         take(offers[mate], joined.get(mate, found), counts[mate], assumed)
             if found is None:
@@ -129,13 +131,14 @@ class Assigner:
         return assignment.with_targets(targets)
 
     def _is_free(self, count: int) -> bool:
-        """Returns True if this many pods need no quota, whatever they request."""
+        """Returns True if this number of pods needs no quota, regardless of their requests."""
         return not count and self._zero_needs_no_quota
 
     def _searched(self, usage: Amounts) -> Amounts:
-        """Returns the amounts for the search of targets: Kueue leaves out the number of pods.
+        """Returns the usage for the target search, which ignores the number of pods, as in Kueue.
 
-        A search ends as soon as all other resources fit, so its targets may free too little quota for pods.
+        The search ends as soon as all other resources fit. Its targets can therefore free too little quota
+        for pods.
         """
         if not self._pods:
             return usage
@@ -148,10 +151,10 @@ class Assigner:
         assignment: Assignment,
         offers: tuple[PodSetOffer, ...],
     ) -> tuple[Assignment, WorkloadTopology | None]:
-        """Places the pods beside the present pods, or else in empty topologies, so that others must leave.
+        """Places the pods next to those that are present. If they have no place, others must be preempted.
 
-        In the second case, all resources of the placed pod sets count as needing preemption, even with free
-        quota.
+        In that case, the pods are placed in empty topologies. All resources of the placed pod sets then count
+        as needing preemption, even if quota is free.
         """
         if assignment.mode == NO_FIT:
             return assignment, None
@@ -179,7 +182,7 @@ class Assigner:
         allowed: Chosen | None,
         oracle: Oracle,
     ) -> dict[int, tuple[Choice, ...]]:
-        """Returns flavors for pod sets that are mates, by number; empty if a resource group has none."""
+        """Returns the flavors of pod sets that are mates, by number; empty if some group has no flavor."""
         mates = offers[first].mates
         if not all(offers[number].covered or self._is_free(counts[number]) for number in mates):
             return {}
@@ -208,7 +211,7 @@ class Assigner:
         allowed: tuple[int, ...] | None,
         oracle: Oracle,
     ) -> tuple[Choice, ...] | None:
-        """Returns a flavor for each resource group of a pod set; None if a group has none."""
+        """Returns a flavor for each resource group of a pod set; None if any group has no flavor."""
         choices: tuple[Choice, ...] = ()
         for number, group in enumerate(pod_set.groups):
             start = tried[number] + 1 if number < len(tried) else 0
@@ -228,11 +231,10 @@ class Assigner:
         only: int | None,
         oracle: Oracle,
     ) -> Choice | None:
-        """Goes through a group's flavors until one is good enough; returns the best one.
+        """Tries the flavors of a group until one is good enough, and returns the best flavor.
 
-        If the next scan does not continue after the considered flavors, the first flavor counts as the last
-        one considered. Then an untried flavor always seems to be left, so a workload that gets any flavor
-        never becomes inadmissible.
+        If the next scan is to start over, the first flavor is recorded as the last one considered. An untried
+        flavor then always seems to remain, so a workload that gets any flavor never becomes inadmissible.
         """
         is_preferred, is_better, is_enough, goes_on = self._scans[oracle.workload.cluster_queue]
         seen_all = START_OVER if goes_on else 0
@@ -259,7 +261,7 @@ class Assigner:
         return None if best is None else Choice(best[0], seen_all, best[1], best[2])
 
     def _quality(self, cell: int, amount: int, oracle: Oracle) -> Quality:
-        """Returns the quality of one flavor-resource if the workload takes `amount` of it."""
+        """Returns the quality of one flavor-resource for a workload that takes `amount` of it."""
         tree, queue = self._tree, oracle.workload.cluster_queue
         at = queue.node * tree.width + cell
         if amount > tree.potential_available[at]:

@@ -1,7 +1,7 @@
 """The flavors of a queue that a job could use.
 
-Taints, node selectors, required node affinity and topologies decide whether a flavor suits a pod set at all.
-Quota and the free capacity of a topology have no effect here.
+Whether a flavor suits a pod set depends on taints, node selectors, required node affinity and topologies.
+Quota and the free capacity of a topology are not considered here.
 
 Upstream: `checkFlavorForPodSets` in pkg/scheduler/flavorassigner.
 """
@@ -27,13 +27,13 @@ PODS = "pods"
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupOffer:
-    """The offer of a queue's resource group to a pod set.
+    """What one resource group of a queue offers to a pod set.
 
     Attributes:
         resources: the resources that the pod set takes from this group.
-        amounts: how much one pod takes of each resource.
+        amounts: how much of each resource one pod takes.
         flavors: the names of the group's flavors, in order.
-        cells: for each flavor, the flavor-resource of each resource; None for a flavor that does not suit.
+        cells: the flavor-resources of each flavor, one for each resource; None if the flavor does not suit.
     """
 
     resources: tuple[str, ...]
@@ -45,13 +45,13 @@ class GroupOffer:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class PodSetOffer:
-    """The offer of a queue to a pod set.
+    """What a queue offers to a pod set.
 
     Attributes:
-        covered: False if no group has a resource that the pod set needs.
+        covered: False if the pod set needs a resource that no group has.
         placed: whether the pods are placed in the topology of a flavor.
         mates: the numbers of the pod sets that get the same flavors, including this one; () if this pod set
-            gets flavors of its own.
+            gets its own flavors.
     """
 
     pod_set: PodSet
@@ -62,7 +62,7 @@ class PodSetOffer:
 
 
 Offers: TypeAlias = Callable[[Asks, ClusterQueueState], tuple[PodSetOffer, ...]]
-"""Returns a queue's offers to a job, see `FlavorOffers`."""
+"""Returns what a queue offers to a job. See `FlavorOffers`."""
 
 
 @final
@@ -70,8 +70,8 @@ class FlavorOffers:
     """Finds what queues can offer to jobs.
 
     Args:
-        cluster: flavors and topologies.
-        tree: the numbers of flavor-resources.
+        cluster: the flavors and topologies.
+        tree: numbers the flavor-resources.
         gates: the feature gates and the rules of the release.
     """
 
@@ -83,7 +83,7 @@ class FlavorOffers:
         self._uncovered = any if gates.rules.zero_needs_no_quota else _is_left
 
     def __call__(self, asks: Asks, queue: ClusterQueueState) -> tuple[PodSetOffer, ...]:
-        """Returns the offers of a queue to a job, pod set by pod set."""
+        """Returns what a queue offers to each pod set of a job."""
         suits = Suiting(queue.spec, self._cluster, self._gates)
         mates = mates_of(asks.pod_sets)
         requests = requests_of(asks, queue.spec, self._counted)
@@ -103,7 +103,7 @@ class FlavorOffers:
         queue: ClusterQueue,
         suits: Suiting,
     ) -> PodSetOffer:
-        if not requests:  # its mates decide its flavor
+        if not requests:  # its mates determine its flavor
             requests = {resource: 0 for group in suits.of_topologies for resource in group.covered_resources}
             requests = {each: 0 for member in members for each in member.requests if each in requests}
         groups = []
@@ -121,11 +121,11 @@ class FlavorOffers:
 
 
 Counted: TypeAlias = Callable[[Mapping[str, int]], Mapping[str, int]]
-"""Converts the requests of a pod to the amounts that count."""
+"""Converts the requests of a pod to the amounts that count against quota."""
 
 
 def counting_of(cluster: Cluster, gates: Gates) -> Counted:
-    """Returns how Kueue's Configuration counts requests in a release."""
+    """Returns how requests are counted in a release, with the given Kueue Configuration."""
     counting = Counting() if cluster.kueue is None else cluster.kueue.counting
     rules = gates.rules
     return partial(
@@ -134,7 +134,7 @@ def counting_of(cluster: Cluster, gates: Gates) -> Counted:
 
 
 def requests_of(asks: Asks, queue: ClusterQueue, counted: Counted) -> list[Mapping[str, int]]:
-    """Returns the quota that a pod of each pod set takes from a queue, including pods and devices."""
+    """Returns the quota that one pod of each pod set takes from a queue, including pods and devices."""
     found = [counted(pod_set.requests) for pod_set in asks.pod_sets]
     if asks.claimed is not None:
         devices = asks.claimed.amounts
@@ -154,15 +154,15 @@ def _group_offer(
     suits: Suiting,
     tree: QuotaTree,
 ) -> GroupOffer:
-    """Returns the offer of a group to a pod set.
+    """Returns what a resource group offers to a pod set.
 
     Args:
         resources: the resources that the pod set takes from the group.
-        requests: the requests of a pod.
+        requests: the requests of one pod.
         group: the resource group.
         members: the pod sets that the flavor must suit.
         suits: checks whether a flavor suits a pod set.
-        tree: the numbers of flavor-resources.
+        tree: numbers the flavor-resources.
     """
     cells: list[tuple[int, ...] | None] = []
     for quotas in group.flavors:
@@ -181,5 +181,5 @@ def _group_offer(
 
 
 def _is_left(amounts: Collection[int]) -> bool:
-    """Returns True if a queue leaves any request uncovered, even a request of 0 (before PR 8241)."""
+    """Returns True if a queue does not cover some request, even a request of 0 (before PR 8241)."""
     return bool(amounts)

@@ -1,4 +1,4 @@
-"""Flavor fungibility: which flavor is preferred, and where a scan ends.
+"""Flavor fungibility, which determines the preferred flavor and the end of a scan.
 
 Upstream: `isPreferred` and `shouldTryNextFlavor` in pkg/scheduler/flavorassigner/flavorassigner.go (KEP 582).
 """
@@ -13,24 +13,24 @@ from harness.models.cluster import FlavorFungibility
 from harness_plugins.kueue.rules.feature_gates import Gates
 
 NOTHING_FITS, NO_CANDIDATES, PREEMPTS, RECLAIMS, FITS = range(5)
-"""The modes of one flavor-resource, from worst to best (upstream's granular modes)."""
+"""The modes of one flavor-resource, from worst to best. Upstream calls them granular modes."""
 
 Quality = tuple[int, int]
-"""The mode of a flavor-resource or a flavor, and how many levels up the cohorts the quota comes from."""
+"""The mode of a flavor or flavor-resource, and how many levels above the queue its quota comes from."""
 
 
 Preferred: TypeAlias = Callable[[Quality, Quality], bool]
-"""Returns whether the first flavor is strictly preferred to the second."""
+"""Returns True if the first flavor is strictly preferred to the second."""
 
 
 class Scan(NamedTuple):
-    """The way in which a ClusterQueue scans the flavors of a resource group.
+    """How a ClusterQueue scans the flavors of a resource group.
 
     Attributes:
-        is_preferred: the preference that finds the worst of a flavor's resources.
-        is_better: the preference that finds the best flavor.
+        is_preferred: the preference used to find the worst resource of a flavor.
+        is_better: the preference used to find the best flavor.
         is_enough: returns whether the scan stops at a flavor.
-        goes_on: whether the next scan begins after the flavors that were considered.
+        goes_on: whether the next scan continues after the flavors that were considered.
     """
 
     is_preferred: Preferred
@@ -40,13 +40,13 @@ class Scan(NamedTuple):
 
 
 def scan_of(fungibility: FlavorFungibility, gates: Gates) -> Scan:
-    """Returns the scan of a ClusterQueue.
+    """Returns how a ClusterQueue scans flavors.
 
-    Without the gate FlavorFungibility the scan takes the first flavor that fits, else the first with the best
-    mode.
+    Without the FlavorFungibility feature gate, the scan takes the first flavor that fits. If no flavor fits,
+    it takes the first one with the best mode.
 
     Args:
-        fungibility: the queue's setting.
+        fungibility: the setting of the queue.
         gates: the feature gates and the rules of the release.
     """
     preferred = preference_of(fungibility, gates)
@@ -56,11 +56,11 @@ def scan_of(fungibility: FlavorFungibility, gates: Gates) -> Scan:
 
 
 def preference_of(fungibility: FlavorFungibility, gates: Gates) -> Preferred:
-    """Returns the preference of a ClusterQueue between several flavors.
+    """Returns how a ClusterQueue compares flavors.
 
     Depending on the release, a value of `preference` has its own meaning, the meaning of the other value, or
-    no meaning. If it has no meaning or is absent, the gate FlavorFungibilityImplicitPreferenceDefault derives
-    the preference from `whenCanBorrow`.
+    no meaning. If the value has no meaning or is absent, the preference is derived from `whenCanBorrow`,
+    provided that the FlavorFungibilityImplicitPreferenceDefault gate is on.
     """
     rules = gates.rules
     preference = fungibility.preference if rules.preference_is_read else ""
@@ -75,13 +75,13 @@ def preference_of(fungibility: FlavorFungibility, gates: Gates) -> Preferred:
 
 
 def mode_first(left: Quality, right: Quality) -> bool:
-    """BorrowingOverPreemption: prefers to fit rather than preempt, then to borrow from fewer levels up."""
+    """BorrowingOverPreemption: prefers a fit to preemption, and then fewer levels of borrowing."""
     (mode, borrowing), (other_mode, other_borrowing) = left, right
     return mode > other_mode if mode != other_mode else borrowing < other_borrowing
 
 
 def borrowing_first(left: Quality, right: Quality) -> bool:
-    """PreemptionOverBorrowing: prefers to borrow from fewer levels up, among flavors that may serve."""
+    """PreemptionOverBorrowing: prefers fewer levels of borrowing, among flavors that can be used at all."""
     (mode, borrowing), (other_mode, other_borrowing) = left, right
     if mode != other_mode and min(mode, other_mode) <= NO_CANDIDATES:
         return mode > other_mode
@@ -89,7 +89,7 @@ def borrowing_first(left: Quality, right: Quality) -> bool:
 
 
 def borrowing_first_of_all(left: Quality, right: Quality) -> bool:
-    """PreemptionOverBorrowing before PR 13616: as `borrowing_first`, even for flavors without candidates."""
+    """PreemptionOverBorrowing before PR 13616: like `borrowing_first`, but also without candidates."""
     (mode, borrowing), (other_mode, other_borrowing) = left, right
     if mode != other_mode and min(mode, other_mode) == NOTHING_FITS:
         return mode > other_mode
@@ -97,7 +97,7 @@ def borrowing_first_of_all(left: Quality, right: Quality) -> bool:
 
 
 def stands_better(left: Quality, right: Quality) -> bool:
-    """Prefers to fit rather than preempt, regardless of the level that the quota comes from."""
+    """Prefers a fit to preemption, regardless of borrowing."""
     return left[0] > right[0]
 
 

@@ -1,4 +1,4 @@
-"""The heads of a cycle: the first workload of every ClusterQueue that has a workload to try.
+"""The heads of a cycle, which are the first workloads of all ClusterQueues with a workload to try.
 
 Upstream: `Heads` and `QueueInadmissibleWorkloads` in pkg/cache/queue/manager.go.
 """
@@ -14,13 +14,14 @@ from harness_plugins.kueue.state.workload import Workload
 
 
 class CycleHeads(NamedTuple):
-    """The heads of the next cycle that must consider a head, and of the skipped cycles before it.
+    """The heads of the next cycle that has any to consider, and a summary of the skipped cycles before it.
 
     Attributes:
         workloads: the heads to consider; empty if no cycle has any.
         inadmissible: whether other heads became inadmissible in the last skipped cycle.
-        cycles: the number of cycles; in all but the last, heads only became inadmissible.
-        number: the number of heads in these cycles, without resting heads.
+        cycles: the number of cycles. In all cycles but the last, the only effect is that heads become
+            inadmissible.
+        number: the number of heads in these cycles, not counting resting heads.
     """
 
     workloads: list[Workload]
@@ -34,42 +35,42 @@ class Heads(Protocol):
 
     @property
     def resting(self) -> int:
-        """The number of heads that would again change nothing. They count as tried in every cycle."""
+        """The number of heads that would again change nothing. They still count as tried in every cycle."""
 
     @property
     def stirs(self) -> bool:
-        """Returns True if the next cycle may have a head to consider."""
+        """Whether the next cycle could have a head to consider."""
 
     def add(self, pending: PendingQueue) -> None:
-        """Activates a queue with a head to try."""
+        """Activates a queue that has a head to try."""
 
     def join(self, pending: PendingQueue) -> None:
-        """Takes over a queue, with its head and its inadmissible workloads, from another finder of heads."""
+        """Takes over a queue with its head and inadmissible workloads from another `Heads` object."""
 
     def leave(self) -> None:
-        """Requeues the workloads that are to be tried again, before another finder of heads takes over."""
+        """Requeues the workloads that must be tried again, before another `Heads` object takes over."""
 
     def reactivate(self, root: int) -> None:
-        """Reactivates the heads of a changed tree, which may act differently now."""
+        """Reactivates the heads of a tree after a change, because they could be handled differently now."""
 
     def requeue_inadmissible(self, root: int) -> None:
-        """Lets the next cycle requeue the inadmissible workloads of a tree in which quota became free."""
+        """Makes the next cycle requeue the inadmissible workloads of a tree in which quota was freed."""
 
     def waits(self, root: int) -> bool:
         """Returns True if a tree has heads to try."""
 
     def take(self) -> CycleHeads:
-        """Finds the first workload of every queue that is not empty; the workloads stay in their queues."""
+        """Returns the first workload of every queue that is not empty. The workloads stay in their queues."""
 
     def take_all(self) -> list[Workload]:
-        """Finds the first workload of every queue for a cycle with second passes, in which no head rests."""
+        """Returns the first workload of every queue for a cycle with second passes, where no head rests."""
 
     def settle(self, entries: Sequence[Entry], left_out: Collection[Workload]) -> None:
         """Ends the cycle.
 
         Args:
-            entries: its heads with their outcomes.
-            left_out: heads that became inadmissible without an entry.
+            entries: the heads of the cycle with their outcomes.
+            left_out: the heads that became inadmissible without an entry.
         """
 
 
@@ -92,23 +93,23 @@ class AllHeads:
         self.stirs = True
 
     def add(self, pending: PendingQueue) -> None:
-        """Does nothing: every cycle considers all queues."""
+        """Does nothing, because every cycle considers all queues."""
 
     def join(self, pending: PendingQueue) -> None:
-        """Does nothing: every cycle considers all queues."""
+        """Does nothing, because every cycle considers all queues."""
 
     def leave(self) -> None:
-        """Requeues the workloads that are to be tried again, before another finder of heads takes over."""
+        """Requeues the workloads that must be tried again, before another `Heads` object takes over."""
         for pending in self._pending:
             if pending.queue.root in self._requeue:
                 pending.requeue_inadmissible()
         self._requeue.clear()
 
     def reactivate(self, root: int) -> None:
-        """Does nothing: every cycle considers all queues."""
+        """Does nothing, because every cycle considers all queues."""
 
     def requeue_inadmissible(self, root: int) -> None:
-        """Lets the next cycle requeue the inadmissible workloads of a tree in which quota became free."""
+        """Makes the next cycle requeue the inadmissible workloads of a tree in which quota was freed."""
         self._requeue.add(root)
 
     def waits(self, root: int) -> bool:
@@ -116,7 +117,7 @@ class AllHeads:
         return any(each.queue.root == root and each.first() is not None for each in self._pending)
 
     def take(self) -> CycleHeads:
-        """Finds the first workload of every queue that is not empty."""
+        """Returns the first workload of every queue that is not empty."""
         heads = self.take_all()
         return CycleHeads(heads, inadmissible=False, cycles=1 if heads else 0, number=len(heads))
 
@@ -126,4 +127,4 @@ class AllHeads:
         return [head for pending in self._pending if (head := pending.first()) is not None]
 
     def settle(self, entries: Sequence[Entry], left_out: Collection[Workload]) -> None:
-        """Does nothing: no head ever rests."""
+        """Does nothing, because no head ever rests."""

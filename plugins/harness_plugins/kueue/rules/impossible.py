@@ -1,4 +1,4 @@
-"""Finds the jobs that Kueue can never start, because of their queue, of quota and flavors, or of nodes."""
+"""Finds the jobs that Kueue can never start because of their queue, its quota and flavors, or the nodes."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from harness_plugins.kueue.state.cache import Cache
 if TYPE_CHECKING:
     from harness_plugins.kueue.binding import Binder
 
-_SHAPES = 1 << 16  # the number of shapes of jobs that are kept
+_SHAPES = 1 << 16  # how many distinct job shapes are kept
 _MOST_CHOICES = 1000
-"""The most choices of flavors for which nodes are checked; among more choices, one probably fits."""
+"""Nodes are checked for at most this many combinations of flavors, because one of more would probably fit."""
 
 
 class Verdict(NamedTuple):
-    """Why a job can never start, and whether it still takes its place in the queue.
+    """Why a job can never start, and whether it is still queued.
 
-    A job that quota never admits takes its place, as in reality: in a queue with StrictFIFO it holds back all
-    others. A job that quota would admit but no node can run does not, because it would never free the quota.
+    A job that never gets quota is queued, as in reality: in a StrictFIFO queue, it blocks all jobs behind it.
+    A job that would get quota but fits on no node is not queued, because it would never release the quota.
     """
 
     never: Never
@@ -43,10 +43,10 @@ class Impossible:
     """Finds the jobs that can never start.
 
     Args:
-        cluster: queues and flavors.
+        cluster: the queues and flavors.
         cache: the quotas.
-        gates: the feature gates; they say whether fewer pods may be admitted.
-        binder: checks the nodes; None if jobs start as a whole.
+        gates: the feature gates, which determine whether fewer pods can be admitted.
+        binder: checks the nodes; None if pods are not bound to nodes.
     """
 
     def __init__(self, cluster: Cluster, cache: Cache, gates: Gates, binder: Binder | None) -> None:
@@ -59,7 +59,7 @@ class Impossible:
         self._known: Memo[tuple[tuple[PodSet, ...], str, str], tuple[Verdict | None]] = Memo(_SHAPES)
 
     def judge(self, job: Job) -> Verdict | None:
-        """Returns why a job can never start, and whether it queues; None if it may start."""
+        """Returns why a job can never start and whether it is queued; None if the job might start."""
         key = (job.pod_sets, job.namespace, job.queue)
         known = self._known.get(key)
         if known is None:
@@ -100,7 +100,7 @@ class Impossible:
         return Verdict(Never("nodes", why), waits=False) if why else None
 
     def _closed(self, queue: ClusterQueue, job: Job, asks: Asks) -> str:
-        """Returns why a queue does not admit this job, or any job; "" if it may admit the job."""
+        """Returns why a queue does not admit this job, or any job; "" if the queue could admit it."""
         local = self._cluster.local_queues.get((job.namespace, job.queue))
         if local is not None and local.stop_policy != "None":
             name = f"LocalQueue {job.namespace}/{job.queue}"
@@ -118,12 +118,12 @@ class Impossible:
         return ""
 
     def _least(self, pod_set: PodSet, requests: Mapping[str, int]) -> dict[str, int]:
-        """Returns the least requests of a pod set: of all pods, or of the fewest that may be admitted."""
+        """Returns the smallest possible request of a pod set, for all pods or for the minimum number of pods."""
         count = pod_set.min_count if self._partial else pod_set.count
         return {resource: amount * count for resource, amount in requests.items()}
 
     def _too_much(self, queue: ClusterQueue, parts: list[list[Part]]) -> str:
-        """Returns why pod sets with the same only possible flavor together request too much of it."""
+        """Returns why pod sets that can use only one and the same flavor request too much of it in total."""
         most = partial(self._cache.tree.most, self._cache.queues[queue.name].node)
         sums: dict[tuple[str, str], int] = {}
         for part in (each for of_pod_set in parts for each in of_pod_set):
@@ -140,7 +140,7 @@ class Impossible:
         return ""
 
     def _fits_no_node(self, job: Job, parts: list[list[Part]]) -> str:
-        """Returns why some pod set fits no empty node in any of its flavors; "" if each fits a node."""
+        """Returns why a pod set fits on no empty node in any flavor; "" if every pod set fits on some node."""
         if self._binder is None:
             return ""
         for pod_set, of_pod_set in zip(job.pod_sets, parts, strict=True):
@@ -151,7 +151,7 @@ class Impossible:
         return ""
 
     def _reasons(self, job: Job, pod_set: PodSet, parts: list[Part], binder: Binder) -> Iterator[str]:
-        """Yields why no node fits, for each choice of flavors; "" if a node fits, or for too many choices."""
+        """Yields why no node fits for each combination of flavors; "" if one fits, or if there are too many."""
         offers: list[list[str]] = [
             [flavor for flavor, misfit in part.misfits.items() if not misfit] for part in parts
         ]

@@ -1,7 +1,8 @@
-"""Kueue's `maximumExecutionTimeSeconds`: the time for which a workload may be admitted in total.
+"""Kueue's `maximumExecutionTimeSeconds`, which limits the total time for which a workload is admitted.
 
-A workload is admitted until its quota is free, so the time while its pods terminate after an eviction counts.
-Earlier admissions count too. This module measures the time; the policy evicts and deactivates.
+A workload stays admitted until its quota is released. The time in which its pods terminate after an eviction
+therefore counts, as do earlier admissions. This module only measures the time; the policy evicts and
+deactivates the workloads.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ EXCEEDED = "DeactivatedDueToMaximumExecutionTimeExceeded"
 
 @final
 class ExecutionTimes:
-    """The workloads with limited time: the remaining time, and the start of the admission.
+    """The workloads with a time limit, with their remaining time and the start of their admission.
 
     Attributes:
-        first: the earliest instant at which a workload's time may be over.
-        woken: the last requested instant.
+        first: the earliest time at which a workload could reach its limit.
+        woken: the last wake-up time that was requested.
     """
 
     def __init__(self) -> None:
@@ -37,11 +38,11 @@ class ExecutionTimes:
         self.woken = -1
 
     def limit(self, workload: Workload, left: int) -> None:
-        """Limits how long a workload may be admitted, in microseconds."""
+        """Limits how long a workload can be admitted, in microseconds."""
         self._left[workload] = left
 
     def admitted(self, workload: Workload, at: int) -> None:
-        """Notes that a workload is, or will be, admitted at `at`, when its admission checks are ready."""
+        """Records that a workload is admitted at `at`, which can be later because of admission checks."""
         if workload in self._left:
             self._since[workload] = at
             self._over.discard(workload)
@@ -50,7 +51,7 @@ class ExecutionTimes:
             self.first = self._due[0][0]
 
     def told_to_go(self, workload: Workload, now: int) -> None:
-        """Notes an eviction; the workload stays admitted, unless it still waited for admission checks."""
+        """Records an eviction; the workload stays admitted unless it was waiting for admission checks."""
         since = self._since.get(workload)
         if since is None:
             return
@@ -60,9 +61,9 @@ class ExecutionTimes:
             self._going.add(workload)
 
     def gone(self, workload: Workload, now: int) -> None:
-        """Ends an admission when the quota is free; the admitted time counts in whole seconds.
+        """Ends an admission when the quota is released, and counts its time in whole seconds.
 
-        If no time remains, the workload was deactivated meanwhile (upstream's SyncAdmittedCondition).
+        If no time remains, the workload counts as deactivated (upstream's SyncAdmittedCondition).
         """
         self._going.discard(workload)
         since = self._since.pop(workload, None)
@@ -73,7 +74,7 @@ class ExecutionTimes:
                 self._over.add(workload)
 
     def due(self, now: int) -> Iterator[Workload]:
-        """Yields the workloads whose time is over now, each only once."""
+        """Yields the workloads that have reached their limit by now, each of them once."""
         while self._due and self._due[0][0] <= now:
             workload = heappop(self._due)[3]
             if workload in self._since and workload not in self._going and self._end(workload) <= now:
@@ -84,18 +85,18 @@ class ExecutionTimes:
         self.first = self._due[0][0] if self._due else maxsize
 
     def is_over(self, workload: Workload) -> bool:
-        """Returns True if a workload's time was over when it was last admitted."""
+        """Returns True if a workload reached its limit during its last admission."""
         return workload in self._over
 
     def forget(self, workload: Workload) -> None:
-        """Forgets a workload that is over."""
+        """Removes a workload that is finished."""
         self._left.pop(workload, None)
         self._since.pop(workload, None)
         self._going.discard(workload)
         self._over.discard(workload)
 
     def next_wake(self, now: int) -> int | None:
-        """Returns the next instant to request; None if it is already requested or no time is limited."""
+        """Returns the next wake-up time to request; None if there is none or it was already requested."""
         term = self._due[0][0] if self._due else None
         if term is None or now < self.woken <= term:
             return None
@@ -103,6 +104,6 @@ class ExecutionTimes:
         return self.woken
 
     def _end(self, workload: Workload) -> int:
-        """Returns the end of an admitted workload's time; its admission counts in whole seconds."""
+        """Returns when a workload reaches its limit. Its admission time counts in whole seconds."""
         since = self._since[workload]
         return max(since, since // SECOND * SECOND + self._left[workload])

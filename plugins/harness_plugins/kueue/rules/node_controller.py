@@ -1,4 +1,4 @@
-"""Kueue's node controller: it finds the workloads that lost pods with a failed node, and when to check.
+"""Kueue's node controller, which finds the workloads that lost pods when a node failed.
 
 Upstream: pkg/controller/tas/node_controller.go.
 """
@@ -24,30 +24,30 @@ _DELAY = 30 * SECOND
 
 
 class Pods(Protocol):
-    """The pods of workloads with places in topologies."""
+    """The pods of workloads that are placed in topologies."""
 
     def on(self, node: str, namespace: str) -> bool:
-        """Returns True if pods of a namespace are on a node and not terminating."""
+        """Returns True if a node has pods of a namespace that are not terminating."""
 
     def leave(self, workload: Workload, pods: range) -> Iterable[str]:
-        """Returns the nodes that pods of a workload have left."""
+        """Records that pods of a workload are gone, and returns the nodes that they were on."""
 
     def move(self, workload: Workload, placed: Sequence[Placed], node: str) -> Iterator[Decision]:
-        """Moves the pods of a workload on a node to other places."""
+        """Moves those pods of a workload that are on a node to other places."""
 
 
 @final
 class NodeController:
-    """Checks nodes when they change, and when pods leave them.
+    """Checks nodes when they change and when pods leave them.
 
     Args:
         gates: the feature gates.
-        nodes: the nodes at the beginning; if not ready then, a node counts as not ready for a long time.
+        nodes: the initial nodes. A node that is not ready at first counts as not ready for a long time.
         pods: the pods.
-        flavors: finds the flavors of a workload's pod set, by its name.
+        flavors: returns the flavors of a workload's pod set, given the name of the pod set.
 
     Attributes:
-        nodes: the nodes.
+        nodes: the current nodes.
     """
 
     def __init__(
@@ -66,9 +66,9 @@ class NodeController:
         self._constraints: dict[PodSet, Constraints] = {}
 
     def change(self, edit: Edit, now: int) -> bool:
-        """Adds, removes or changes a node; returns whether the controller checks it now.
+        """Adds, removes or changes a node, and returns whether the controller checks the node now.
 
-        The times of conditions are whole seconds.
+        The timestamps of node conditions are whole seconds.
         """
         before, after = self.nodes.pop(edit.name, None), edit.after
         if after is not None:
@@ -85,32 +85,32 @@ class NodeController:
         return gates.tas_replace_node_on_node_taints and before.taints != after.taints
 
     def pods_left(self, node: str, now: int) -> None:
-        """Schedules a check of a node that pods have left, if it is unhealthy."""
+        """Schedules a check of an unhealthy node that pods have left."""
         there = self.nodes.get(node)
         if there is not None and (not there.ready or _repels(there)):
             self._look(node, now + _BATCH)
 
     @property
     def due(self) -> int | None:
-        """The time of the next check of any node, or None."""
+        """The time of the next check of any node; None if no check is scheduled."""
         return min(self._runs.values(), default=None)
 
     def take(self, now: int) -> list[str]:
-        """Takes and returns the nodes to check now, by name."""
+        """Removes and returns the names of the nodes to check now, in alphabetical order."""
         found = sorted(node for node, due in self._runs.items() if due <= now)
         for node in found:
             del self._runs[node]
         return found
 
     def look(self, name: str, assigned: Iterable[Workload], now: int) -> Iterator[tuple[Workload, bool]]:
-        """Yields workloads with places on a node, with True if these places are lost, else False.
+        """Yields each workload with places on a node, and whether these places are lost.
 
-        If the node is gone, or not ready for too long, all workloads lost their places.
+        If the node is gone or has not been ready for too long, all of these places are lost.
 
         Args:
-            name: the node.
+            name: the name of the node.
             assigned: the workloads with places on the node.
-            now: the time.
+            now: the current time.
         """
         gates, node = self._gates, self.nodes.get(name)
         overdue = node is None
@@ -129,9 +129,9 @@ class NodeController:
                 yield workload, self._is_lost(workload, node)
 
     def _is_lost(self, workload: Workload, node: Node) -> bool:
-        """Returns True if a workload lost its place on a node, usually when no pod is left there.
+        """Returns True if a workload lost its place on a node, usually because no pod is left there.
 
-        Pods of the whole namespace count, including those of other workloads, as in Kueue.
+        As in Kueue, all pods of the namespace count, including those of other workloads.
         """
         at_once = not self._gates.tas_replace_node_on_pod_termination
         if node.ready:
@@ -144,7 +144,7 @@ class NodeController:
         return at_once or not self._pods.on(node.name, workload.job.namespace)
 
     def _tolerated(self, workload: Workload, node: Node) -> int:
-        """Returns how far pods on a node tolerate its repelling taints; the least tolerant pod decides."""
+        """Returns how long a workload's pods tolerate the taints of a node; the least tolerant pods decide."""
         found = PERMANENT
         for placed in workload.placed:
             if placed.on(node.name):
@@ -152,7 +152,7 @@ class NodeController:
         return found
 
     def tolerance(self, workload: Workload, pod_set: PodSet, taints: Iterable[Taint]) -> int:
-        """Returns how far pods of a workload tolerate taints, see `Constraints.tolerance`."""
+        """Returns how long the pods of a pod set tolerate taints. See `Constraints.tolerance`."""
         known = self._constraints.get(pod_set)
         if known is None:
             known = self._constraints[pod_set] = Constraints(pod_set)

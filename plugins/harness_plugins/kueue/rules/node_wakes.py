@@ -1,4 +1,4 @@
-"""Retries of waiting workloads, a second after a node changed.
+"""Requeues pending workloads one second after a node changed.
 
 Upstream: `nodeHandler` in pkg/controller/tas/resource_flavor.go.
 """
@@ -17,24 +17,24 @@ _BATCH = SECOND
 
 @final
 class NodeWakes:
-    """The flavors with a changed node, and the time at which all queues are tried again."""
+    """The flavors in which a node changed, and the times at which all queues are tried again."""
 
     def __init__(self) -> None:
         self._due: dict[str, int] = {}
 
     def change(self, edit: Edit, flavors: TopologyFlavors, now: int) -> None:
-        """Schedules a wake for each old and new flavor of a changed node, unless one is scheduled."""
+        """Schedules a wake-up for every flavor that the node belongs to before or after the change."""
         for name, flavor in flavors.by_name.items():
             if any(flavor.tree.is_of(node) for node in (edit.before, edit.after) if isinstance(node, Node)):
                 self._due.setdefault(name, now + _BATCH)
 
     @property
     def due(self) -> int | None:
-        """The time of the next wake, or None."""
+        """The time of the next wake-up; None if none is scheduled."""
         return min(self._due.values(), default=None)
 
     def take(self, now: int) -> bool:
-        """Returns True if a wake is due now."""
+        """Removes the wake-ups that are due, and returns True if there were any."""
         over = [name for name, due in self._due.items() if due <= now]
         for name in over:
             del self._due[name]

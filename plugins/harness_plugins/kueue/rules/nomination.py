@@ -24,24 +24,24 @@ Nomination: TypeAlias = tuple[Assignment, bool]
 """The assignment of a head, and whether its scan continued after the flavors that were tried before."""
 
 Reservation: TypeAlias = tuple[int, Amounts, tuple[Placed, ...]]
-"""The node of a queue, and the quota and the places that a cycle reserves for an entry."""
+"""The node of a queue, and the quota and places that a cycle reserves for an entry of the queue."""
 
 Deed: TypeAlias = Reservation | tuple[Workload, ...]
-"""An action of a cycle that affects later entries: a reservation, or new victims."""
+"""Something that a cycle did and that affects later entries: a reservation, or new victims."""
 
 
 class Nominates(Protocol):
-    """Finds assignments for heads."""
+    """Finds assignments for the heads of queues."""
 
     def nominate(self, workload: Workload, cycle: int) -> Nomination:
-        """Returns the assignment of a head in this cycle, and remembers the considered flavors."""
+        """Returns the assignment of a head in this cycle, and remembers which flavors were considered."""
 
     def reassign(self, workload: Workload, first: Assignment, cycle: int, *, changed: bool) -> Assignment:
-        """Assigns again within a cycle, with the flavors that were chosen before.
+        """Repeats an assignment within the same cycle, with the flavors that were chosen before.
 
         Args:
             workload: the head.
-            first: the assignment of its nomination.
+            first: the assignment from its nomination.
             cycle: the number of the cycle.
             changed: whether the cycle has reserved quota or removed victims since the nomination.
         """
@@ -55,25 +55,25 @@ class Nominates(Protocol):
         done: Sequence[Deed],
         reassign: Callable[[], Assignment],
     ) -> Assignment:
-        """Assigns again within a cycle as if the cycle's victims were gone.
+        """Repeats an assignment within the same cycle as if the victims of the cycle were gone.
 
         Args:
             workload: the head.
-            first: the assignment of its nomination.
+            first: the assignment from its nomination.
             cycle: the number of the cycle.
-            done: the actions of the cycle so far; one list for the whole cycle.
-            reassign: removes the cycle's victims, assigns again, and puts the victims back.
+            done: what the cycle has done so far. The same list is used throughout the cycle.
+            reassign: removes the victims of the cycle, repeats the assignment, and puts the victims back.
         """
 
 
 @final
 class Nominator:
-    """Finds assignments for heads in the current state of the cache.
+    """Finds assignments for heads, based on the current state of the cache.
 
     Args:
-        offers: returns the offers of queues to jobs.
+        offers: returns what queues offer to jobs.
         assigner: assigns flavors to a fixed number of pods.
-        oracle: makes the oracle that answers the assigner's questions about the state.
+        oracle: makes the oracle that answers the assigner's questions about the current state.
         gates: the feature gates.
     """
 
@@ -84,14 +84,14 @@ class Nominator:
         self._gates = gates
 
     def nominate(self, workload: Workload, cycle: int) -> Nomination:
-        """Returns the assignment of a head in this cycle, and remembers the considered flavors."""
+        """Returns the assignment of a head in this cycle, and remembers which flavors were considered."""
         tried = self.where_to_go_on(workload, cycle)
         assignment = self.assign(workload, tried)
         self.remember(workload, assignment, cycle)
         return assignment, bool(tried)
 
     def reassign(self, workload: Workload, first: Assignment, cycle: int, *, changed: bool) -> Assignment:
-        """Assigns again within a cycle, with the flavors that were chosen before."""
+        """Repeats an assignment within the same cycle, with the flavors that were chosen before."""
         assignment = self.assign(workload, (), first.chosen)
         self.remember(workload, assignment, cycle)
         return assignment
@@ -105,14 +105,14 @@ class Nominator:
         done: Sequence[Deed],
         reassign: Callable[[], Assignment],
     ) -> Assignment:
-        """Assigns again within a cycle as if the cycle's victims were gone."""
+        """Repeats an assignment within the same cycle as if the victims of the cycle were gone."""
         return reassign()
 
     def where_to_go_on(self, workload: Workload, cycle: int) -> Tried:
-        """Returns the flavors that were tried before; none if the scan position is invalid.
+        """Returns the flavors that were tried before; () if the scan position is no longer valid.
 
-        The position is invalid if it is older than the last cycle and the queue has changed. Without the gate
-        FlavorFungibility every scan begins with the first flavor.
+        A position becomes invalid if it is older than the last cycle and the queue has changed since. Without
+        the FlavorFungibility gate, every scan starts with the first flavor.
         """
         last = workload.place.last_assignment
         if last is None or not self._gates.flavor_fungibility:
@@ -122,7 +122,7 @@ class Nominator:
         return last.tried if workload.cluster_queue.generation <= last.generation else ()
 
     def remember(self, workload: Workload, assignment: Assignment, cycle: int) -> None:
-        """Remembers where scans continue; if every scan has ended, the next one begins again."""
+        """Stores where the scans should continue. If no flavor is left untried, the next scans start over."""
         workload.place.last_assignment = None
         if assignment.untried:
             generation = workload.cluster_queue.generation
@@ -135,13 +135,13 @@ class Nominator:
         allowed: Chosen | None = None,
         oracle: Oracle | None = None,
     ) -> Assignment:
-        """Assigns flavors to all pods or, if that fails and the job allows it, to fewer pods.
+        """Assigns flavors to all pods. If that fails and the job allows it, assigns flavors to fewer pods.
 
         Args:
             workload: the head.
-            tried: where to continue.
-            allowed: the only flavors that may be taken; None for any.
-            oracle: answers questions about the state; None for a new one.
+            tried: the flavors after which the scans continue.
+            allowed: the only flavors that can be chosen; None if there is no restriction.
+            oracle: answers questions about the current state; None to create a new oracle.
         """
         offers = self._offers(workload.asks, workload.cluster_queue)
         oracle = oracle or self._oracle(workload)

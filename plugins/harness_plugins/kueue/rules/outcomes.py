@@ -1,4 +1,4 @@
-"""The outcomes of the entries of an admission cycle, and the reasons of failures.
+"""The outcomes of the entries in an admission cycle, and the reasons for failures.
 
 Upstream: `entryStatus` and `RequeueReason` in pkg/scheduler and pkg/cache/queue.
 """
@@ -37,24 +37,24 @@ _NO_PLACE = "no place"
 
 
 def why_not(assignment: Assignment, reason: str) -> str:
-    """Returns the key of a workload's failure: the reason, or `_NO_PLACE` if it lacks only a place."""
+    """Returns the key of a failure: the reason, or `_NO_PLACE` if the workload lacks only a place."""
     return _NO_PLACE if assignment.lacks_place else reason
 
 
 class Admitted(NamedTuple):
-    """A head that gets its quota."""
+    """A workload that was admitted or has reserved quota."""
 
     workload: Workload
     assignment: Assignment
 
 
 class Preempted(NamedTuple):
-    """Workloads that must leave so that a head can be admitted in a later cycle.
+    """The workloads that are preempted so that a head can be admitted in a later cycle.
 
     Attributes:
         preemptor: the head.
-        assignment: the head's assignment.
-        targets: the workloads to preempt, without targets that are already leaving.
+        assignment: the assignment of the head.
+        targets: the workloads to preempt, excluding those that were already evicted.
     """
 
     preemptor: Workload
@@ -68,7 +68,7 @@ class Replaced(NamedTuple):
     Attributes:
         workload: the workload.
         placed: the new places of all its pods.
-        node: the node that failed.
+        node: the name of the failed node.
     """
 
     workload: Workload
@@ -77,7 +77,7 @@ class Replaced(NamedTuple):
 
 
 class Evicted(NamedTuple):
-    """A workload that lost a node and must leave, because its pods have no other place."""
+    """A workload that lost a node and is evicted because its pods have no other place."""
 
     workload: Workload
     node: str
@@ -87,12 +87,12 @@ Outcome: TypeAlias = Admitted | Preempted | Replaced | Evicted
 
 
 class Refused(NamedTuple):
-    """A head that goes back to its queue, for another reason than at its last try.
+    """A head that returns to its queue for a different reason than at its last attempt.
 
     Attributes:
         workload: the head.
         reason: the reason.
-        figures: the figures to record, as of the time of the failure.
+        figures: the figures to record, as they were at the time of the failure.
     """
 
     workload: Workload
@@ -101,15 +101,15 @@ class Refused(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """The failure of an entry, while the state is still as it was at the failure.
+    """The failure of an entry. The state of the cache is still the one in which the entry failed.
 
     Attributes:
         entry: the entry.
-        message: Kueue's sentence, if the reason does not say it all.
-        ahead: the workloads of earlier entries that reserve quota, with the amounts.
-        waits_for: workload that leaves -> the preemptor for which it leaves; None if it was preempted in an
-            earlier cycle. Only workloads that matter to the entry are included.
-        again: whether the same failure was already recorded during this wait, with all figures.
+        message: Kueue's message, if the reason alone is not specific enough.
+        ahead: the workloads that earlier entries reserved quota for, with the amounts.
+        waits_for: the evicted workloads that matter to the entry. Each is mapped to its preemptor, or to None
+            if it was preempted in an earlier cycle.
+        again: whether the same failure was already recorded with all figures since the workload was queued.
     """
 
     entry: Entry
@@ -120,4 +120,4 @@ class Failed(NamedTuple):
 
 
 Figures: TypeAlias = Callable[[Failed], Mapping[str, Any]]
-"""Writes the record of a failure; called immediately, and only for recorded failures."""
+"""Returns the figures of a failure. Called immediately, and only for failures that are recorded."""

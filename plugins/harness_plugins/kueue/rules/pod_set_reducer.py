@@ -1,4 +1,4 @@
-"""Partial admission: the most pods that can be admitted, between all pods and the job's minimum.
+"""Partial admission, which finds the most pods that can be admitted but not fewer than the minimum.
 
 Upstream: `PodSetReducer` in pkg/scheduler/flavorassigner/podset_reducer.go (KEP 420).
 """
@@ -16,15 +16,16 @@ _T = TypeVar("_T")
 def most_that_work(
     asks: Asks, left: tuple[int, ...], tried: Callable[[tuple[int, ...]], _T | None]
 ) -> _T | None:
-    """Finds the most pods that work by Kueue's bisection, which assumes that fewer pods never work worse.
+    """Finds the largest number of pods that works, by the same bisection as in Kueue.
 
-    The bisection begins with all pods, including ended ones, so it may find more pods than are left. It skips
-    pod sets without a pod left.
+    The bisection assumes that a smaller number of pods works whenever a larger one does. It starts with all
+    pods, including finished ones, so it can find more pods than are left. Pod sets whose pods have all
+    finished are skipped.
 
     Args:
         asks: the request.
-        left: the pods of each pod set that have not ended.
-        tried: returns the result for this many pods; None if they do not work.
+        left: the number of pods in each pod set that have not finished.
+        tried: returns the result for a number of pods in each pod set; None if these numbers do not work.
     """
     reducible = [
         max(0, count - pod_set.min_count) for count, pod_set in zip(asks.full, asks.pod_sets, strict=True)

@@ -1,4 +1,4 @@
-"""The common parts of both searches for targets: the incoming workload, the fit test, and filling back.
+"""What both target searches share: the incoming workload, the fit check, and the fill-back step.
 
 Upstream: `workloadFits` and `fillBackWorkloads` in pkg/scheduler/preemption/preemption.go.
 """
@@ -30,10 +30,10 @@ class Target(NamedTuple):
 
 
 class Places(Protocol):
-    """Pods to place in topologies."""
+    """Pods that need places in topologies."""
 
     def place(self) -> tuple[Placed, ...] | None:
-        """Returns places for the pods beside the present pods; None if some pod set has no place."""
+        """Returns places next to the pods that are present; None if some pod set has no place."""
 
 
 @final
@@ -42,10 +42,10 @@ class Incoming:
 
     Args:
         workload: the preemptor.
-        queue: the queue to which it was submitted.
-        requests: its whole request.
+        queue: the queue to which the workload was submitted.
+        requests: the total request of the workload.
         need: the flavor-resources that only preemption can free.
-        topology: its pods to place in topologies; None for none.
+        topology: the pods that need places in topologies; None if there are none.
 
     Attributes:
         mask: `need` as a bit mask.
@@ -73,7 +73,7 @@ class Incoming:
         self._topology = topology
 
     def has_place(self) -> bool:
-        """Returns True if all pods to be placed have a place beside the pods that are left now."""
+        """Returns True if all pods that need a place have one next to the pods that are left now."""
         return self._topology is None or self._topology.place() is not None
 
 
@@ -88,14 +88,15 @@ TOO_YOUNG = "the workloads that it might preempt have not run for their minimum 
 
 
 class Compared(NamedTuple):
-    """Fair shares that protect a candidate.
+    """The fair shares that protect a candidate from preemption.
 
     Attributes:
         candidate: the candidate.
-        sides: the nodes below the lowest common cohort: the incoming's side, and the candidate's side.
+        sides: the nodes right below the lowest common cohort: the side of the incoming workload, then the
+            side of the candidate.
         before: the current shares of both sides.
-        after: the shares with the incoming, and without the candidate.
-        strategies: the strategies that compared these shares and forbade the preemption.
+        after: the shares with the incoming workload and without the candidate.
+        strategies: the strategies that compared these shares and did not allow the preemption.
     """
 
     candidate: Workload
@@ -109,10 +110,10 @@ class Obstacle(NamedTuple):
     """Why a search finds no targets.
 
     Attributes:
-        text: the obstacle in words.
+        text: a description of the obstacle.
         fields: the fields of the queue's manifest that cause it, with their values.
-        borrowed: the flavor-resources that would be borrowed, if that matters.
-        compared: the shares that forbid preemption; None if they do not.
+        borrowed: the flavor-resources that the queue would borrow, if that is the obstacle.
+        compared: the shares that prevent preemption; None if shares are not the obstacle.
         taken: the workloads that the search took before it failed.
     """
 
@@ -124,17 +125,17 @@ class Obstacle(NamedTuple):
 
 
 class TargetSearch(Protocol):
-    """A method that chooses targets."""
+    """A method of choosing preemption targets."""
 
     def find_targets(self, incoming: Incoming) -> list[Target]:
-        """Chooses the targets, and leaves the cache as it was; returns [] if preemption cannot help."""
+        """Returns the workloads to preempt, [] if preemption cannot help. The cache does not change."""
 
     def obstacle(self, incoming: Incoming) -> Obstacle:
-        """Returns why a search finds no targets, for the record, and leaves the cache as it was."""
+        """Returns why a search finds no targets, for the record. The cache does not change."""
 
 
 def fits(tree: QuotaTree, node: int, requests: Amounts, *, borrowing: bool) -> bool:
-    """Returns True if all of `requests` fit a queue now, with borrowing only if that is allowed."""
+    """Returns True if a queue has enough quota for `requests` now, with borrowing only if allowed."""
     for cell, amount in requests:
         if not borrowing and tree.borrows(node, cell, amount):
             return False
@@ -154,12 +155,12 @@ def within_nominal(tree: QuotaTree, node: int, need: tuple[int, ...]) -> bool:
 
 
 def remove(tree: QuotaTree, workload: Workload, cells: Sequence[int] | None = None) -> None:
-    """Removes a holder's usage from the tree, and its pods from their flavor's leaves, on trial.
+    """Removes a workload's usage from the tree and its pods from the topologies, as a trial.
 
     Args:
-        tree: the quotas.
-        workload: the holder.
-        cells: the flavor-resources that the trial needs; None for all.
+        tree: the quota tree.
+        workload: the workload.
+        cells: the flavor-resources to refund; None for all of them.
     """
     node, usage = workload.cluster_queue.node, workload.usage
     tree.refund(node, usage if cells is None else amounts_of(usage, cells))
@@ -168,7 +169,7 @@ def remove(tree: QuotaTree, workload: Workload, cells: Sequence[int] | None = No
 
 
 def put_back(tree: QuotaTree, workload: Workload, cells: Sequence[int] | None = None) -> None:
-    """Undoes `remove` with the same arguments."""
+    """Reverts a call of `remove` that had the same arguments."""
     node, usage = workload.cluster_queue.node, workload.usage
     tree.charge(node, usage if cells is None else amounts_of(usage, cells))
     for each in workload.placed:
@@ -183,10 +184,11 @@ def fill_back(
     borrowing: bool,
     cells: Sequence[int] | None = None,
 ) -> None:
-    """Drops targets that are not needed, from the last but one to the first.
+    """Drops targets that are not needed, starting with the last but one and ending with the first.
 
-    Before, the usage of all targets is out of the tree; afterwards, only that of the remaining targets. As in
-    Kueue, the last target of the list takes the place of a dropped one.
+    The usage of all targets must already be removed from the tree. Afterwards, only the usage of the
+    remaining targets is removed. As in Kueue, the last target in the list takes the place of a dropped
+    target.
     """
     node = incoming.queue.node
     for at in range(len(targets) - 2, -1, -1):

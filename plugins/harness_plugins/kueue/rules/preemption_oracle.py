@@ -1,4 +1,4 @@
-"""Answers the questions of flavor assignment about available quota, places, and preemption targets.
+"""Tells the flavor assigner about available quota, places, and preemption targets.
 
 Upstream: `SimulatePreemption` in pkg/scheduler/preemption/preemption_oracle.go, and
 `FindHeightOfLowestSubtreeThatFits` in pkg/scheduler/preemption/classical.
@@ -18,42 +18,42 @@ from harness_plugins.kueue.state.topology.flavors import Placed
 from harness_plugins.kueue.state.workload import Workload
 
 Quota = tuple[bool, tuple[int, bool]]
-"""The results of `available` and `height` for an amount of a flavor-resource."""
+"""The results of `available` and `height` for a quantity of a flavor-resource."""
 
 
 def available(cache: Cache, queue: ClusterQueueState, cell: int, amount: int) -> bool:
-    """Returns True if a queue could use an additional amount of a flavor-resource now."""
+    """Returns True if a queue could use an additional quantity of a flavor-resource now."""
     return amount <= cache.tree.available(queue.node, cell) or not amount
 
 
 def height(cache: Cache, queue: ClusterQueueState, cell: int, amount: int) -> tuple[int, bool]:
-    """Returns the height of the lowest subtree that provides an amount, and whether it is below the root."""
+    """Returns the height of the lowest subtree that has the quota, and whether its top is below the root."""
     node = cache.tree.lowest_with_room(queue.node, cell, amount)
     return cache.height[node], node != queue.root
 
 
 class Oracle(Protocol):
-    """Answers the questions of one assignment."""
+    """Answers the questions that come up during one assignment."""
 
     @property
     def workload(self) -> Workload:
-        """The workload of the assignment."""
+        """The workload to which flavors are assigned."""
 
     def quota_for(self, cell: int, amount: int) -> Quota:
-        """Returns the quota of a flavor-resource if the workload takes `amount` of it."""
+        """Returns whether `amount` of a flavor-resource is available, and the height that it comes from."""
 
     def place(self, topology: WorkloadTopology) -> tuple[Placed, ...] | None:
-        """Returns places for the pods beside all present pods; None if some pod set has no place."""
+        """Returns places next to all pods that are present; None if some pod set has no place."""
 
     def targets(
         self, requests: Amounts, need: tuple[int, ...], topology: WorkloadTopology | None = None
     ) -> list[Target]:
-        """Returns the targets for `requests`, if preemption must free `need`.
+        """Returns the workloads to preempt so that `requests` fit.
 
         Args:
-            requests: the requested amounts.
+            requests: the requested quantities.
             need: the flavor-resources that preemption must free.
-            topology: pods that must also be placed; None for none.
+            topology: the pods that also need places; None if there are none.
         """
 
 
@@ -62,12 +62,12 @@ OracleFactory: TypeAlias = Callable[[Workload], Oracle]
 
 @final
 class PreemptionOracle:
-    """Answers every question from the current state.
+    """Answers every question from the current state of the cache.
 
     Args:
-        cache: the holders of quota.
+        cache: the workloads that hold quota.
         search: finds preemption targets.
-        workload: the workload of the assignment.
+        workload: the workload to which flavors are assigned.
     """
 
     __slots__ = ("_cache", "_search", "workload")
@@ -78,18 +78,18 @@ class PreemptionOracle:
         self.workload = workload
 
     def quota_for(self, cell: int, amount: int) -> Quota:
-        """Returns the quota of a flavor-resource if the workload takes `amount` of it."""
+        """Returns whether `amount` of a flavor-resource is available, and the height that it comes from."""
         queue = self.workload.cluster_queue
         return available(self._cache, queue, cell, amount), height(self._cache, queue, cell, amount)
 
     def place(self, topology: WorkloadTopology) -> tuple[Placed, ...] | None:
-        """Returns places for the pods beside all present pods; None if some pod set has no place."""
+        """Returns places next to all pods that are present; None if some pod set has no place."""
         return topology.place()
 
     def targets(
         self, requests: Amounts, need: tuple[int, ...], topology: WorkloadTopology | None = None
     ) -> list[Target]:
-        """Returns the targets for `requests`, if preemption must free `need`."""
+        """Returns the workloads to preempt so that `requests` fit."""
         return self._search.find_targets(
             Incoming(self.workload, self.workload.cluster_queue, requests, need, topology)
         )

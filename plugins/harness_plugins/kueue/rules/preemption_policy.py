@@ -1,4 +1,4 @@
-"""The meaning of a ClusterQueue's preemption policies.
+"""What the preemption policies of a ClusterQueue allow.
 
 Upstream: `SatisfiesPreemptionPolicy` in pkg/scheduler/preemption/common/preemption_policy.go.
 """
@@ -11,19 +11,19 @@ from harness.base.units import MINUTE
 from harness_plugins.kueue.state.workload import Workload
 
 EVERY_PRIORITY = 1 << 62
-"""A number that is larger than every priority."""
+"""A number that is larger than any priority."""
 
 
 BUFFERED = "LowerOrNewerEqualPriority, by more than 5m"
-"""`LowerOrNewerEqualPriority` with the gate SchedulerTimestampPreemptionBuffer on: see `allowed_by`."""
+"""`LowerOrNewerEqualPriority` when the gate SchedulerTimestampPreemptionBuffer is on. See `allowed_by`."""
 
 _BUFFER = 5 * MINUTE
 
 
 class Allowed(NamedTuple):
-    """The holders of quota that may be preempted: holders with a priority below `below`.
+    """The workloads that can be preempted, which are those with a priority below `below`.
 
-    A holder with priority `below - 1` must also be newer than `newer_than`, unless that is None.
+    Workloads with the priority `below - 1` must also be newer than `newer_than`, unless it is None.
     """
 
     below: int
@@ -31,14 +31,15 @@ class Allowed(NamedTuple):
 
 
 ANY = Allowed(EVERY_PRIORITY)
-"""Any holder may be preempted."""
+"""All workloads can be preempted."""
 
 
 def allowed_by(policy: str, preemptor: Workload) -> Allowed | None:
-    """Returns the holders that a policy of the preemptor's queue allows to preempt; None for `Never`.
+    """Returns the workloads that a policy of the preemptor's queue allows to preempt; None for `Never`.
 
     Args:
-        policy: `withinClusterQueue` for the queue's own holders, `reclaimWithinCohort` for other queues.
+        policy: `withinClusterQueue` for workloads of the same queue, `reclaimWithinCohort` for those of other
+            queues.
         preemptor: the incoming workload.
     """
     match policy:

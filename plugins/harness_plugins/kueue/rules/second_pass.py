@@ -1,4 +1,4 @@
-"""The second pass of a workload in a cycle: it needs other places, but no quota.
+"""The second pass of a workload through a cycle, in which it needs other places but no quota.
 
 Upstream: `assignTopology` and `nominate` for second passes in pkg/scheduler; KEP 2724, node replacement.
 """
@@ -20,12 +20,12 @@ from harness_plugins.kueue.state.topology.flavors import Placed, TopologyFlavors
 from harness_plugins.kueue.state.workload import Workload
 
 NODE_FAILURES = "NodeFailures"
-"""The reason of an eviction after nodes failed."""
+"""The reason for an eviction after nodes failed."""
 
 
 @final
 class _OtherPlaces:
-    """The places that a second pass needs, for a search of targets."""
+    """The places that a second pass needs, in the form that a target search expects."""
 
     def __init__(self, one: SecondPass, flavors: TopologyFlavors, *, mixed: bool) -> None:
         self._placed = flavors.now(one.placed)
@@ -34,28 +34,28 @@ class _OtherPlaces:
         self._mixed = mixed
 
     def place(self) -> tuple[Placed, ...] | None:
-        """Returns all places, beside the present pods; None if a pod set has no other place."""
+        """Returns all places next to the pods that are present; None if a pod set has no other place."""
         found = replacement(self._placed, self._node, self._flavors, mixed=self._mixed)
         return found.placed if found.without is None else None
 
     def lacking(self) -> Placed | None:
-        """Returns the pod set that has no other place, or None."""
+        """Returns a pod set that has no other place; None if there is none."""
         return replacement(self._placed, self._node, self._flavors, mixed=self._mixed).without
 
     def added(self, placed: Sequence[Placed]) -> tuple[Placed, ...]:
-        """Returns the pods of the new places that the former places do not have."""
+        """Returns the pods of the new places that are not in the former places."""
         return added(placed, self._placed)
 
 
 @final
 class SecondPassNominator:
-    """Finds other places, or targets that free them, in the current state of the cache.
+    """Finds other places, or targets that free such places, based on the current state of the cache.
 
     Args:
-        cache: the holders of quota.
+        cache: the workloads that hold quota.
         search: finds preemption targets.
         flavors: the flavors with a topology.
-        offers: returns the offers of a workload's queue to it.
+        offers: returns what the queue of a workload offers to it.
         gates: the feature gates.
     """
 
@@ -82,10 +82,10 @@ class SecondPassNominator:
         return entry
 
     def nominate(self, one: SecondPass) -> tuple[Assignment, tuple[Placed, ...]]:
-        """Returns the assignment of a second pass, and all places of its workload with this assignment.
+        """Returns the assignment of a second pass, and all places of the workload under this assignment.
 
-        The assignment itself has only the additional places. `NO_FIT` means that the workload finds no places
-        and is evicted.
+        The assignment itself contains only the additional places. `NO_FIT` means that there are no places for
+        the workload and it is evicted.
         """
         asked = _OtherPlaces(one, self._flavors, mixed=self._mixed)
         placed = asked.place()
@@ -99,7 +99,7 @@ class SecondPassNominator:
         return _assignment(one, PREEMPT, asked.added(placed), targets), placed
 
     def _targets(self, one: SecondPass, asked: _OtherPlaces) -> list[Target]:
-        """Returns the targets of a second pass, which must free the whole quota of the workload again."""
+        """Returns the targets of a second pass. They must free the workload's whole quota once more."""
         lacking, workload = asked.lacking(), one.workload
         admission = workload.admission
         if lacking is None or admission is None:
@@ -138,10 +138,10 @@ def _assignment(
 
 
 def looked_at(second: Sequence[SecondPass], heads: Iterable[Workload], *, fair: bool) -> Iterator[SecondPass]:
-    """Yields the second passes that a cycle considers: all, or with fair sharing one per ClusterQueue.
+    """Yields the second passes that a cycle considers.
 
-    With fair sharing, a queue's head replaces all its second passes. Without a head, the last second pass
-    replaces the others.
+    Without fair sharing, these are all second passes. With fair sharing, there is at most one entry per
+    ClusterQueue: the head of the queue or, if there is no head, the last second pass.
     """
     if not fair:
         yield from second

@@ -1,7 +1,8 @@
-"""The strategies of fair sharing: the conditions for preempting a workload of a larger share.
+"""The strategies of fair sharing, which determine when a workload can be preempted for a smaller share.
 
 Upstream: pkg/scheduler/preemption/fairsharing/strategy.go (KEP 1714, rules S2-a and S2-b). A *side* is the
-node right below the lowest common ancestor of both ClusterQueues; the strategies compare the sides' shares.
+node right below the lowest common ancestor of the two ClusterQueues. The strategies compare the shares of the
+two sides.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from harness_plugins.kueue.rules.dominant_resource_share import Share
 
 
 class Strategy(NamedTuple):
-    """A condition under which a workload is preempted.
+    """A condition under which a workload can be preempted.
 
     Attributes:
-        name: the name in Kueue's Configuration.
-        allows: compares the share of the preemptor's side, with the incoming, to that of the target's side.
-        without_target: True if the target's side is compared without the target, False if as it is now.
+        name: the name of the strategy in Kueue's Configuration.
+        allows: compares the share of the preemptor's side, with the incoming workload, to the share of the
+            target's side.
+        without_target: True to compare the share that the target's side would have without the target, False
+            to compare its current share.
     """
 
     name: str
@@ -28,12 +31,12 @@ class Strategy(NamedTuple):
 
 
 def less_than_or_equal_to_final_share(preemptor_new: Share, target_new: Share) -> bool:
-    """S2-a: the preemptor's new share is not larger than the target side's share without the target."""
+    """S2-a: the preemptor's new share is at most the share of the target's side without the target."""
     return preemptor_new <= target_new
 
 
 def less_than_initial_share(preemptor_new: Share, target_old: Share) -> bool:
-    """S2-b: the preemptor's side with the incoming has a smaller share than the target's side has now."""
+    """S2-b: the preemptor's new share is smaller than the current share of the target's side."""
     return preemptor_new < target_old
 
 
@@ -44,5 +47,5 @@ _STRATEGIES = (
 
 
 def strategies_of(names: tuple[str, ...]) -> tuple[Strategy, ...]:
-    """Returns the strategies with these names, in this order."""
+    """Returns the strategies with these names, in the given order."""
     return tuple(strategy for name in names for strategy in _STRATEGIES if strategy.name == name)

@@ -1,4 +1,4 @@
-"""The order in which queues give up workloads in fair sharing: from the root down, largest share first.
+"""The order in which fair sharing takes workloads from queues, which prefers the largest share.
 
 Upstream: `TargetClusterQueueOrdering` in pkg/scheduler/preemption/fairsharing/ordering.go.
 """
@@ -20,28 +20,28 @@ _NOBODY = -1
 
 
 class Ordering(Protocol):
-    """Finds the next queue to take a workload from."""
+    """Finds the queue from which to take the next workload."""
 
     def next(self) -> ClusterQueueState | None:
-        """Returns the next queue to take from, or None if no queue is left.
+        """Returns the next queue to take a workload from; None if no queue is left.
 
-        Since the previous call, workloads may only have been taken from the returned queue, and only its next
-        candidate may have changed.
+        Since the previous call, the caller may have taken only the next candidate of the queue that was
+        returned.
         """
 
 
 def ordering_of(
     cache: Cache, shares: Shares, own: ClusterQueueState, queues: list[ClusterQueueState], head: _Head
 ) -> Ordering:
-    """Makes the order in which a search takes workloads from queues.
+    """Returns the order in which a search takes workloads from queues.
 
     Args:
         cache: the queues.
         shares: the shares of all nodes.
-        own: the incoming's queue.
-        queues: the queues that may have candidates.
-        head: returns the next candidate of a queue, None after the last; it is called only for queues whose
-            turn comes.
+        own: the queue of the incoming workload.
+        queues: the queues that can have candidates.
+        head: returns the next candidate of a queue; None if there are no more. It is called only for queues
+            whose turn has come.
     """
     for queue in queues:
         if len(queue.path) > 1:
@@ -53,19 +53,18 @@ def ordering_of(
 class QueueOrdering:
     """Finds the queue with the largest share among the queues right below one cohort.
 
-    Queues without candidates are dropped. Queues that do not borrow are dropped too, except the incoming's
-    own queue. Among queues with equal shares, the queue whose next candidate ranks first comes first.
-    Ordering them needs the next candidate of all of them, so it is done only when their turn comes. A queue
-    with a unique share needs no order.
+    Queues without candidates are dropped. So are queues that do not borrow, except the queue of the incoming
+    workload. If queues have equal shares, the queue whose next candidate ranks first comes first. This
+    comparison needs the next candidates of all of these queues, so it is made only when their turn has come.
 
     Args:
         shares: the shares of all nodes.
-        own: the incoming's queue.
-        queues: the queues that may have candidates.
-        head: returns the next candidate of a queue, None after the last.
+        own: the queue of the incoming workload.
+        queues: the queues that can have candidates.
+        head: returns the next candidate of a queue; None if there are no more.
 
     Attributes:
-        share: the largest share at the last call of `first`.
+        share: the largest share at the time of the last call of `first`.
     """
 
     __slots__ = ("_head", "_own", "_queues", "_ranked", "_rest", "_shares", "_taken", "_turn", "share")
@@ -78,18 +77,18 @@ class QueueOrdering:
         self._queues = queues
         self._head = head
         self.share = NOTHING
-        self._rest: dict[int, Share] = {}  # by the place in `queues`
+        self._rest: dict[int, Share] = {}  # indexed by the position in `queues`
         of = shares.of
         for place, queue in enumerate(queues):
             borrowing, share = of(queue.node)
             if borrowing or queue is own:
                 self._rest[place] = share
-        self._ranked: list[tuple[_Rank, int]] = []  # a heap of ranks and places; all have `share`
+        self._ranked: list[tuple[_Rank, int]] = []  # a heap of ranks and positions; all of them have `share`
         self._turn = _NOBODY
         self._taken = False
 
     def next(self) -> ClusterQueueState | None:
-        """Returns the next queue to take from, or None; see `Ordering`."""
+        """Returns the next queue to take from; None if no queue is left. See `Ordering`."""
         if self._taken:
             self.look_again()
         queue = self.first()
@@ -97,7 +96,7 @@ class QueueOrdering:
         return queue
 
     def first(self) -> ClusterQueueState | None:
-        """Returns the queue with the largest share that has candidates; their rank decides ties."""
+        """Returns the queue with the largest share that has candidates. Ties are decided by rank."""
         while True:
             if self._turn < 0:
                 if self._ranked:
@@ -112,7 +111,7 @@ class QueueOrdering:
             self._turn = _NOBODY
 
     def look_again(self) -> None:
-        """Updates the first queue after a workload was taken from it: its share falls, or it is dropped."""
+        """Updates the first queue after a workload was taken from it; its share falls, or it is dropped."""
         place, self._turn = self._turn, _NOBODY
         queue = self._queues[place]
         borrowing, share = self._shares.of(queue.node)
@@ -126,7 +125,7 @@ class QueueOrdering:
     def _largest(self) -> int:
         """Removes all queues with the largest share from `_rest`, and returns the first of them.
 
-        It does not sort all queues, because most searches end after a turn or two.
+        The method does not sort all queues, because most searches end after one or two turns.
         """
         rest = self._rest
         self.share = share = max(rest.values())
@@ -135,13 +134,13 @@ class QueueOrdering:
             del rest[place]
         if len(places) == 1:
             return places[0]
-        # For equal ranks, with equal UIDs, the order of `queues` decides.
+        # If ranks are equal, which requires equal UIDs, the order of `queues` decides.
         self._ranked = [(self._rank(self._queues[place]), place) for place in places]
         heapify(self._ranked)
         return heappop(self._ranked)[1]
 
     def _rank(self, queue: ClusterQueueState) -> _Rank:
-        """Returns the rank of a queue's next candidate; a queue without candidates comes last."""
+        """Returns the rank of a queue's next candidate. Queues without candidates come last."""
         head = self._head(queue)
         if head is None:
             return (True,)
@@ -151,19 +150,19 @@ class QueueOrdering:
 
 @final
 class TargetClusterQueueOrdering:
-    """Finds the next queue to take from in a tree: from the root down, always towards the largest share.
+    """Finds the next queue in a tree by descending from the root towards the largest share.
 
-    Queues without candidates and nodes that do not borrow are dropped, except the incoming's own queue and
-    the cohorts above it. In a tie, a cohort comes before a queue. Among queues the rank of the next candidate
-    decides, among cohorts the larger name.
+    Nodes without candidates and nodes that do not borrow are dropped, except the queue of the incoming
+    workload and the cohorts above it. If shares are equal, cohorts come before queues. Among queues, the rank
+    of the next candidate decides, and among cohorts, the name that sorts last.
 
     Args:
         cache: the queues.
         shares: the shares of all nodes.
-        own: the incoming's queue.
-        queues: the queues that may have candidates.
-        head: returns the next candidate of a queue, None after the last; it is called only for queues whose
-            turn comes.
+        own: the queue of the incoming workload.
+        queues: the queues that can have candidates.
+        head: returns the next candidate of a queue; None if there are no more. It is called only for queues
+            whose turn has come.
     """
 
     __slots__ = (
@@ -193,7 +192,8 @@ class TargetClusterQueueOrdering:
         self._head = head
         self._queues: dict[int, list[ClusterQueueState]] = {}
         self._cohorts: dict[int, list[int]] = {}
-        # Cohort -> the queues and the shares of the cohorts right below it that may have a turn.
+        # Maps each cohort to the queues right below it and the shares of the cohorts right below it, without
+        # those that were dropped.
         self._turns: dict[int, tuple[QueueOrdering, dict[int, Share]]] = {}
         self._taken: ClusterQueueState | None = None
         parent = cache.tree.parent
@@ -209,7 +209,7 @@ class TargetClusterQueueOrdering:
                 below = above
 
     def next(self) -> ClusterQueueState | None:
-        """Returns the next queue to take from, or None; see `Ordering`."""
+        """Returns the next queue to take from; None if no queue is left. See `Ordering`."""
         self._look_again()
         root = cohort = self._root
         way: list[int] = []
@@ -231,7 +231,7 @@ class TargetClusterQueueOrdering:
                 way.clear()
 
     def _turns_below(self, cohort: int) -> tuple[QueueOrdering, dict[int, Share]]:
-        """Returns the queues and the shares of the cohorts right below a cohort that may have a turn."""
+        """Returns the queues right below a cohort, and the shares of the cohorts right below it."""
         found = self._turns.get(cohort)
         if found is None:
             queues = QueueOrdering(self._shares, self._own, self._queues.get(cohort, ()), self._head)
@@ -244,7 +244,7 @@ class TargetClusterQueueOrdering:
         return found
 
     def _look_again(self) -> None:
-        """Updates the shares of the last queue and of the cohorts above it; no other share has changed."""
+        """Updates the shares of the last queue and the cohorts above it. No other share has changed."""
         taken, self._taken = self._taken, None
         if taken is None:
             return

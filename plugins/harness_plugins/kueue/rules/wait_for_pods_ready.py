@@ -1,7 +1,7 @@
-"""Kueue's `waitForPodsReady`: workloads whose pods are not ready, their time limits, and their backoffs.
+"""Kueue's `waitForPodsReady`, which handles timeouts and backoffs of workloads with pods that are not ready.
 
-This module measures time and counts time-outs; the policy evicts and queues workloads accordingly. Every
-workload has at most one term: the instant when its pods must be ready, or when it is queued again.
+This module measures time and counts timeouts; the policy evicts and queues the workloads. Each workload has
+at most one deadline, by which its pods must be ready or at which it is queued again.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from harness_plugins.kueue.state.workload import Workload
 
 TIMED_OUT = "PodsReadyTimeout"
 WAITING = "Waiting"
-"""The reason why a workload that fits is not admitted: other workloads are not ready."""
+"""The reason why a workload that fits is not admitted while other workloads are not ready."""
 DEACTIVATED = "DeactivatedDueToRequeuingLimitExceeded"
 FOR_START, FOR_RECOVERY = "WaitForStart", "WaitForRecovery"
 
 
 class TimedOut(NamedTuple):
-    """A time-out: a workload must leave because its pods were not ready in time.
+    """A timeout. The workload must be evicted because its pods were not ready in time.
 
     Attributes:
         cause: whether the pods were never ready in this admission, or were lost and did not recover.
-        times: the number of time-outs of the workload so far.
-        requeue_at: when the workload is requeued, in microseconds; None for never.
+        times: how often the workload has timed out so far.
+        requeue_at: when the workload is requeued, in microseconds; None if it is not requeued.
     """
 
     cause: str
@@ -37,7 +37,7 @@ class TimedOut(NamedTuple):
 
     @property
     def figures(self) -> dict[str, str | int]:
-        """The figures for decisions, with the time in seconds."""
+        """The figures to record with decisions, in which the time is in seconds."""
         figures: dict[str, str | int] = {"cause": self.cause, "count": self.times}
         if self.requeue_at is not None:
             figures["requeueAt"] = self.requeue_at // SECOND
@@ -45,16 +45,16 @@ class TimedOut(NamedTuple):
 
 
 class _Admission:
-    """A workload from its admission until its quota is free.
+    """A workload from its admission until its quota is released.
 
     Attributes:
-        left: how many pods have not ended.
-        missing: how many pods have not been ready yet in this admission.
+        left: the number of pods that have not finished.
+        missing: the number of pods that have not been ready yet in this admission.
         seen: the pods that have been ready, if pods become ready one by one.
-        away: the pods that were lost after all were ready, and have not recovered.
+        away: the pods that were lost after all pods had been ready, and that have not recovered.
         ready: whether all pods are ready now.
         going: whether the workload was evicted.
-        recovers: whether the pods were ready before the replay, and were lost.
+        recovers: whether the pods had been ready and were lost before the replay started.
     """
 
     __slots__ = ("away", "going", "left", "missing", "ready", "recovers", "seen")
@@ -70,14 +70,14 @@ class _Admission:
 
 @final
 class PodsReady:
-    """The workloads that hold quota, and evicted workloads that may not return to their queue yet.
+    """The workloads that hold quota, and the evicted workloads that cannot return to their queue yet.
 
     Args:
-        settings: time-outs, backoff and limit.
+        settings: the timeouts, backoff and requeuing limit.
 
     Attributes:
-        first: the earliest instant at which a term may be over.
-        woken: the last requested instant.
+        first: the earliest time at which a deadline could be reached.
+        woken: the last wake-up time that was requested.
     """
 
     def __init__(self, settings: WaitForPodsReady) -> None:
@@ -95,16 +95,16 @@ class PodsReady:
     # --- what happens to a workload -----------------------------------------------------------------------
 
     def reserved(self, workload: Workload, pods: int, admitted: int) -> None:
-        """Adds a workload that holds quota from now on, for this many pods; none of them is ready.
+        """Adds a workload that has just reserved quota for this many pods. No pod is ready yet.
 
-        Its term begins at its admission, after its admission checks.
+        The timeout starts when the workload is admitted, which is after its admission checks.
         """
         self._admissions[workload] = _Admission(pods)
         self._unready += 1
         self._set_term(workload, _whole_seconds(admitted) + self._settings.timeout)
 
     def resumed(self, workload: Workload, cause: str, since: int) -> None:
-        """Sets the term of a workload whose pods were awaited before the replay, to start or to recover."""
+        """Sets the deadline of a workload that already waited for its pods before the replay started."""
         settings = self._settings
         recovers = self._admissions[workload].recovers = cause == FOR_RECOVERY
         limit = settings.recovery_timeout if recovers else settings.timeout
@@ -113,13 +113,13 @@ class PodsReady:
             self._set_term(workload, since + limit)
 
     def timed_out_before(self, workload: Workload, times: int, requeue_at: int | None) -> None:
-        """Sets the time-outs of a workload before the replay, and until when it stays out of its queue."""
+        """Restores the number of timeouts before the replay, and the time when the workload is requeued."""
         self._counts[workload] = times
         if requeue_at is not None:
             self._set_term(workload, requeue_at)
 
     def started(self, workload: Workload, pods: range) -> None:
-        """Marks pods as ready in this admission; ended pods count as ready."""
+        """Marks pods as ready in this admission. Finished pods count as ready."""
         admission = self._admissions[workload]
         if not admission.missing:
             if admission.away:
@@ -137,7 +137,7 @@ class PodsReady:
             self.recovered(workload)
 
     def ended(self, workload: Workload, pods: range) -> None:
-        """Handles the end of pods; with its last pods, a workload is over."""
+        """Records that pods have finished. When the last pods finish, so does the workload."""
         admission = self._admissions[workload]
         if len(pods) >= admission.left:
             self.gone(workload)
@@ -155,12 +155,12 @@ class PodsReady:
             self._terms.pop(workload, None)
 
     def lost(self, workload: Workload, now: int, pods: range = range(0)) -> None:
-        """Marks pods of a workload as not ready any more.
+        """Marks pods of a workload as no longer ready.
 
         Args:
             workload: the workload of the pods.
-            now: the time.
-            pods: the lost pods, if the workload is ready again as soon as these pods are.
+            now: the current time.
+            pods: the lost pods, if the workload is ready again as soon as these pods are ready.
         """
         admission = self._admissions[workload]
         if admission.missing:
@@ -176,7 +176,7 @@ class PodsReady:
                 self._set_term(workload, _whole_seconds(now) + self._settings.recovery_timeout)
 
     def told_to_go(self, workload: Workload) -> None:
-        """Ends the term of an evicted workload, which counts as not ready until it is gone."""
+        """Removes the deadline of an evicted workload, which counts as not ready until it is gone."""
         admission = self._admissions[workload]
         admission.going = True
         if admission.ready:
@@ -190,7 +190,7 @@ class PodsReady:
         self._unready -= not admission.ready
 
     def forget(self, workload: Workload) -> int:
-        """Forgets a workload that is over; returns how often it timed out."""
+        """Removes a workload that is finished, and returns how often it timed out."""
         self._given_up.discard(workload)
         self._terms.pop(workload, None)
         return self._counts.pop(workload, 0)
@@ -199,11 +199,11 @@ class PodsReady:
 
     @property
     def blocks(self) -> bool:
-        """True if no workload may be admitted now, because some workload is not ready."""
+        """True if no workload can be admitted now because some workload is not ready."""
         return self._settings.block_admission and self._unready > 0
 
     def unready(self) -> list[Workload]:
-        """Returns the workloads whose pods are not ready, in the order of their admission."""
+        """Returns the workloads whose pods are not ready, in the order in which they were admitted."""
         return [workload for workload, admission in self._admissions.items() if not admission.ready]
 
     def holds(self, workload: Workload) -> bool:
@@ -220,11 +220,11 @@ class PodsReady:
         return workload in self._given_up
 
     def stays_away(self, workload: Workload) -> bool:
-        """Returns True if a workload without quota must not be queued, for a while or permanently."""
+        """Returns True if a workload without quota must stay out of its queue, for a while or permanently."""
         return workload in self._terms or workload in self._given_up
 
     def due(self, now: int) -> Iterator[Workload]:
-        """Yields workloads whose term is over now, by name: a time-out with quota, a backoff without."""
+        """Yields the workloads whose timeout or backoff is over now, sorted by deadline and then by name."""
         while self._due and self._due[0][0] <= now:
             due, _, _, workload = heappop(self._due)
             if self._terms.get(workload) == due:
@@ -233,7 +233,7 @@ class PodsReady:
         self._settle()
 
     def time_out(self, workload: Workload, now: int) -> TimedOut:
-        """Counts a time-out of a workload; it stays out of its queue for a while or permanently."""
+        """Counts a timeout of a workload, which then stays out of its queue for a while or permanently."""
         settings = self._settings
         admission = self._admissions[workload]
         cause = FOR_START if admission.missing and not admission.recovers else FOR_RECOVERY
@@ -247,7 +247,7 @@ class PodsReady:
         return TimedOut(cause, count, requeue_at)
 
     def told(self, timed_out: TimedOut) -> str:
-        """Returns a time-out as a sentence."""
+        """Returns a message that describes a timeout."""
         settings, late = self._settings, f"time-out {timed_out.times:,}: not all pods were ready"
         if timed_out.cause == FOR_START:
             late += f" {format_duration(settings.timeout)} after the admission"
@@ -259,14 +259,14 @@ class PodsReady:
         return f"{late}; it stays out of its queue for {away}"
 
     def next_term(self) -> int | None:
-        """Returns when the next term is over, or None."""
+        """Returns the next deadline; None if there is none."""
         while self._due and self._terms.get(self._due[0][3]) != self._due[0][0]:
             heappop(self._due)
         self._settle()
         return self._due[0][0] if self._due else None
 
     def next_wake(self, now: int) -> int | None:
-        """Returns the next instant to request; None if it is already requested or there is no term."""
+        """Returns the next wake-up time to request; None if there is none or it was already requested."""
         term = self.next_term()
         if term is None or now < self.woken <= term:
             return None
@@ -284,11 +284,11 @@ class PodsReady:
 
 
 def backoff(settings: WaitForPodsReady, count: int) -> int:
-    """Returns how long a workload stays out of its queue after `count` time-outs, in microseconds.
+    """Returns how long a workload stays out of its queue after `count` timeouts, in microseconds.
 
-    The first backoff has the length of the base, even if the base exceeds the maximum. Each further backoff
-    is twice as long, up to the maximum. Kueue adds up to a ten-thousandth at random, which has no effect in
-    whole seconds unless it amounts to a second.
+    The first backoff equals the base, even if the base exceeds the maximum. Each further backoff doubles, up
+    to the maximum. Kueue also adds a random part of up to a ten-thousandth. Because times are whole seconds,
+    this part has no effect unless it amounts to at least a second.
     """
     if count == 1 or not settings.backoff_base:
         return settings.backoff_base
@@ -296,5 +296,4 @@ def backoff(settings: WaitForPodsReady, count: int) -> int:
 
 
 def _whole_seconds(time: int) -> int:
-    """Returns a time in the precision of the API's conditions."""
     return time // SECOND * SECOND

@@ -1,1 +1,1 @@
-"""The state: holders of quota, waiting workloads, usage of LocalQueues, and capacity of topologies."""
+"""The scheduler's state: workloads with and without quota, LocalQueue usage, and topology capacity."""

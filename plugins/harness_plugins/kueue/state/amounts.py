@@ -6,11 +6,11 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 Amounts = tuple[tuple[int, int], ...]
-"""Amounts by number of a flavor-resource, in ascending order of the numbers."""
+"""Pairs of a flavor-resource number and an amount, in ascending order of the numbers."""
 
 
 def amounts_of(amounts: Amounts, cells: Sequence[int]) -> Amounts:
-    """Returns the amounts of some flavor-resources, each found by bisection."""
+    """Returns the amounts of the given flavor-resources, which are looked up by bisection."""
     if len(cells) >= len(amounts):
         return amounts
     found: list[tuple[int, int]] = []
@@ -22,7 +22,7 @@ def amounts_of(amounts: Amounts, cells: Sequence[int]) -> Amounts:
 
 
 def amounts_besides(amounts: Amounts, cells: Sequence[int]) -> Amounts:
-    """Returns the amounts of all other flavor-resources: the amounts that `amounts_of` leaves out."""
+    """Returns the amounts of the flavor-resources that are not given, which `amounts_of` leaves out."""
     if len(cells) >= len(amounts):
         return ()
     asked = set(cells)

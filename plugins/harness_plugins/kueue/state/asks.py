@@ -1,4 +1,4 @@
-"""The requests of jobs, and the jobs that are equal for Kueue's scheduler."""
+"""The requests of jobs. Jobs that are equal for Kueue's scheduler have the same request."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _SHAPE = (
     "tolerations",
     "topologySpreadConstraints",
 )
-"""The other parts of a pod's spec that Kueue's hash of equivalent workloads covers."""
+"""The other fields of a pod spec that Kueue includes in the hash of equivalent workloads."""
 
 
 class Claimed(NamedTuple):
-    """The devices that a job claims, as amounts of resources.
+    """The devices that a job claims, converted to resource quantities.
 
     Attributes:
-        amounts: for each pod set, resource -> the amount that the devices of one pod count as.
-        refused: why Kueue does not queue such a job; "" if it queues the job.
+        amounts: for each pod set, maps each resource to the quantity that one pod's devices count as.
+        refused: why Kueue does not queue the job; "" if Kueue queues it.
     """
 
     amounts: tuple[Mapping[str, int], ...]
@@ -42,22 +42,22 @@ class Claimed(NamedTuple):
 
 
 CountsClaims: TypeAlias = Callable[[Sequence[tuple[str, Sequence[Mapping[str, Any]]]], str], Claimed]
-"""Counts the claims of each pod set, by its name, in a namespace; see `DeviceClaims`."""
+"""Counts the claims of named pod sets in a namespace. See `DeviceClaims`."""
 
 
 @final
 class Asks:
-    """The request of a job; jobs with the same request share one object.
+    """The request of a job. Jobs with the same request share one object.
 
     Attributes:
         pod_sets: the pod sets.
-        present: the pods of each pod set.
-        full: the pods of each pod set, including pods that had ended before the job arrived.
-        counts: the pods of each pod set that need quota until further pods end.
-        number: a number that differs for requests that are scheduled differently.
-        reducible: whether partial admission may give some pod set fewer pods.
-        valid: whether no container requests more than its limit.
-        claimed: the devices that the pods claim; None without claims.
+        present: the number of pods in each pod set.
+        full: the number of pods in each pod set, including those that finished before the job arrived.
+        counts: the number of pods in each pod set that need quota until more pods finish.
+        number: a number that is different for requests that are scheduled differently.
+        reducible: whether partial admission can admit some pod set with fewer pods.
+        valid: False if a container requests more than its limit.
+        claimed: the devices that the pods claim; None if there are no claims.
     """
 
     __slots__ = (
@@ -96,23 +96,23 @@ class Asks:
 
 @final
 class Asking:
-    """Finds the `Asks` of jobs: all existing jobs with the same request have the same number.
+    """Finds the `Asks` of jobs. All existing jobs with the same request have the same number.
 
     Args:
-        reclaims: whether ended pods need no quota.
-        claims: counts devices, with the templates of the job's namespace.
+        reclaims: whether finished pods need no quota.
+        claims: counts devices, based on the claim templates in the job's namespace.
     """
 
     def __init__(self, *, reclaims: bool, claims: CountsClaims) -> None:
         self._reclaims = reclaims
         self._claims = claims
-        self._known: Memo[tuple[PodSet, ...], Asks] = Memo()  # keyed by content: jobs share pod sets
+        self._known: Memo[tuple[PodSet, ...], Asks] = Memo()  # keyed by content, because jobs share pod sets
         self._claiming: Memo[tuple[tuple[PodSet, ...], str], Asks] = Memo()  # keyed by content
         self._numbers: WeakValueDictionary[Any, Number] = WeakValueDictionary()
         self._next = 0
 
     def of(self, job: Job) -> Asks:
-        """Returns the request of a job. Limits, labels and names of jobs make no difference.
+        """Returns the request of a job. The job's name, labels and limits make no difference.
 
         Raises:
             ClusterError: a pod template is not the template of a Pod.
@@ -164,14 +164,14 @@ class Asking:
 
 @final
 class _Described:
-    """A pod set as Kueue sees it before it considers quotas.
+    """A pod set as Kueue sees it before considering quotas.
 
-    Requests of other containers and the pod's overhead do not count against a container's limits. If no
-    container has requests, the requests and limits of the trace apply to the only container.
+    Kueue compares a container's own requests with its limits, without other containers or the pod overhead.
+    If no container has requests, the requests and limits in the trace are those of a single container.
 
     Attributes:
-        shape: the part of the template that distinguishes pods, as text; "" for none.
-        over_limit: whether some container requests more of a resource than its own limit.
+        shape: the fields of the template that distinguish pods, as JSON; "" if there are none.
+        over_limit: whether any container requests more of a resource than its own limit.
         claims: the `resourceClaims` of the template.
     """
 
@@ -182,7 +182,7 @@ class _Described:
         self.over_limit = _exceed(pod_set.requests, pod_set.limits)
         self.claims: list[Mapping[str, Any]] = []
         self.shape = ""
-        if not template:  # most pod sets of traces have only requests
+        if not template:  # most pod sets in traces have only requests
             return
         spec = Fields(template, where, faults)
         containers = [[_container(item) for item in spec.items(name)] for name in _LISTS]
@@ -194,7 +194,8 @@ class _Described:
         shape: dict[str, Any] = {
             name: spec.raw(name)
             for name in _SHAPE
-            if name in spec and (name == "affinity" or spec.raw(name) not in ([], {}))  # not if empty
+            if name in spec
+            and (name == "affinity" or spec.raw(name) not in ([], {}))  # empty values are ignored
         }
         if any(containers):
             shape["containers"] = [[(requests, ports) for requests, _, ports in kind] for kind in containers]
@@ -202,11 +203,9 @@ class _Described:
 
 
 def _container(fields: Fields) -> tuple[Mapping[str, int], Mapping[str, int], Any]:
-    """Returns a container's requests, limits and ports."""
     container = Container(fields, saturating_amounts)
     return container.requests, container.limits, fields.raw("ports")
 
 
 def _exceed(requests: Mapping[str, int], limits: Mapping[str, int]) -> bool:
-    """Returns True if the request of any resource exceeds its limit."""
     return any(requests.get(resource, 0) > limit for resource, limit in limits.items())

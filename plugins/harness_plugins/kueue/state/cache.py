@@ -1,4 +1,4 @@
-"""The holders of quota: the scheduler's cache, updated event by event, never copied."""
+"""The scheduler's cache of workloads that hold quota, which is updated in place and never copied."""
 
 from __future__ import annotations
 
@@ -19,23 +19,24 @@ _NUMBER = attrgetter("number")
 
 @final
 class Cache:
-    """The quota tree, its queues and the holders of their quota.
+    """The quota tree, the queues in it, and the workloads that hold their quota.
 
     Args:
         cluster: the queues, cohorts and flavors.
-        also: flavor-resources that are used although no queue has a quota for them.
-        before: the cache before the cluster changed, None at the beginning. Its holders keep their quota, and
-            the queues are the same objects.
+        also: flavor-resources that are in use although no queue has quota for them.
+        before: the cache before the cluster changed; None at the start. Workloads keep their quota, and the
+            queue objects are reused.
 
     Attributes:
-        tree: quotas and usage.
-        queues: name -> queue.
-        at: node of the tree -> its queue, None for cohorts.
-        holders: node of a queue -> the workloads that hold its quota.
-        holding: node of a root -> the usable queues of its tree with a preemption candidate, by number.
-        height: node -> how many levels of usable nodes are below it.
-        version: node of a root -> how often its tree changed.
-        changed: node -> its queue, if it is new or its holders changed since this mapping was emptied.
+        tree: the quotas and their usage.
+        queues: the queues by name.
+        at: the queue at each node of the tree; None for cohorts.
+        holders: for the node of each queue, the workloads that hold its quota.
+        holding: for each root node, the usable queues in its tree that have a preemption candidate, by
+            number.
+        height: for each node, the number of levels of usable nodes below it.
+        version: for each root node, how often its tree has changed.
+        changed: the queues that are new or whose workloads changed since the reader cleared this mapping.
     """
 
     __slots__ = ("_watching", "at", "changed", "height", "holders", "holding", "queues", "tree", "version")
@@ -72,19 +73,19 @@ class Cache:
             self._take_over(before)
 
     def used(self) -> Iterator[FlavorResource]:
-        """Yields the flavor-resources to which any workload was admitted."""
+        """Yields the flavor-resources that admitted workloads use."""
         uses = 0
         for workload in self.everybody():
             uses |= workload.uses
         return (each for cell, each in enumerate(self.tree.flavor_resources) if uses >> cell & 1)
 
     def everybody(self) -> Iterator[Workload]:
-        """Yields all holders of quota."""
+        """Yields all workloads that hold quota."""
         for holders in self.holders.values():
             yield from holders.everybody
 
     def _take_over(self, before: Cache) -> None:
-        """Charges all usage again: the part that reaches cohorts depends on the queues' new local quota."""
+        """Charges all usage again, because the new quotas determine how much of the usage reaches the cohorts."""
         tree = self.tree
         same = tree.flavor_resources == before.tree.flavor_resources
         numbers = {
@@ -104,9 +105,9 @@ class Cache:
                 insort(self.holding[holders.queue.root], holders.queue, key=_NUMBER)
 
     def amounts(self, flavors: Iterable[tuple[str, str, int]]) -> tuple[Amounts, int]:
-        """Returns amounts by flavor-resource, and the mask of all named flavor-resources.
+        """Returns the amounts by flavor-resource, and a bit mask of all flavor-resources that were given.
 
-        Flavor-resources that are not in the tree are left out.
+        Flavor-resources that are not in the tree are ignored.
         """
         total: dict[int, int] = {}
         for flavor, resource, amount in flavors:
@@ -116,7 +117,7 @@ class Cache:
         return tuple(sorted(total.items())), sum(1 << cell for cell in total)
 
     def watch(self) -> dict[int, ClusterQueueState]:
-        """Returns another mapping like `changed`, for one more reader, which empties it."""
+        """Returns another mapping like `changed` for one more reader, which clears it."""
         record = {queue.node: queue for queue in self.queues.values()}
         self._watching.append(record)
         return record
@@ -124,7 +125,7 @@ class Cache:
     def hold(
         self, workload: Workload, queue: ClusterQueueState, usage: Amounts, uses: int, reserved: int
     ) -> None:
-        """Adds a workload that takes quota of a queue."""
+        """Adds a workload that takes quota from a queue."""
         workload.cluster_queue = queue
         workload.has_quota = True
         workload.usage = usage
@@ -135,7 +136,7 @@ class Cache:
         self._changed(queue)
 
     def drop(self, workload: Workload) -> None:
-        """Removes a workload and frees its quota."""
+        """Removes a workload and releases its quota."""
         queue = workload.cluster_queue
         self.remove_holder(workload)
         self.tree.refund(queue.node, workload.usage)
@@ -144,7 +145,7 @@ class Cache:
         self._changed(queue)
 
     def reclaim(self, workload: Workload, usage: Amounts) -> None:
-        """Reduces the usage of a workload after some of its pods have ended."""
+        """Reduces the usage of a workload after some of its pods have finished."""
         queue = workload.cluster_queue
         holders = self.holders[queue.node]
         holders.remove_holder(workload)
@@ -155,7 +156,7 @@ class Cache:
         self._changed(queue)
 
     def evict(self, workload: Workload) -> None:
-        """Marks a workload as evicted; it still holds its quota."""
+        """Marks a workload as evicted. It still holds its quota."""
         queue = workload.cluster_queue
         self.remove_holder(workload)
         workload.spared = False
@@ -164,14 +165,14 @@ class Cache:
         self._changed(queue)
 
     def spare(self, workload: Workload, *, spared: bool) -> None:
-        """Excludes a holder from the preemption candidates, or includes it again."""
+        """Excludes a workload from the preemption candidates, or includes it again."""
         self.remove_holder(workload)
         workload.spared = spared
         self.add_holder(workload)
         self._changed(workload.cluster_queue)
 
     def spares(self, root: int, mask: int) -> bool:
-        """Returns True if some holder in a tree uses a needed resource but is not a candidate yet."""
+        """Returns True if any workload in a tree uses a needed resource but is not a candidate yet."""
         return any(
             workload.uses & mask
             for holders in self.holders.values()
@@ -180,7 +181,7 @@ class Cache:
         )
 
     def add_holder(self, workload: Workload) -> None:
-        """Adds a workload to the holders of its queue without changing usage."""
+        """Adds a workload to the holders of its queue without changing the usage."""
         queue = workload.cluster_queue
         holders = self.holders[queue.node]
         if not holders.workloads and queue.usable and not workload.spared:
@@ -188,7 +189,7 @@ class Cache:
         holders.add_holder(workload)
 
     def remove_holder(self, workload: Workload) -> None:
-        """Removes a workload from its queue's holders without changing usage."""
+        """Removes a workload from the holders of its queue without changing the usage."""
         queue = workload.cluster_queue
         holders = self.holders[queue.node]
         holders.remove_holder(workload)
@@ -197,7 +198,7 @@ class Cache:
             del holding[bisect_left(holding, queue.number, key=_NUMBER)]
 
     def reorder(self, queue: ClusterQueueState) -> None:
-        """Notes that the candidates of a queue have a new order, although its holders are the same."""
+        """Records that the candidates of a queue have a new order, although the workloads are the same."""
         self.version[queue.root] += 1
 
     def _changed(self, queue: ClusterQueueState) -> None:

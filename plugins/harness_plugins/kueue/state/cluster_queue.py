@@ -1,4 +1,4 @@
-"""A ClusterQueue: its manifest, and its place in the tree of cohorts."""
+"""A ClusterQueue, with its manifest and its position in the tree of cohorts."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ class ClusterQueueState:
 
     Attributes:
         spec: the manifest.
-        number: the queue's place among the ClusterQueues.
-        node: the queue's node in the quota tree.
-        root: the node at the top of its tree; equal to `node` without a cohort.
-        path: the cohorts above the queue, nearest first.
-        below: cohort in `path` -> the node right below this cohort on the way to the queue.
-        usable: whether the queue takes part in scheduling; a stopped queue only lends its quota.
-        generation: how often the holders of quota changed (Kueue's AllocatableResourceGeneration); a new
-            generation invalidates a LastAssignment.
+        number: the index of the queue among the ClusterQueues.
+        node: the node of the queue in the quota tree.
+        root: the root node of its tree; the same as `node` if the queue has no cohort.
+        path: the cohorts above the queue, starting with the nearest one.
+        below: for each cohort in `path`, the node right below the cohort on the way to the queue.
+        usable: whether the queue takes part in scheduling. A stopped queue only lends its quota.
+        generation: how often the workloads with quota have changed (Kueue's AllocatableResourceGeneration). A
+            new generation invalidates a LastAssignment.
     """
 
     __slots__ = ("below", "generation", "name", "node", "number", "path", "root", "spec", "usable")
@@ -38,7 +38,7 @@ class ClusterQueueState:
         self.generation = 0
 
     def be(self, spec: ClusterQueue, number: int, node: int, path: tuple[int, ...], *, usable: bool) -> None:
-        """Sets the manifest of the queue and its place in the tree."""
+        """Sets the manifest of the queue and its position in the tree."""
         self.spec = spec
         self.number = number
         self.node = node
@@ -48,9 +48,9 @@ class ClusterQueueState:
         self.usable = usable
 
     def sides(self, other: ClusterQueueState) -> tuple[int, int]:
-        """Returns the nodes right below the lowest common ancestor, on this side and on the other's."""
+        """Returns the nodes right below the lowest common ancestor, on the side of each queue."""
         mine, theirs = self.below, other.below
-        for ancestor in theirs:  # nearest first
+        for ancestor in theirs:  # nearest ancestors come first
             if ancestor in mine:
                 return mine[ancestor], theirs[ancestor]
         raise AssertionError("queues of one tree have a common ancestor")

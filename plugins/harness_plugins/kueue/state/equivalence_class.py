@@ -1,4 +1,4 @@
-"""Workloads that are equal for the scheduler, by Kueue's scheduling hash."""
+"""Classes of workloads that have the same scheduling hash in Kueue."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ SchedulingHash = tuple[int, int, tuple[int, ...]]
 class EquivalenceClass:
     """The pending workloads of a ClusterQueue that have the same scheduling hash.
 
-    With the gate SchedulingEquivalenceHashing, they become inadmissible together.
+    With the SchedulingEquivalenceHashing gate, they become inadmissible together.
 
     Attributes:
-        scheduling_hash: the common hash.
-        key: the hash and the ClusterQueue, as text.
-        inadmissible: whether all workloads of the class wait for quota to become free.
+        scheduling_hash: the hash that the workloads share.
+        key: the ClusterQueue and the hash, as a string.
+        inadmissible: whether all workloads of the class wait until quota is freed.
     """
 
     __slots__ = ("inadmissible", "key", "scheduling_hash")

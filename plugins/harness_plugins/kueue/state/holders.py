@@ -1,4 +1,4 @@
-"""The workloads that hold quota of a ClusterQueue: preemption candidates in order, and other holders."""
+"""The workloads that hold quota of a ClusterQueue, with the preemption candidates in order."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from harness_plugins.kueue.state.workload import Rank, Workload, rank_of
 
 @final
 class Holders:
-    """The holders of a ClusterQueue's quota; this class does not change usage in the quota tree.
+    """The workloads that hold quota of a ClusterQueue. This class does not change the quota tree.
 
     Attributes:
         queue: the ClusterQueue.
-        workloads: preemption candidates, in their order without regard to the usage of LocalQueues.
-        spared: holders that are not candidates yet, in the order in which they were added.
-        evicted: how many candidates, at the front of `workloads`, are already leaving.
-        usages: the usage of a candidate -> how many candidates have exactly this usage.
+        workloads: the preemption candidates in order, regardless of the usage of LocalQueues.
+        spared: the workloads that are not candidates yet, in the order in which they were added.
+        evicted: how many candidates at the front of `workloads` are already evicted.
+        usages: the number of candidates that have each exact usage.
     """
 
     __slots__ = ("_ranks", "evicted", "queue", "spared", "usages", "workloads")
@@ -30,17 +30,19 @@ class Holders:
         self.queue = queue
         self.workloads: list[Workload] = []
         self.spared: dict[Workload, None] = {}
-        self._ranks: list[Rank] = []  # of `workloads`, so that bisection needs no Python key function
+        self._ranks: list[
+            Rank
+        ] = []  # the ranks of `workloads`, which allow bisection without a Python key function
         self.evicted = 0
         self.usages: dict[Amounts, int] = {}
 
     @property
     def everybody(self) -> Iterable[Workload]:
-        """Yields candidates, then the other holders."""
+        """The candidates, followed by the other workloads."""
         return chain(self.workloads, self.spared) if self.spared else self.workloads
 
     def renumber(self, numbers: Mapping[int, int]) -> None:
-        """Changes the numbers of flavor-resources."""
+        """Renumbers the flavor-resources."""
         self.usages.clear()
         for workload in self.everybody:
             workload.usage = tuple(sorted((numbers[cell], amount) for cell, amount in workload.usage))
@@ -66,7 +68,7 @@ class Holders:
             del self.spared[workload]
             return
         at = bisect_left(self._ranks, workload.rank)
-        while self.workloads[at] is not workload:  # equal UIDs
+        while self.workloads[at] is not workload:  # ranks are equal if UIDs are
             at += 1
         del self._ranks[at], self.workloads[at]
         self.evicted -= workload.evicted

@@ -7,19 +7,19 @@ from typing import NamedTuple
 START_OVER = -1
 
 Tried = tuple[tuple[int, ...], ...]
-"""The last considered flavor of each group of each pod set; `START_OVER` after the last flavor of a group."""
+"""The last considered flavor in each group of each pod set; `START_OVER` after the last flavor of a group."""
 
 Chosen = tuple[tuple[int, ...], ...]
-"""The number of the flavor, for each pod set and each resource group."""
+"""The index of the chosen flavor, for each pod set and each resource group."""
 
 
 class LastAssignment(NamedTuple):
-    """The position where the next scan for flavors continues: a rule of Kueue, not a cached answer.
+    """The position from which the next scan continues, which is a rule of Kueue and not an optimization.
 
     Attributes:
         tried: the flavors that were considered.
         cycle: the number of the cycle.
-        generation: the generation of the ClusterQueue.
+        generation: the generation of the ClusterQueue at that time.
     """
 
     tried: Tried
@@ -31,8 +31,8 @@ class Admission(NamedTuple):
     """The admission of a workload.
 
     Attributes:
-        chosen: the flavors.
-        counts: the pods of each pod set.
+        chosen: the assigned flavors.
+        counts: the number of admitted pods in each pod set.
     """
 
     chosen: Chosen

@@ -1,7 +1,7 @@
-"""One line of a pending queue: the first workloads of all equivalence classes in order, in blocks.
+"""One line of a pending queue, which has the first workload of every equivalence class.
 
-A line may be long, so it is divided into blocks. Knowledge about all workloads of a block lasts until the
-block changes.
+Because lines can be long, they are divided into blocks. What a reader knows about the workloads of a block
+remains valid until the block changes.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from harness_plugins.kueue.state.equivalence_class import EquivalenceClass
 from harness_plugins.kueue.state.workload import Workload
 
 Place: TypeAlias = tuple[int, int, str, int, Workload]
-"""Negated priority, queue order time, UID, unique ticket, workload; so two workloads are never compared."""
+"""Negated priority, queue order time, UID, unique ticket and workload. Workloads are never compared."""
 
 MOST = 128
-"""A block with more entries than this is halved."""
+"""A block that has more entries than this is split in half."""
 
 
 @final
@@ -25,7 +25,7 @@ class Block:
 
     Attributes:
         entries: the entries, in order.
-        changed: whether entries were added or removed since the reader set this to False.
+        changed: whether entries were added or removed since the reader last set this to False.
         known: what the reader knows about the entries.
     """
 
@@ -39,13 +39,13 @@ class Block:
 
 @final
 class Line:
-    """The first workload of every equivalence class, inadmissible or not.
+    """The first workload of every equivalence class, whether inadmissible or not.
 
-    All entries before a position are inadmissible. So making a class inadmissible, or requeuing all, moves
-    the position instead of entries.
+    All entries before the current position are inadmissible. Marking a class as inadmissible, or requeuing
+    all classes, therefore moves the position and not the entries.
 
     Attributes:
-        scattered: whether entries behind this position may also be inadmissible.
+        scattered: whether entries after the position can be inadmissible, too.
     """
 
     __slots__ = ("_at", "_block", "_blocks", "scattered")
@@ -91,7 +91,7 @@ class Line:
                 self._at = len(self._blocks[self._block].entries)
 
     def first(self) -> Workload | None:
-        """Returns the first workload that is not inadmissible, or None."""
+        """Returns the first workload that is not inadmissible; None if there is none."""
         while True:
             entries, at = self._blocks[self._block].entries, self._at
             while at < len(entries):
@@ -106,17 +106,17 @@ class Line:
             self._block, self._at = self._block + 1, 0
 
     def ahead(self) -> tuple[Block, int]:
-        """Returns the block of the first workload and its place there, right after `first` found it."""
+        """Returns the block of the workload that `first` has just found, and the index of its entry."""
         return self._blocks[self._block], self._at
 
     def block_of(self, entry: Place) -> Block | None:
-        """Returns the block of an entry, or None."""
+        """Returns the block that contains an entry; None if no block does."""
         block = self._blocks[self._number(entry)]
         at = bisect_left(block.entries, entry)
         return block if at < len(block.entries) and block.entries[at] is entry else None
 
     def becomes_inadmissible(self, equivalence_class: EquivalenceClass) -> None:
-        """Updates the position for a class that becomes inadmissible."""
+        """Updates the position when a class becomes inadmissible."""
         entries, at = self._blocks[self._block].entries, self._at
         if at < len(entries) and entries[at][4].place.equivalence_class is equivalence_class:
             self._at += 1
@@ -124,11 +124,11 @@ class Line:
             self.scattered = True
 
     def pass_over(self, number: int) -> None:
-        """Moves the position behind `number` entries, found by `ahead`, that became inadmissible."""
+        """Moves the position past `number` entries that became inadmissible, starting at the one from `ahead`."""
         self._at += number
 
     def start_over(self) -> None:
-        """Resets the position, because no workload is inadmissible any more."""
+        """Resets the position when no workload is inadmissible any more."""
         self._block = self._at = 0
         self.scattered = False
 

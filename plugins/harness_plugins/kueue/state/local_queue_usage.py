@@ -1,8 +1,9 @@
-"""Admission fair sharing: the consumption of each LocalQueue, which decays by half every half-life.
+"""Admission fair sharing, which tracks the consumption of each LocalQueue.
 
-Amounts are whole billionths of a resource's unit, to which Kueue rounds them down. A LocalQueue is sampled
-whenever an interval has passed since its last sample or its last charge for an admission. This module takes
-samples only when a decision needs the usage; the results are the same.
+Consumption is halved after every half-life. Like Kueue, this module rounds amounts down to billionths of a
+resource's unit. A LocalQueue is sampled when an interval has passed since its last sample, or since it was
+last charged for an admission. This module takes samples only when a decision needs the usage, which leads to
+the same results.
 """
 
 from __future__ import annotations
@@ -21,42 +22,42 @@ from harness_plugins.kueue.state.amounts import Amounts
 _NANO = 10**9
 
 Requests = Mapping[str, int]
-"""Resource -> amount: cpu in millicores, all other resources in whole units."""
+"""Maps each resource to an amount: millicores for cpu, whole units for all other resources."""
 
 
 class Factor(NamedTuple):
-    """A factor as an exact fraction of whole numbers."""
+    """A factor as an exact fraction of two integers."""
 
     numerator: int
     denominator: int
 
 
 def factor(value: float) -> Factor:
-    """Converts a double to its shortest decimal, by which Kueue multiplies."""
+    """Converts a double to its shortest decimal representation, which Kueue uses as a factor."""
     return Factor(*Decimal(repr(value)).as_integer_ratio())
 
 
 def alpha(elapsed: int, half_life: int) -> float:
-    """Returns the part of past usage that current usage replaces: 1 - 0.5^(elapsed / half-life)."""
+    """Returns the part of the past usage that is replaced by current usage: 1 - 0.5^(elapsed / half-life)."""
     if not half_life:
         return 0.0
     return 1.0 - math.pow(0.5, _seconds(elapsed) / _seconds(half_life))
 
 
 def scaled(amounts: Mapping[str, int], by: Factor) -> dict[str, int]:
-    """Returns amounts times a factor, rounded down."""
+    """Returns the amounts multiplied by a factor and rounded down."""
     return {name: amount * by.numerator // by.denominator for name, amount in amounts.items()}
 
 
 def decayed(
     consumed: Mapping[str, int], held: Mapping[str, int], keeps: Factor, gains: Factor
 ) -> dict[str, int]:
-    """Returns past usage after a time with these amounts held; each part is rounded down separately."""
+    """Combines past usage with the amounts that were held since. Each part is rounded down separately."""
     return merged(scaled(consumed, keeps), scaled(held, gains))
 
 
 def merged(some: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
-    """Returns the sums of two mappings."""
+    """Returns the sum of two mappings."""
     total = dict(some)
     for name, amount in more.items():
         total[name] = total.get(name, 0) + amount
@@ -64,9 +65,9 @@ def merged(some: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
 
 
 def usage_of(consumed: Mapping[str, int], weights: Mapping[str, float], weight: float) -> float:
-    """Returns the figure that orders LocalQueues: the weighted sum of resources over the queue's weight.
+    """Returns the figure by which LocalQueues are ordered: the weighted sum of resources over the weight.
 
-    Resources are added in the order of their names. Without a weight above 0 the figure is infinite.
+    Resources are added in alphabetical order. If the weight is not positive, the figure is infinite.
     """
     if weight <= 0:
         return math.inf
@@ -82,7 +83,7 @@ def billionths(amounts: Requests) -> dict[str, int]:
 
 
 def _seconds(time: int) -> float:
-    """Converts microseconds to seconds, with Go's two roundings."""
+    """Converts microseconds to seconds, rounding twice as in Go."""
     whole, rest = divmod(time, SECOND)
     return whole + rest * 1000 / 1e9
 
@@ -92,16 +93,16 @@ class LocalQueueUsage:
     """The usage of one LocalQueue.
 
     Attributes:
-        name: namespace and name.
-        label: the identity in the order of preemption candidates.
+        name: the namespace and name.
+        label: what identifies the LocalQueue when preemption candidates are ordered.
         namesakes: whether another LocalQueue of the ClusterQueue has the same label.
-        weight: the divisor of the usage.
-        sampled: whether the LocalQueue is sampled; a stopped one is not.
-        consumed: the past usage, resource -> billionths.
-        held: the current usage of its workloads, resource -> billionths.
+        weight: the weight by which the usage is divided.
+        sampled: whether the LocalQueue is sampled. A stopped LocalQueue is not.
+        consumed: the past usage of each resource, in billionths.
+        held: the current usage of each resource, in billionths.
         updated: the time of the last sample or charge.
-        usage: the figure that orders its workloads, lower first.
-        still: whether further samples change nothing.
+        usage: the figure that orders the workloads, lowest first.
+        still: whether further samples would change nothing.
     """
 
     __slots__ = (
@@ -144,17 +145,18 @@ class LocalQueueUsage:
 
 @final
 class LocalQueueUsages:
-    """The usage of all LocalQueues whose ClusterQueue orders its workloads by usage.
+    """The usage of all LocalQueues in ClusterQueues that order their workloads by usage.
 
-    A job that names such a ClusterQueue itself belongs to a LocalQueue of that name in its namespace, with
-    weight 1.
+    If a job names such a ClusterQueue directly, it belongs to a LocalQueue of that name in the job's
+    namespace. This LocalQueue has the weight 1.
 
     Args:
         cluster: the queues.
-        settings: half-life, sampling interval and weights of resources.
-        tree: has the resource of each flavor-resource.
-        usable: the ClusterQueues that take part in scheduling; only their LocalQueues are sampled.
-        by_namespace: whether the order of candidates separates LocalQueues of one name in two namespaces.
+        settings: the half-life, the sampling interval and the resource weights.
+        tree: the quota tree, which knows the resource of each flavor-resource.
+        usable: the ClusterQueues that take part in scheduling. Only their LocalQueues are sampled.
+        by_namespace: whether candidates from LocalQueues that have the same name in different namespaces are
+            told apart.
     """
 
     def __init__(
@@ -183,7 +185,7 @@ class LocalQueueUsages:
         self._due = 0
 
     def follow(self, cluster: Cluster, tree: QuotaTree, usable: Iterable[str]) -> None:
-        """Takes over another cluster, and keeps consumed usage."""
+        """Switches to another cluster and keeps the consumed usage."""
         self._cluster = cluster
         self._resources = [name for _, name in tree.flavor_resources]
         self._usable = frozenset(usable)
@@ -207,16 +209,16 @@ class LocalQueueUsages:
     # --- LocalQueues ----------------------------------------------------------------------------------------
 
     def of(self, job: Job, queue: str) -> LocalQueueUsage | None:
-        """Returns the LocalQueue of a job of a ClusterQueue; None if usage does not order the queue."""
+        """Returns the LocalQueue of a job; None if the ClusterQueue does not order its workloads by usage."""
         local_queues = self._local_queues.get(queue)
         if local_queues is None:
             return None
         return local_queues.get((job.namespace, job.queue)) or self._open(queue, job.namespace, job.queue)
 
     def begin(self, now: int) -> None:
-        """Begins the replay: every LocalQueue gets the usage of its status, and is sampled from now on.
+        """Starts the replay. LocalQueues start with the usage in their status and are sampled from now on.
 
-        Without a half-life no past usage is kept.
+        If there is no half-life, past usage is not kept.
         """
         self._began = self._now = now
         self._due = now + self._interval
@@ -246,10 +248,10 @@ class LocalQueueUsages:
     # --- time ---------------------------------------------------------------------------------------------
 
     def advance(self, now: int) -> list[str]:
-        """Takes all samples that are due, before any other event of this instant.
+        """Takes all samples that are due, before any other event at this time.
 
         Returns:
-            The ClusterQueues whose LocalQueues have changed their order.
+            The ClusterQueues whose LocalQueues are now in a different order.
         """
         if self._began is None:
             self.begin(now)
@@ -273,7 +275,7 @@ class LocalQueueUsages:
         return changed
 
     def next_sample(self, queue: str) -> int | None:
-        """Returns when a sample can next change the order of a ClusterQueue's LocalQueues; None for never."""
+        """Returns when a sample could next reorder the LocalQueues of a ClusterQueue; None if none could."""
         local_queues = self._local_queues[queue]
         if len(local_queues) < 2:
             return None
@@ -311,16 +313,16 @@ class LocalQueueUsages:
         local_queue.still = False
 
     def give_back(self, local_queue: LocalQueueUsage, usage: Amounts) -> None:
-        """Removes usage that a workload gives back; the consumption decays only with time."""
+        """Subtracts usage that a workload releases. The consumption decays only over time."""
         for name, amount in billionths(self._by_resource(usage)).items():
             local_queue.held[name] -= amount
         local_queue.still = False
 
     def charge(self, local_queue: LocalQueueUsage, requests: Requests) -> None:
-        """Charges the entry penalty of an admitted workload, which already holds quota.
+        """Charges the entry penalty of a workload that was admitted and already holds quota.
 
-        The penalty is the usage that the workload would have after one interval. As at a sample, usage first
-        decays towards the held amounts; the next sample is an interval later.
+        The penalty equals the usage that the workload would have after one interval. As in a sample, the
+        usage first decays towards the amounts that are held. The next sample follows one interval later.
         """
         self._decay(local_queue)
         local_queue.consumed = merged(local_queue.consumed, scaled(billionths(requests), self._gains))
@@ -346,7 +348,7 @@ class LocalQueueUsages:
 
 
 def _passes(local_queue: LocalQueueUsage, before: float, others: Iterable[LocalQueueUsage]) -> bool:
-    """Returns True if a LocalQueue's new usage changes its order relative to any other LocalQueue."""
+    """Returns True if the new usage of a LocalQueue changes its order relative to any other one."""
     if local_queue.usage == before:
         return False
     low, high = min(before, local_queue.usage), max(before, local_queue.usage)

@@ -1,4 +1,4 @@
-"""Numbers for requests."""
+"""Numbers that identify requests."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import final
 
 @final
 class Number:
-    """A number that is valid as long as its object is referenced.
+    """A number that remains in use as long as this object is referenced.
 
-    Compiled classes allow no weak references to their objects, so this module is not compiled in any build.
+    This module is never compiled, because objects of compiled classes do not support weak references.
     """
 
     __slots__ = ("__weakref__", "value")

@@ -1,11 +1,12 @@
-"""The pending workloads of a ClusterQueue: the head, the inadmissible workloads, and their requeuing.
+"""The pending workloads of a ClusterQueue, its head, and the inadmissible workloads.
 
-Workloads that are equal for the scheduler form an equivalence class. A class becomes inadmissible, and is
-requeued, as a whole, so the cost does not grow with the queue. A head stays in its queue while it is tried,
-and leaves the queue when it is admitted.
+Workloads that are equal for the scheduler form an equivalence class. A class becomes inadmissible or is
+requeued as a whole, so the cost does not grow with the length of the queue. The head stays in the queue while
+it is tried, and leaves the queue when it is admitted.
 
-If a queue orders its workloads by the usage of their LocalQueues, each LocalQueue has its own line; otherwise
-all workloads are in one line. Usage decides between the heads of lines, and can change at any time.
+If a queue orders its workloads by the usage of their LocalQueues, each LocalQueue has its own line.
+Otherwise, all workloads are in one line. The usage determines which line comes first, and it can change at
+any time.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from harness_plugins.kueue.state.local_queue_usage import LocalQueueUsage
 from harness_plugins.kueue.state.workload import Workload
 
 _Lines = dict[LocalQueueUsage | None, list[Place]]
-"""Workloads of a class by LocalQueue, each a heap; an entry whose workload has another ticket is stale."""
+"""A heap of workloads for each LocalQueue. An entry is stale if its workload has a different ticket."""
 
 
 @final
@@ -32,13 +33,14 @@ class PendingQueue:
 
     Args:
         queue: the ClusterQueue.
-        sticky: whether the preemptor comes before all other workloads, unless the queue is StrictFIFO (PR
+        sticky: whether the preemptor comes before all other workloads unless the queue is StrictFIFO (PR
             7157).
 
     Attributes:
         queue: the ClusterQueue.
-        strict: whether the queue is StrictFIFO: its head blocks all others until it is admitted.
-        preemptor: the workload that last issued preemptions and is not admitted yet.
+        strict: whether the queue is StrictFIFO, in which case its head blocks all others until it is
+            admitted.
+        preemptor: the workload that last issued preemptions and has not been admitted yet.
     """
 
     __slots__ = (
@@ -65,7 +67,7 @@ class PendingQueue:
         self._may_stick = sticky
         self.preemptor: Workload | None = None
         self._classes: dict[SchedulingHash, EquivalenceClass] = {}
-        self._former: Memo[SchedulingHash, EquivalenceClass] = Memo(most=256)  # also empty classes
+        self._former: Memo[SchedulingHash, EquivalenceClass] = Memo(most=256)  # including empty classes
         self._lines: dict[EquivalenceClass, _Lines] = {}
         self._line = Line()
         self._firsts: dict[LocalQueueUsage | None, Line] = {None: self._line}
@@ -82,10 +84,10 @@ class PendingQueue:
         self._by_usage = spec.by_usage
 
     def follow(self, mismatches: Callable[[str], bool]) -> None:
-        """Takes over the manifest of the queue, which may have changed.
+        """Switches to the current manifest of the queue, which may have changed.
 
         Args:
-            mismatches: returns whether the queue admits no workloads from a namespace.
+            mismatches: returns whether the queue does not admit workloads from a namespace.
         """
         self._read(self.queue.spec)
         set_aside, self._namespace_mismatch = self._namespace_mismatch, []
@@ -105,7 +107,7 @@ class PendingQueue:
     # --- who waits ----------------------------------------------------------------------------------------
 
     def add(self, workload: Workload) -> None:
-        """Adds a workload that arrived or returned; if its class is inadmissible, so is the workload."""
+        """Adds a workload that arrived or returned. The workload is inadmissible if its class is."""
         self._tickets += 1
         place, local_queue = workload.place, workload.local_queue
         place.ticket = self._tickets
@@ -124,13 +126,13 @@ class PendingQueue:
         firsts.enter(entry)
 
     def remove(self, workload: Workload) -> None:
-        """Removes a workload that was admitted or becomes inadmissible alone."""
+        """Removes a workload that was admitted, or that becomes inadmissible without its class."""
         place, local_queue = workload.place, workload.local_queue
         lines = self._lines[place.equivalence_class]
         former = _first(lines, local_queue)
         place.ticket = 0
         if former is None or former[4] is not workload:
-            return  # the workload was not the first of its line
+            return  # the workload was not the first in its line
         firsts = self._firsts[local_queue]
         firsts.leave(former)
         following = _first(lines, local_queue)
@@ -140,7 +142,7 @@ class PendingQueue:
             self._forget(place.equivalence_class)
 
     def withdraw(self, workload: Workload) -> bool:
-        """Removes a workload; returns whether it waited here."""
+        """Removes a workload, and returns whether it was pending here."""
         if self.preemptor is workload:
             self.preemptor = None
         if workload.place.ticket:
@@ -164,7 +166,9 @@ class PendingQueue:
         return found
 
     def _forget(self, equivalence_class: EquivalenceClass) -> None:
-        """Forgets an empty class; an inadmissible one is kept, because later equal workloads belong to it."""
+        """Removes an empty class, unless it is inadmissible: then, equal workloads that arrive later belong to
+        it.
+        """
         if equivalence_class.inadmissible:
             self._emptied.append(equivalence_class)
             return
@@ -173,13 +177,13 @@ class PendingQueue:
     # --- who is next --------------------------------------------------------------------------------------
 
     def first(self) -> Workload | None:
-        """Returns the first workload that is not inadmissible; it stays in its place."""
+        """Returns the first workload that is not inadmissible. The workload stays in its place."""
         if self._by_usage:
             return self._first_by_usage()
         return self._line.first() if self.preemptor is None else self._first_of(None)
 
     def next_local_queue(self, local_queue: LocalQueueUsage) -> LocalQueueUsage | None:
-        """Returns the LocalQueue with the lowest usage among the others with a workload to try, or None."""
+        """Returns the other LocalQueue with the lowest usage and a workload to try; None if there is none."""
         others = [
             each
             for each in self._firsts
@@ -188,7 +192,7 @@ class PendingQueue:
         return min(others, key=_by_usage, default=None)
 
     def _first_by_usage(self) -> Workload | None:
-        """Returns the first workload by usage of LocalQueues, then the preemptor, then by queue order."""
+        """Returns the first workload by LocalQueue usage, then preemptor, then queue order."""
         best: tuple[tuple[float, bool, int, int, str, int], Workload] | None = None
         for local_queue in self._firsts:
             first = self._first_of(local_queue)
@@ -201,7 +205,7 @@ class PendingQueue:
         return best[1] if best is not None else None
 
     def _first_of(self, local_queue: LocalQueueUsage | None) -> Workload | None:
-        """Returns the first workload of a line: a sticky preemptor, else by the order of the queue."""
+        """Returns the first workload in a line, which is the sticky preemptor or follows the queue order."""
         preemptor = self.preemptor
         if (
             preemptor is not None
@@ -216,20 +220,20 @@ class PendingQueue:
     # --- who is inadmissible ------------------------------------------------------------------------------
 
     def set_inadmissible(self, workload: Workload) -> None:
-        """Makes a head inadmissible, alone, until inadmissible workloads are requeued."""
+        """Marks one head as inadmissible until inadmissible workloads are requeued."""
         self.remove(workload)
         self._inadmissible[workload] = None
 
     def set_class_inadmissible(self, equivalence_class: EquivalenceClass) -> None:
-        """Makes all workloads of a class inadmissible, until inadmissible workloads are requeued."""
+        """Marks all workloads of a class as inadmissible until inadmissible workloads are requeued."""
         self._line.becomes_inadmissible(equivalence_class)
         equivalence_class.inadmissible = True
         self._inadmissible_classes.append(equivalence_class)
 
     def ahead(self) -> tuple[Block, int] | None:
-        """Returns the block of the first workload, and its place there, if those behind it follow in order.
+        """Returns the block of the first workload and its index, if the workloads after it follow in order.
 
-        Returns None if another order applies. Call it right after `first` has found a workload.
+        Returns None if a different order applies. Must be called right after `first` has found a workload.
         """
         preemptor = self.preemptor
         if self.strict or self._by_usage or self._line.scattered:
@@ -241,7 +245,7 @@ class PendingQueue:
         return self._line.ahead() if preemptor.place.equivalence_class.inadmissible else None
 
     def block_of(self, workload: Workload) -> Block | None:
-        """Returns the block of a workload; None if it is not the first of its class."""
+        """Returns the block of a workload; None if the workload is not the first of its class."""
         place = workload.place
         if not place.ticket or self._by_usage:
             return None
@@ -251,7 +255,7 @@ class PendingQueue:
         return self._firsts[workload.local_queue].block_of(entry)
 
     def set_ahead_inadmissible(self, places: Sequence[Place]) -> None:
-        """Makes consecutive workloads inadmissible, with their classes, from the first that `ahead` found."""
+        """Marks consecutive workloads and their classes as inadmissible, starting with the one from `ahead`."""
         for place in places:
             equivalence_class = place[4].place.equivalence_class
             equivalence_class.inadmissible = True
@@ -276,7 +280,7 @@ class PendingQueue:
         self._inadmissible.clear()
 
     def set_namespace_mismatch(self, workload: Workload) -> None:
-        """Puts aside a head whose namespace the queue does not admit; a requeue does not try it again."""
+        """Sets aside a head whose namespace the queue does not admit. A requeue does not try it again."""
         self.remove(workload)
         self._namespace_mismatch.append(workload)
 
@@ -285,7 +289,7 @@ class PendingQueue:
         return self._waiting(inadmissible=False)
 
     def inadmissible(self) -> list[Workload]:
-        """Returns the workloads that are inadmissible, in no particular order."""
+        """Returns the inadmissible workloads, in no particular order."""
         return [*self._waiting(inadmissible=True), *self._inadmissible, *self._namespace_mismatch]
 
     def _waiting(self, *, inadmissible: bool) -> list[Workload]:
@@ -304,7 +308,7 @@ class PendingQueue:
 
 
 def _first(lines: _Lines, local_queue: LocalQueueUsage | None) -> Place | None:
-    """Returns the first valid entry of a line, or None."""
+    """Returns the first valid entry of a line; None if there is none."""
     entries = lines.get(local_queue)
     while entries:
         entry = entries[0]

@@ -1,4 +1,4 @@
-"""Pods of workloads, counted by pod set."""
+"""Counts the pods of workloads by pod set."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from harness_plugins.kueue.state.asks import Asks
 from harness_plugins.kueue.state.workload import Workload
 
 _ALL: Mapping[str, int] = {}
-"""The value if every pod set gets its usual number of pods."""
+"""The result if every pod set has its usual number of pods."""
 
 
 def counts_of(workload: Workload, counts: tuple[int, ...]) -> Mapping[str, int]:
-    """Returns pod set -> pods, for pod sets with quota for fewer pods than they originally had."""
+    """Returns the number of pods in each pod set that has quota for fewer pods than it originally had."""
     return named(workload.asks, counts, workload.asks.full)
 
 
 def named(asks: Asks, counts: tuple[int, ...], usual: tuple[int, ...]) -> Mapping[str, int]:
-    """Returns pod set -> pods, for pod sets that do not have their usual number."""
+    """Returns the number of pods in each pod set that does not have its usual number."""
     if counts == usual:
         return _ALL
     return {
@@ -28,7 +28,7 @@ def named(asks: Asks, counts: tuple[int, ...], usual: tuple[int, ...]) -> Mappin
 
 
 def ended_so_far(workload: Workload, pods: range) -> tuple[int, ...]:
-    """Returns how many pods of each pod set have ended, including `pods`."""
+    """Returns how many pods of each pod set have finished, including `pods`."""
     pod_sets = workload.asks.pod_sets
     ended = list(workload.ended) or [0] * len(pod_sets)
     first = 0

@@ -1,4 +1,4 @@
-"""The data that a pending queue and the scheduler keep about a waiting workload."""
+"""What a pending queue and the scheduler store with a pending workload."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from harness_plugins.kueue.state.last_assignment import LastAssignment
 
 @final
 class QueuePlace:
-    """A workload's place in the pending queue of its ClusterQueue.
+    """The place of a workload in the pending queue of its ClusterQueue.
 
     Attributes:
-        ticket: identifies the workload's valid entry in the queue; 0 without an entry.
-        equivalence_class: the equal workloads in the queue; set when the workload is queued.
-        last_assignment: the flavors that were tried before, or None.
-        namespace_mismatch: whether the queue admits no workloads from the workload's namespace.
-        told: the recorded reasons of failed tries during this wait.
+        ticket: identifies the valid entry of the workload in the queue; 0 if it has none.
+        equivalence_class: the class of equal workloads in the queue, which is set when the workload is
+            queued.
+        last_assignment: the flavors that were tried before; None if the scan starts over.
+        namespace_mismatch: whether the queue does not admit workloads from the workload's namespace.
+        told: the reasons that were recorded for failed attempts since the workload was queued.
     """
 
     __slots__ = ("equivalence_class", "last_assignment", "namespace_mismatch", "ticket", "told")

@@ -1,4 +1,4 @@
-"""Workloads with quota that are tried once more, because a node with some of their pods failed.
+"""Workloads with quota that are tried again because a node with some of their pods failed.
 
 Upstream: pkg/cache/queue/second_pass_queue.go.
 """
@@ -13,20 +13,20 @@ from harness_plugins.kueue.state.topology.flavors import Placed
 from harness_plugins.kueue.state.workload import Workload
 
 _LONGEST = 30
-"""The longest pause between two tries, in seconds."""
+"""The longest delay between two attempts, in seconds."""
 
 _MOST = 6
-"""The count of tries stops at this number."""
+"""Attempts are not counted beyond this number."""
 
 
 class SecondPass(NamedTuple):
-    """A workload in its state at the time when its timer was first set.
+    """A workload in the state in which it was when its timer was first set.
 
     Attributes:
         workload: the workload.
         placed: the places of its pods.
-        node: the node that had failed.
-        tries: the number of tries without success; the count stops at six.
+        node: the name of the node that failed.
+        tries: the number of failed attempts, up to six.
     """
 
     workload: Workload
@@ -36,20 +36,20 @@ class SecondPass(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Namespace and name, which order ready workloads."""
+        """The namespace and name, which determine the order of workloads that are ready."""
         job = self.workload.job
         return f"{job.namespace}/{job.id}"
 
 
 @final
 class SecondPasses:
-    """Workloads to try once more, with their times: after a second, then after two, four and so on.
+    """Workloads to try again, with delays of one second, then two, four, and so on.
 
-    A timer is never stopped. When it ends, its workload becomes ready if the workload waits for any timer,
-    even if it was evicted, admitted and marked again meanwhile.
+    Timers are never stopped. When a timer ends, its workload becomes ready if the workload is waiting for any
+    timer. This is the case even if the workload was evicted, admitted and marked again in the meantime.
 
     Attributes:
-        ready: the workloads that must be tried in the next cycle.
+        ready: the workloads to try in the next cycle.
     """
 
     def __init__(self) -> None:
@@ -61,16 +61,16 @@ class SecondPasses:
 
     @property
     def due(self) -> int | None:
-        """When the next timer ends, even if it no longer matters; None if no timer runs."""
+        """When the next timer ends, even if it no longer matters; None if no timer is running."""
         return self._timers[0][0] if self._timers else None
 
     @property
     def in_vain(self) -> bool:
-        """True if the next timer's workload was tried so often that only other events could help it."""
+        """True if the next workload has failed so often that only other events can help it."""
         return bool(self._timers) and 1 << self._timers[0][2].tries > _LONGEST
 
     def add(self, one: SecondPass) -> None:
-        """Sets a timer to try a workload once more, unless the workload already waits for one."""
+        """Sets a timer to try a workload again, unless the workload is already waiting for one."""
         if one.workload in self._waiting:
             return
         self._waiting[one.workload] = None
@@ -79,16 +79,16 @@ class SecondPasses:
         heappush(self._timers, (self._now + pause * SECOND, self._serial, one))
 
     def put_back(self, one: SecondPass) -> None:
-        """Sets the next timer of a workload that was tried without success."""
+        """Sets the next timer for a workload after a failed attempt."""
         self.add(one._replace(tries=min(one.tries + 1, _MOST)))
 
     def cancel(self, workload: Workload) -> None:
-        """Removes a workload that is over or evicted; its timers still run to their end."""
+        """Removes a workload that finished or was evicted. Its timers keep running."""
         self._waiting.pop(workload, None)
         self.ready.pop(workload, None)
 
     def advance(self, now: int) -> bool:
-        """Makes workloads ready whose timers have ended; returns whether any timer has ended."""
+        """Marks the workloads whose timers have ended as ready, and returns whether any timer has ended."""
         ended = False
         self._now = now
         while self._timers and self._timers[0][0] <= now:
@@ -100,7 +100,7 @@ class SecondPasses:
         return ended
 
     def take(self) -> list[SecondPass]:
-        """Takes and returns all ready workloads, by namespace and name."""
+        """Removes and returns all workloads that are ready, sorted by namespace and name."""
         found = sorted(self.ready.values(), key=lambda one: one.key)
         self.ready.clear()
         return found

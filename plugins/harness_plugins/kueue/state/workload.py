@@ -1,4 +1,4 @@
-"""A workload as Kueue's scheduler sees it: its request, the quota that it holds, and its history."""
+"""A workload as seen by Kueue's scheduler: its request, the quota that it holds, and its history."""
 
 from __future__ import annotations
 
@@ -23,32 +23,34 @@ class Workload:
     """A workload that is pending or holds quota.
 
     Attributes:
-        name: the name in decisions and messages.
-        uid: the last tie-break of every order.
-        priority: the effective priority, boost included.
-        created: the time of creation, in microseconds, at whole seconds.
-        timestamp: the time that orders equal priorities; the creation, unless an eviction moved it.
-        cluster_queue: the ClusterQueue to which it was submitted, and whose quota it may hold.
-        has_quota: whether it holds quota.
-        usage: the quota that it holds.
-        uses: the flavor-resources to which it was admitted, as a bit mask, even if it (now) holds none of
-            them.
-        placed: the places of its pods in the topologies of its flavors.
-        unhealthy: the failed node in `placed` that its pods must leave; "" for none.
-        reserved: the time of its quota reservation, in microseconds.
-        evicted: whether it was evicted and still holds its quota.
-        spared: whether it is not a preemption candidate yet (a preview, see `minimum_run_time`).
-        held_back: why it must not be queued, in words; "" if it may be queued.
-        rank: its place among preemption candidates; smaller goes first.
-        job: the job of the replay.
-        asks: the request.
-        counts: the pods of each pod set that need quota; ended pods do not.
-        local_queue: the usage of its LocalQueue; None if usage does not order its queue.
-        place: its place in its queue.
-        admission: the last admission, or None.
-        admissions: how often it was admitted.
-        wanted: the pods of each pod set since the last admission, including pods that had ended before.
-        ended: the pods of each pod set that have ended; () before the first has ended.
+        name: the name that appears in decisions and messages.
+        uid: the UID, which is the final tie-breaker in every order.
+        priority: the effective priority, including any boost.
+        created: the creation time in microseconds, rounded to whole seconds.
+        timestamp: the time that orders workloads of equal priority. It is the creation time unless an
+            eviction changed it.
+        cluster_queue: the ClusterQueue to which the workload was submitted, and whose quota it can hold.
+        has_quota: whether the workload holds quota.
+        usage: the quota that the workload holds.
+        uses: a bit mask of the flavor-resources to which the workload was admitted, even if it does not hold
+            any of their quota, or no longer does.
+        placed: the places of the pods in the topologies of their flavors.
+        unhealthy: the failed node in `placed` that the pods must leave; "" if there is none.
+        reserved: the time of the quota reservation, in microseconds.
+        evicted: whether the workload was evicted and still holds its quota.
+        spared: whether the workload is not a preemption candidate yet (a preview; see `minimum_run_time`).
+        held_back: a description of why the workload must not be queued; "" if it can be queued.
+        rank: the rank among preemption candidates; the lowest rank comes first.
+        job: the job in the replay.
+        asks: the request of the job.
+        counts: the number of pods in each pod set that need quota. Finished pods do not count.
+        local_queue: the usage of the LocalQueue; None if the queue is not ordered by usage.
+        place: the place of the workload in its queue.
+        admission: the last admission; None if there was none.
+        admissions: how often the workload was admitted.
+        wanted: the number of pods in each pod set as of the last admission, including pods that finished
+            before.
+        ended: the number of finished pods in each pod set; () until the first pod finishes.
     """
 
     __slots__ = (
@@ -79,7 +81,7 @@ class Workload:
         "wanted",
     )
 
-    job: Job  # these three are set when a job is submitted; a workload that only holds quota has none
+    job: Job  # these three are set on submission, so a workload that only holds quota does not have them
     asks: Asks
     counts: tuple[int, ...]
     cluster_queue: ClusterQueueState  # set when the workload is submitted or gets quota
@@ -111,7 +113,7 @@ class Workload:
         return f"<Workload {self.name}>"
 
     def running(self, counts: tuple[int, ...]) -> tuple[int, ...]:
-        """Returns the pods of each pod set if `counts` get quota, including ended pods."""
+        """Returns the number of pods in each pod set, including finished pods, if `counts` get quota."""
         asks = self.asks
         if counts == asks.present and self.counts == asks.present:
             return counts
@@ -124,9 +126,9 @@ class Workload:
 
 
 def rank_of(workload: Workload) -> Rank:
-    """Returns the rank of a workload among the candidates of its queue (upstream's CandidatesOrdering).
+    """Returns the rank of a workload among the candidates in its queue (upstream's CandidatesOrdering).
 
-    Workloads that are already leaving come first, then lower priority, then the newest reservation, then the
-    smaller UID.
+    Workloads that are already evicted come first. The other criteria are lower priority, newer reservation,
+    and smaller UID, in this order.
     """
     return (not workload.evicted, workload.priority, -workload.reserved, workload.uid)

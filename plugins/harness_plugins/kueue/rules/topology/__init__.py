@@ -1,6 +1,10 @@
-"""Topology-aware scheduling: the topology domains in which the pods of a workload are placed.
+"""Topology-aware scheduling, which chooses the topology domains for the pods of a workload.
 
-Source: KEP 2724 of Kueue, and recorded answers of its placement. Each step has a module, in this order:
-`request` has the request of a pod set, `tree` the domains, and `capacity` the pods that domains could take.
-`search` chooses among the domains, and `placement` places the pod sets of a workload one by one.
+The rules follow KEP 2724 of Kueue and recorded results of its placement. Each step has its own module:
+
+- `request` interprets the topology request of a pod set.
+- `tree` has the topology domains.
+- `capacity` counts how many pods each domain could take.
+- `search` chooses among the domains.
+- `placement` places the pod sets of a workload one by one.
 """

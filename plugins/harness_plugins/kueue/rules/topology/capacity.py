@@ -1,4 +1,4 @@
-"""The numbers of pods and slices that each domain could take, with and without the leader."""
+"""Counts how many pods and slices each domain could take, with and without the leader."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from harness_plugins.kueue.rules.topology.request import Wanted
 from harness_plugins.kueue.state.topology.tree import PODS, Room, TopologyTree
 
 MOST_PODS = 1 << 60
-"""If a node's manifest does not limit the number of pods, the node has more free slots than this."""
+"""A node has more free slots than this if its manifest does not limit the number of pods."""
 
 
 @final
 class Capacity:
-    """The figures of all domains; a search replaces the figures of chosen domains by what they get.
+    """The capacities of all domains. For chosen domains, a search replaces them with what each domain gets.
 
     Attributes:
         pods, slices: how many pods and slices a domain can take.
-        pods_with, slices_with: how many it can take beside the leader.
-        leaders: 1 if the domain can take the leader, else 0.
+        pods_with, slices_with: how many pods and slices the domain can take in addition to the leader.
+        leaders: 1 if the domain can take the leader, otherwise 0.
     """
 
     __slots__ = ("leaders", "pods", "pods_with", "slices", "slices_with")
@@ -47,12 +47,12 @@ def capacity_of(
     """Returns the capacity of each domain for a pod set.
 
     Args:
-        tree: the domains.
+        tree: the topology domains.
         room: the free capacity of the leaves.
-        wanted: the request of the pod set.
-        worker: the request of one pod.
-        leader: the request of the leader; None without a leader.
-        suitable: the leaves in which the pods may run; None for all leaves.
+        wanted: the kind of place that the pod set requests.
+        worker: the requests of one pod.
+        leader: the requests of the leader; None if there is no leader.
+        suitable: the leaves on which the pods can run; None for all leaves.
     """
     figures = Capacity(len(tree.values))
     if leader is None:
@@ -92,7 +92,7 @@ def _count_without_leader(
     worker: Mapping[str, int],
     suitable: Sequence[bool] | None,
 ) -> None:
-    """Sets the figures without a leader: `*_with` equal the others, and figures of domains are sums."""
+    """Counts the capacity without a leader, where `*_with` equals the other figures and domains are sums."""
     figures.pods_with, figures.slices_with = figures.pods, figures.slices
     pods, slices = figures.pods, figures.slices
     alone = _fits(room, worker, {}, len(tree.leaves))
@@ -115,7 +115,7 @@ def _count_without_leader(
 
 
 def _fits(room: Room, requests: Mapping[str, int], taken: Mapping[str, int], leaves: int) -> list[int]:
-    """Returns how often requests, with a slot for the pod, fit each leaf after `taken` is subtracted."""
+    """Returns how often the requests, with a slot for the pod, fit in each leaf in addition to `taken`."""
     nothing = [0] * leaves
     columns = []
     slots = room.get(PODS, nothing)
@@ -146,9 +146,10 @@ def _count_slices(figures: Capacity, domains: range, size: int) -> None:
 
 
 def _add_up(figures: Capacity, domain: int, children: range, unit: int) -> None:
-    """Sets the figures of a domain from its children's figures; pods count in groups of `unit`.
+    """Adds up the capacity of a domain from its children, counting pods in groups of `unit`.
 
-    The leader goes to the child where it costs the fewest pods or, for the other figure, the fewest slices.
+    The leader goes to the child where it costs the fewest pods. For the number of slices, it goes to the
+    child where it costs the fewest slices.
     """
     pods = slices = leaders = 0
     lost_pods: int | None = None

@@ -1,4 +1,4 @@
-"""Joint flavors for the pod sets of one group: their requests to a resource group are added up."""
+"""Joint flavor assignment for the pod sets of a group, whose requests to a resource group are added up."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from harness_plugins.kueue.rules.flavor_offers import GroupOffer, PodSetOffer
 
 
 class Part(NamedTuple):
-    """The part of one pod set in a resource group.
+    """The part of a pod set that belongs to one resource group.
 
     Attributes:
         pod_set: the number of the pod set.
-        group: the number of the resource group among the pod set's groups.
-        resources: the pod set's resources, by number among the resources of all pod sets.
+        group: the number of the resource group among the groups of the pod set.
+        resources: the resources of the pod set, as numbers among the resources of all pod sets.
     """
 
     pod_set: int
@@ -23,13 +23,14 @@ class Part(NamedTuple):
 
 
 class JointGroup(NamedTuple):
-    """A resource group of a queue, and the parts of pod sets in it.
+    """A resource group of a queue, and what several pod sets take from it.
 
     Attributes:
-        offer: flavors and flavor-resources for all resources that any pod set takes; without amounts.
+        offer: the flavors and flavor-resources for every resource that any pod set takes, without amounts.
         parts: the parts of the pod sets.
-        entry: the part that says where a scan continues: the part of the first pod set. None if this pod set
-            takes nothing of the resource that Kueue looks up: then every scan begins with the first flavor.
+        entry: the part of the first pod set, which determines where a scan continues. None if that pod set
+            does not take the resource that Kueue looks up. In this case, every scan starts with the first
+            flavor.
     """
 
     offer: GroupOffer
@@ -37,7 +38,7 @@ class JointGroup(NamedTuple):
     entry: Part | None
 
     def with_counts(self, offers: Sequence[PodSetOffer], counts: Sequence[int]) -> GroupOffer:
-        """Returns the group with the amounts that all pods of the pod sets take together."""
+        """Returns what the group offers, with the amounts that all pods of the pod sets take in total."""
         amounts = [0] * len(self.offer.resources)
         for pod_set, group, resources in self.parts:
             for at, amount in zip(resources, offers[pod_set].groups[group].amounts, strict=True):
@@ -74,7 +75,7 @@ def _joined(offers: Sequence[PodSetOffer], first: int, members: Sequence[tuple[i
 
 
 def _hash(resource: str) -> int:
-    """Returns the 64-bit FNV-1a hash of a resource's name: Kueue orders requests by it."""
+    """Returns the 64-bit FNV-1a hash of a resource name, which Kueue uses to order requests."""
     value = 0xCBF29CE484222325
     for byte in resource.encode():
         value = (value ^ byte) * 0x100000001B3 % 2**64

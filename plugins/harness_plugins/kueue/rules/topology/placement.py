@@ -1,4 +1,4 @@
-"""Places the pod sets of a workload one by one, each beside the pod sets that were placed before it."""
+"""Places the pod sets of a workload one by one, each next to those that were placed before it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from harness_plugins.kueue.state.topology.tree import (
 
 @dataclass(frozen=True, slots=True)
 class PodSetRequest:
-    """A pod set to place: the number of its pods, and its topology request."""
+    """A pod set to place, with its number of pods and its topology request."""
 
     pod_set: PodSet
     count: int
@@ -30,7 +30,7 @@ class PodSetRequest:
 
 
 def suitable_leaves(tree: TopologyTree, pod_set: PodSet) -> Sequence[bool] | None:
-    """Returns the leaves in which pods of a pod set may run; None for all, or if leaves are not nodes."""
+    """Returns which leaves suit the pods of a pod set; None for all leaves, or if leaves are not nodes."""
     if not tree.by_host:
         return None
     constraints = Constraints(pod_set)
@@ -51,17 +51,18 @@ def place(
     suitable: SuitableLeaves = suitable_leaves,
     capacities: Capacities = capacity_of,
 ) -> dict[str, TopologyAssignment | None]:
-    """Returns the places of a workload's pods, pod set by pod set; None for a pod set without a place.
+    """Returns the places of a workload's pods by pod set; None for a pod set that has no place.
 
-    After a failure the search ends, and later pod sets are missing from the result.
+    The search ends after the first pod set without a place, so later pod sets are missing from the result.
 
     Args:
-        tree: the domains.
-        room: the free capacity of the leaves; each placed pod set is subtracted before the next one.
+        tree: the topology domains.
+        room: the free capacity of the leaves. The capacity of each placed pod set is subtracted before the
+            next pod set is placed.
         asked: the pod sets, in the order of the workload.
-        mixed: the gate `TASProfileMixed`.
-        suitable: finds the leaves in which the pods of a pod set may run.
-        capacities: counts how many pods domains could take.
+        mixed: whether the `TASProfileMixed` gate is on.
+        suitable: finds the leaves on which the pods of a pod set can run.
+        capacities: counts how many pods the domains could take.
     """
     placed: dict[str, TopologyAssignment | None] = {}
     groups = groups_of(asked)
@@ -87,7 +88,7 @@ def place(
 
 
 def groups_of(asked: Sequence[PodSetRequest]) -> list[list[PodSetRequest]]:
-    """Returns the pod sets by group, in the order of the groups' first members."""
+    """Returns the pod sets by group, in the order in which the groups first appear."""
     if len(asked) == 1:
         return [list(asked)]
     groups: dict[tuple[str, str], list[PodSetRequest]] = {}
@@ -98,7 +99,7 @@ def groups_of(asked: Sequence[PodSetRequest]) -> list[list[PodSetRequest]]:
 
 
 def _roles(members: list[PodSetRequest]) -> tuple[PodSetRequest, PodSetRequest | None]:
-    """Returns the workers and the leader of a group; the larger, or first equal, pod set has the workers."""
+    """Returns the workers and the leader of a group. The workers are the larger, or else the first, pod set."""
     if len(members) == 1:
         return members[0], None
     first, second = members[:2]
@@ -112,7 +113,7 @@ def _place_group(
     workers: PodSetRequest,
     leader: PodSetRequest | None,
 ) -> tuple[TopologyAssignment, TopologyAssignment] | None:
-    """Returns the places of the workers and of one leader pod."""
+    """Returns the places of the workers and of the leader."""
     search = Search(tree, figures, wanted, 0 if leader is None else 1)
     chosen = search.place(workers.count)
     if chosen is None:

@@ -1,4 +1,4 @@
-"""Finds new places for the pods of a workload that were on a failed node; its other pods stay.
+"""Finds new places for those pods of a workload that were on a failed node. The other pods stay.
 
 Upstream: `findReplacementAssignment` in pkg/cache/scheduler/tas_flavor_snapshot.go.
 """
@@ -28,7 +28,7 @@ class Replacement(NamedTuple):
 
     Attributes:
         placed: all places of the workload; unchanged if some pod set has no other place.
-        without: the pod set that has no other place; None if all pod sets have one.
+        without: a pod set that has no other place; None if every pod set has one.
     """
 
     placed: tuple[Placed, ...]
@@ -36,16 +36,17 @@ class Replacement(NamedTuple):
 
 
 def replacement(placed: Sequence[Placed], node: str, flavors: TopologyFlavors, *, mixed: bool) -> Replacement:
-    """Finds other places, beside all present pods, for a workload's pods on a node.
+    """Finds other places for a workload's pods on a node, next to all pods that are present.
 
-    Pod sets that are not on the node keep their places. The other pod sets are placed one by one, even within
-    one group, each beside the pod sets before it. Meanwhile all of the workload's old places stay taken.
+    Pod sets that are not on the node keep their places. The others are placed one by one, even if they belong
+    to the same group, and each is placed next to those before it. All old places of the workload stay
+    occupied during the search.
 
     Args:
-        placed: the places of the workload's pods, in the current trees.
-        node: the node.
+        placed: the places of the workload's pods in the current trees.
+        node: the name of the node.
         flavors: all flavors with a topology.
-        mixed: the gate `TASProfileMixed`.
+        mixed: whether the `TASProfileMixed` gate is on.
     """
     asked = [
         PodSetRequest(each.pod_set, each.on(node), each.pod_set.topology or _IMPLIED)
@@ -72,7 +73,7 @@ def replacement(placed: Sequence[Placed], node: str, flavors: TopologyFlavors, *
 
 
 def added(after: Sequence[Placed], before: Sequence[Placed]) -> tuple[Placed, ...]:
-    """Returns the pods that each leaf gets in addition to the pods that it had before."""
+    """Returns the pods that each leaf gets in addition to those that it had before."""
     found = []
     held = {each.pod_set.name: dict(each.leaves) for each in before}
     for each in after:
@@ -85,7 +86,7 @@ def added(after: Sequence[Placed], before: Sequence[Placed]) -> tuple[Placed, ..
 
 
 def _rest(placed: Placed, node: str) -> Iterator[tuple[int, int]]:
-    """Yields the leaves that pods keep and that still exist, in recorded order, with their number of pods."""
+    """Yields the existing leaves that pods keep, in recorded order, and their number of pods."""
     for values, pods in placed.domains:
         leaf = placed.flavor.tree.leaf(values)
         if leaf is not None and values != (node,):
@@ -93,7 +94,7 @@ def _rest(placed: Placed, node: str) -> Iterator[tuple[int, int]]:
 
 
 def _room(placed: Placed, taken: Sequence[Placed], flavors: TopologyFlavors) -> Room:
-    """Returns the free capacity of a flavor's leaves after the other pod sets of this replacement."""
+    """Returns the free capacity of a flavor's leaves after the pod sets that were already replaced."""
     flavor = placed.flavor
     room = Room(flavor.room)
     for earlier in taken:
@@ -111,10 +112,10 @@ def _room(placed: Placed, taken: Sequence[Placed], flavors: TopologyFlavors) -> 
 def _new_leaves(
     tree: TopologyTree, room: Room, rest: Sequence[DomainAssignment], asked: PodSetRequest, *, mixed: bool
 ) -> TopologyAssignment:
-    """Returns places for the missing pods of a pod set; empty if they have none.
+    """Returns places for the missing pods of a pod set; empty if they have no place.
 
-    The missing pods must go to the domain of the remaining pods if all must share a domain, or if a slice is
-    incomplete.
+    The missing pods must go to the same domain as the remaining pods in two cases: if all pods must share a
+    domain, or if a slice is incomplete.
     """
     request, missing = asked.request, asked.count
     region: range | None = None
@@ -144,7 +145,7 @@ def _new_leaves(
 def _broken(
     tree: TopologyTree, rest: Sequence[DomainAssignment], level: str, missing: int, size: int
 ) -> range | None:
-    """Returns the first domain in which the missing pods complete the slices, or None."""
+    """Returns the first domain in which the missing pods would complete all slices; None if there is none."""
     pods: dict[range, int] = {}
     for leaf, number in rest:
         domain = _domain(tree, leaf, level)
@@ -154,7 +155,7 @@ def _broken(
 
 
 def _domain(tree: TopologyTree, leaf: int, level: str) -> range:
-    """Returns the leaves of the domain, at a level, that contains a leaf; sorting makes them adjacent."""
+    """Returns the leaves of the domain that contains a leaf at a level. Because of sorting, they are adjacent."""
     depth = tree.levels.index(level) + 1
     first = tree.leaves.start
     values = tree.values[first + leaf][:depth]

@@ -1,4 +1,4 @@
-"""The meaning of a pod set's topology request in a topology."""
+"""Interprets the topology request of a pod set for a given topology."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from harness.models.cluster import TopologyRequest
 class Wanted(NamedTuple):
     """The kind of place to search for.
 
-    A *slice* is a group of pods that must be in one domain of the slice level; without slices it is one pod
-    at the finest level.
+    A *slice* is a group of pods that must be in one domain of the slice level. Without slices, each pod
+    counts as a slice at the finest level.
 
     Attributes:
-        level: the level at which the search begins; levels are numbers, 0 is the coarsest.
-        slice_level: the level at which one domain takes all pods of a slice.
-        size: how many pods a slice has.
-        inner: level below the slice level -> how many pods stay together at this level.
-        required: whether one domain of `level` must take all pods.
-        unconstrained: whether any set of domains may serve.
-        least_free: True to try the domain with the least free capacity first, False for the best fit.
+        level: the level at which the search starts. Levels are numbers, and 0 is the coarsest level.
+        slice_level: the level at which all pods of a slice must be in one domain.
+        size: the number of pods in a slice.
+        inner: for levels below the slice level, how many pods must stay together at that level.
+        required: whether all pods must be in one domain of `level`.
+        unconstrained: whether any set of domains can be used.
+        least_free: True to try the domain with the least free capacity first, False to find the best fit.
     """
 
     level: int
@@ -35,12 +35,12 @@ class Wanted(NamedTuple):
 
 
 def wanted_of(request: TopologyRequest, levels: tuple[str, ...], *, mixed: bool) -> Wanted | None:
-    """Returns the kind of place for a request; None if a level is missing or its layers do not nest.
+    """Returns the kind of place to search for; None if a level is missing or the layers do not nest.
 
     Args:
-        request: the request of the pod set; an empty request counts as unconstrained.
-        levels: the levels of the topology, from the coarsest to the finest.
-        mixed: whether unconstrained pods fill up nearly full domains (gate `TASProfileMixed`).
+        request: the topology request of the pod set. An empty request counts as unconstrained.
+        levels: the levels of the topology, from coarsest to finest.
+        mixed: whether unconstrained pods fill up nearly full domains (the `TASProfileMixed` gate).
     """
     slices, finest = request.slices, len(levels) - 1
     slice_level = finest

@@ -1,4 +1,4 @@
-"""Chooses the domains of a pod set, and distributes its pods to them level by level."""
+"""Chooses the domains for a pod set, and distributes its pods level by level."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ class Search:
     """The search for one pod set, with or without a leader.
 
     Args:
-        tree: the domains.
-        figures: the capacities of domains; the search replaces those of chosen domains by what they get.
-        wanted: the request of the pod set.
-        leaders: 1 with a leader, else 0.
+        tree: the topology domains.
+        figures: the capacities of the domains. For the chosen domains, the search replaces them with what
+            each domain gets.
+        wanted: the kind of place that the pod set requests.
+        leaders: 1 if there is a leader, otherwise 0.
     """
 
     def __init__(self, tree: TopologyTree, figures: Capacity, wanted: Wanted, leaders: int) -> None:
@@ -28,7 +29,7 @@ class Search:
         self._leaders = leaders
 
     def place(self, pods: int) -> Sequence[int] | None:
-        """Returns the leaves for this many pods, and sets their pods in `figures`; None if they do not fit.
+        """Returns leaves for this many pods; None if they do not fit. `figures` has the pods of each leaf.
 
         Pods of an incomplete slice are left out.
         """
@@ -36,9 +37,9 @@ class Search:
         level = wanted.level
         coarsest = self._tree.domains[0]
         if not coarsest:
-            return None  # without any node, even zero complete slices have no place
+            return None  # if there are no nodes, even zero slices have no place
         if not self._leaders and sum(self._figures.slices[coarsest.start : coarsest.stop]) < slices:
-            return None  # all domains together do not suffice
+            return None  # all domains together are too small
         found = self._domains(level, slices)
         while found is None and not (wanted.required or wanted.unconstrained) and level > 0:
             level -= 1
@@ -50,10 +51,10 @@ class Search:
     # --- which domains ------------------------------------------------------------------------------------
 
     def _domains(self, level: int, slices: int) -> list[int] | None:
-        """Returns the one domain of a level that takes everything, in a list, or None."""
+        """Returns a list with the only domain of a level that is needed; None if no domain takes everything."""
         figures, leaders = self._figures, self._leaders
         if not leaders:
-            # In both orders, it is the domain with the least capacity that takes everything.
+            # In both orders, the result is the domain with the least capacity that takes everything.
             domains = self._tree.domains[level]
             first, end = domains.start, domains.stop
             able = [
@@ -76,7 +77,7 @@ class Search:
         return None
 
     def _several(self, level: int, slices: int) -> list[int] | None:
-        """Returns the domains of a level that together take everything, or None."""
+        """Returns domains of a level that take everything together; None if they are too small."""
         figures, leaders, missing = self._figures, self._leaders, slices
         ordered = self._leader_first(self._with_leader_first(self._tree.domains[level]), slices, leaders)
         found: list[int] = []
@@ -101,7 +102,7 @@ class Search:
     # --- who gets what ------------------------------------------------------------------------------------
 
     def _descend(self, found: list[int], level: int, slices: int) -> list[int]:
-        """Distributes everything to the found domains, then to their children, down to the leaves."""
+        """Distributes everything to the domains that were found, then to their children, down to the leaves."""
         wanted, figures, children = self._wanted, self._figures, self._tree.children
         found = self._hand_out(found, slices, self._leaders, wanted.size)
         while level < wanted.slice_level:
@@ -126,9 +127,9 @@ class Search:
         return found
 
     def _hand_out(self, domains: list[int], missing: int, leaders: int, size: int) -> list[int]:
-        """Gives slices of `size` pods (0: single pods) to domains in turn; returns domains that got some.
+        """Distributes slices of `size` pods, or single pods if it is 0, and returns the domains that got any.
 
-        If the domains do not suffice, no domain gets anything, as in Kueue.
+        As in Kueue, if the domains are too small, none of them gets anything.
         """
         figures = self._figures
         plain, with_leader = (
@@ -161,7 +162,7 @@ class Search:
     # --- orders -------------------------------------------------------------------------------------------
 
     def _optimal(self, domains: list[int], at: int, figure: list[int], missing: int, leaders: int) -> int:
-        """Returns the domain at a place or, if it could take everything, the best fit from there on."""
+        """Returns the domain at a position; if it could take everything, returns the best fit from there on."""
         first = domains[at]
         if (
             self._wanted.least_free
@@ -172,7 +173,7 @@ class Search:
         return self._best(domains[at:], figure, missing, leaders)
 
     def _best(self, domains: list[int], figure: list[int], missing: int, leaders: int) -> int:
-        """Returns the first domain with the smallest sufficient figure; `domains[0]` if none suffices."""
+        """Returns the first domain with the smallest figure that is sufficient, or `domains[0]` if none is."""
         able = [
             domain
             for domain in domains
@@ -198,7 +199,7 @@ class Search:
     def _leader_first(
         self, domains: list[int], missing: int, leaders: int, *, pods: bool = False
     ) -> list[int]:
-        """Moves the leader's domain to the front: the first domain that leaves enough for all other pods."""
+        """Moves the domain for the leader to the front: the first one that leaves enough for all other pods."""
         figures = self._figures
         if leaders < 1 or len(domains) < 2:
             return domains

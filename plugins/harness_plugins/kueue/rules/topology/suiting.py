@@ -1,4 +1,4 @@
-"""Finds the flavors that suit a pod set and its topology request, and the pod sets that share flavors."""
+"""Finds the flavors that suit a pod set with its topology request, and the pod sets that share flavors."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Suiting:
 
     Args:
         queue: the queue.
-        cluster: flavors and topologies.
-        gates: the feature gates (one enables topologies) and the rules of the release.
+        cluster: the flavors and topologies.
+        gates: the feature gates, one of which enables topologies, and the rules of the release.
 
     Attributes:
-        of_topologies: the resource groups in which some flavor has a topology.
+        of_topologies: the resource groups that contain a flavor with a topology.
     """
 
     def __init__(self, queue: ClusterQueue, cluster: Cluster, gates: Gates) -> None:
@@ -40,7 +40,7 @@ class Suiting:
         self._constraints: dict[PodSet, Constraints] = {}
 
     def places(self, pod_set: PodSet) -> bool:
-        """Returns True if pods get places: the pod set requests it, or all flavors have a topology."""
+        """Returns True if the pods get places: the pod set requests it, or all flavors have a topology."""
         return self._implied or (self._places and _is_explicit(pod_set.topology))
 
     def suits(self, pod_set: PodSet, name: str, group: ResourceGroup) -> bool:
@@ -52,7 +52,7 @@ class Suiting:
         request = pod_set.topology
         if request is not None and request.explicit and self._places:
             if topology is None:
-                # Resources that the pods themselves do not request may come from any flavor.
+                # Resources that the pods themselves do not request can come from any flavor.
                 if not pod_set.requests.keys().isdisjoint(group.covered_resources):
                     return False
             elif not set(_levels(request)) <= set(topology.levels):
@@ -65,7 +65,7 @@ class Suiting:
         return constraints.allow(flavor, None if self._own_label_keys else self._label_keys(group))
 
     def _label_keys(self, group: ResourceGroup) -> Container[str]:
-        """Returns the keys of all labels of a resource group's flavors (before PR 12449)."""
+        """Returns the label keys of all flavors in a resource group (before PR 12449)."""
         flavors = self._cluster.flavors
         named = [flavors[quotas.flavor] for quotas in group.flavors if quotas.flavor in flavors]
         return {key for flavor in named for key in flavor.node_labels}
@@ -76,13 +76,12 @@ def _is_explicit(request: TopologyRequest | None) -> bool:
 
 
 def _levels(request: TopologyRequest) -> list[str]:
-    """Returns the levels that a request names."""
     named = [request.required, request.preferred, *(layer.level for layer in request.slices)]
     return [level for level in named if level]
 
 
 def mates_of(pod_sets: Sequence[PodSet]) -> list[tuple[int, ...]]:
-    """Returns, for each pod set, the numbers of the pod sets that share its flavors; () if none does."""
+    """Returns, for each pod set, the numbers of the pod sets that share its flavors; () if there are none."""
     by_group: dict[str, list[int]] = {}
     for number, pod_set in enumerate(pod_sets):
         if pod_set.topology is not None and pod_set.topology.group:

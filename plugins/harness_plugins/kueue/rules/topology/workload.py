@@ -1,4 +1,4 @@
-"""The topology request of a workload whose pod sets have flavors, and the search for its places."""
+"""The topology request of a workload with assigned flavors, and the search for its places."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ _IMPLIED = TopologyRequest()
 
 @final
 class WorkloadTopology:
-    """The pod sets of a workload to place, each in its flavor.
+    """The pod sets of a workload that need places, each in its assigned flavor.
 
     Args:
-        parts: the pod sets of each flavor, in the order of the flavors' names.
+        parts: the pod sets of each flavor, sorted by the name of the flavor.
         cells: the flavor-resources that the pod sets take.
         flavors: all flavors with a topology.
-        mixed: the gate `TASProfileMixed`.
-        suitable: finds the leaves in which the pods of a pod set may run.
-        capacities: counts how many pods domains could take.
+        mixed: whether the `TASProfileMixed` gate is on.
+        suitable: finds the leaves on which the pods of a pod set can run.
+        capacities: counts how many pods the domains could take.
     """
 
     __slots__ = ("_capacities", "_empty", "_flavors", "_mixed", "_suitable", "cells", "parts")
@@ -66,7 +66,7 @@ class WorkloadTopology:
 
     @property
     def alone(self) -> bool:
-        """True for one pod set without a leader: without a place, it has none in less free capacity."""
+        """True if there is one pod set without a leader. If it has no place, less free capacity cannot help."""
         return len(self.parts) == 1 and len(self.parts[0][1]) == 1
 
     def place(self, *, empty: bool = False) -> tuple[Placed, ...] | None:
@@ -77,7 +77,7 @@ class WorkloadTopology:
         """
         if not empty:
             return self._place(empty=False)
-        if not self._empty:  # the result does not depend on present workloads
+        if not self._empty:  # the result does not depend on other workloads
             self._empty.append(self._place(empty=True))
         return self._empty[0]
 
@@ -107,9 +107,9 @@ class WorkloadTopology:
         return tuple(found)
 
     def figures(self) -> list[tuple[TopologyFlavor, PodSetRequest, Capacity | None]]:
-        """Returns the capacities of domains for each pod set alone; [] if all pod sets have a place.
+        """Returns the domain capacities for each pod set alone; [] if all pod sets have a place.
 
-        The capacity is None for a pod set that requests missing levels.
+        The capacity is None if a pod set requests levels that do not exist.
         """
         if not self.alone and self.place() is not None:
             return []
@@ -122,19 +122,19 @@ class WorkloadTopology:
                 if wanted is not None:
                     suitable, requests = self._suitable(tree, each.pod_set), each.pod_set.requests
                     figures = self._capacities(tree, flavor.room, wanted, requests, None, suitable)
-                    # A search without a result does not change the figures.
+                    # An unsuccessful search does not change the figures.
                     if self.alone and Search(tree, figures, wanted, 0).place(each.count) is not None:
                         return []
                 found.append((flavor, each, figures))
         return found
 
     def place_without(self, gone: Iterable[Sequence[Placed]]) -> tuple[Placed, ...] | None:
-        """Returns the places of the pods after other workloads have left their places."""
+        """Returns the places of the pods as if other workloads had released their places."""
         return without(chain.from_iterable(gone), self.place)
 
 
 class Topologies(Protocol):
-    """Finds workloads' topology requests."""
+    """Finds the topology requests of workloads."""
 
     def asked(
         self,
@@ -144,24 +144,24 @@ class Topologies(Protocol):
     ) -> WorkloadTopology | None:
         """Returns the topology request of a workload.
 
-        Returns None if a pod set got no flavor with a topology, or two.
+        Returns None if a pod set was assigned no flavor with a topology, or two of them.
 
         Args:
-            offers: the offers to each pod set.
+            offers: what the queue offers to each pod set.
             chosen: the flavors of each pod set.
-            counts: the pods of each pod set.
+            counts: the number of pods in each pod set.
         """
 
 
 @final
 class WorkloadTopologies:
-    """Finds workloads' topology requests.
+    """Finds the topology requests of workloads.
 
     Args:
         flavors: all flavors with a topology.
-        mixed: the gate `TASProfileMixed`.
-        suitable: finds the leaves in which the pods of a pod set may run.
-        capacities: counts how many pods domains could take.
+        mixed: whether the `TASProfileMixed` gate is on.
+        suitable: finds the leaves on which the pods of a pod set can run.
+        capacities: counts how many pods the domains could take.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ class WorkloadTopologies:
         chosen: tuple[tuple[int, ...], ...],
         counts: tuple[int, ...],
     ) -> WorkloadTopology | None:
-        """Returns the topology request of a workload, or None; see `Topologies.asked`."""
+        """Returns the topology request of a workload; None under the conditions of `Topologies.asked`."""
         parts: dict[str, list[PodSetRequest]] = {}
         cells: set[int] = set()
         for offer, numbers, count in zip(offers, chosen, counts, strict=True):

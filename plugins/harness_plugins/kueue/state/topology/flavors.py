@@ -1,4 +1,4 @@
-"""Flavors with a topology: their domains, and the free capacity of the domains."""
+"""Flavors with a topology, their domains, and the free capacity of the domains."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class TopologyFlavor:
 
     Args:
         flavor: the flavor.
-        topology: the flavor's topology.
-        cluster: nodes, and pods on nodes that belong to no job. Pods with a place from Kueue are counted with
-            their Workload instead (`belongsToNonTASCache` in pkg/controller/tas).
+        topology: the topology that the flavor refers to.
+        cluster: the nodes, and the pods on them that belong to no job. Pods that Kueue placed are counted as
+            part of their Workload instead (`belongsToNonTASCache` in pkg/controller/tas).
 
     Attributes:
         name: the name of the flavor.
-        tree: the domains.
+        tree: the topology domains.
         free: the capacity of the leaves for all workloads together.
-        room: the part of `free` that workloads leave free.
+        room: the part of `free` that workloads do not use.
     """
 
     __slots__ = ("free", "name", "room", "tree")
@@ -49,13 +49,13 @@ class TopologyFlavor:
 
 
 class Placed(NamedTuple):
-    """The places of a pod set's pods.
+    """The places of the pods of a pod set.
 
     Attributes:
         pod_set: the pod set.
-        flavor: the pod set's flavor.
+        flavor: the flavor of the pod set.
         leaves: the leaves that exist.
-        named: all leaves in recorded order, if some may not exist; None if all exist.
+        named: all leaves in recorded order if some of them may not exist; None if all of them exist.
     """
 
     pod_set: PodSet
@@ -65,7 +65,7 @@ class Placed(NamedTuple):
 
     @property
     def domains(self) -> tuple[NamedDomain, ...]:
-        """All leaves, including missing ones, by name."""
+        """The names of all leaves, including missing leaves, with their number of pods."""
         if self.named is not None:
             return self.named
         return tuple([NamedDomain(self.flavor.tree.name_of(leaf), pods) for leaf, pods in self.leaves])
@@ -77,17 +77,17 @@ class Placed(NamedTuple):
         return sum(pods for values, pods in self.domains if values == (node,))
 
     def charge(self) -> None:
-        """Takes the pods' capacity in their own flavor."""
+        """Subtracts the capacity of the pods in their own flavor."""
         for leaf, pods in self.leaves:
             self.flavor.room.take(leaf, self.pod_set.requests, pods)
 
     def refund(self) -> None:
-        """Undoes `charge`."""
+        """Reverts `charge`."""
         for leaf, pods in self.leaves:
             self.flavor.room.take(leaf, self.pod_set.requests, -pods)
 
     def fits(self) -> bool:
-        """Returns True if the containers' requests fit each leaf; slots for pods are not checked."""
+        """Returns True if the requests of the containers fit in each leaf. Pod slots are not checked."""
         room = self.flavor.room
         return all(
             resource in room and room[resource][leaf] >= amount * pods
@@ -97,7 +97,7 @@ class Placed(NamedTuple):
         )
 
     def as_manifest(self) -> dict[str, Any]:
-        """Returns the topology assignment as Kueue writes it: only host names if that level is the finest."""
+        """Returns the topology assignment as Kueue writes it. If leaves are nodes, only host names are included."""
         tree = self.flavor.tree
         levels = tree.levels[-1:] if tree.by_host else tree.levels
         return {
@@ -107,12 +107,12 @@ class Placed(NamedTuple):
 
 
 def as_manifests(placed: Iterable[Placed]) -> dict[str, Any]:
-    """Returns pod set -> its topology assignment."""
+    """Returns the topology assignment of each pod set."""
     return {each.pod_set.name: each.as_manifest() for each in placed}
 
 
 def without(gone: Iterable[Placed], ask: Callable[[], _T]) -> _T:
-    """Returns the answer of `ask` as if pods had left their places."""
+    """Calls `ask` as if these pods had released their places, and returns the result."""
     left = list(gone)
     for placed in left:
         placed.refund()
@@ -123,7 +123,7 @@ def without(gone: Iterable[Placed], ask: Callable[[], _T]) -> _T:
 
 
 def located(pod_set: PodSet, flavor: TopologyFlavor, domains: Iterable[NamedDomain]) -> Placed:
-    """Makes the places of a pod set's pods from the names of leaves; a missing leaf takes no capacity."""
+    """Returns the places of a pod set from leaf names. Missing leaves use no capacity."""
     named = tuple(domains)
     known = [(flavor.tree.leaf(values), pods) for values, pods in named]
     leaves = tuple([DomainAssignment(leaf, pods) for leaf, pods in known if leaf is not None])
@@ -131,7 +131,7 @@ def located(pod_set: PodSet, flavor: TopologyFlavor, domains: Iterable[NamedDoma
 
 
 def spans(placed: Iterable[Placed]) -> dict[str, int]:
-    """Returns level -> the number of its domains with pods, from the coarsest level to the finest."""
+    """Returns the number of domains with pods at each level, from coarsest to finest."""
     domains: dict[str, set[tuple[str, ...]]] = {}
     for each in placed:
         tree = each.flavor.tree
@@ -144,16 +144,16 @@ def spans(placed: Iterable[Placed]) -> dict[str, int]:
 
 @final
 class TopologyFlavors:
-    """All flavors with a topology, and the capacity that workloads take from them.
+    """All flavors with a topology, and the capacity that workloads use in them.
 
     Args:
-        cluster: flavors, topologies, nodes and pods.
-        overlapping: whether all flavors whose finest level is the host name share the capacity of nodes (the
-            gate TASHandleOverlappingFlavors).
+        cluster: the flavors, topologies, nodes and pods.
+        overlapping: whether all flavors whose finest level is the host name share the capacity of the nodes
+            (the TASHandleOverlappingFlavors gate).
 
     Attributes:
-        by_name: the flavors.
-        version: how often the free capacity of any flavor changed, without trials.
+        by_name: the flavors by name.
+        version: how often the free capacity of any flavor has changed, not counting trials.
     """
 
     def __init__(self, cluster: Cluster, *, overlapping: bool) -> None:
@@ -166,7 +166,7 @@ class TopologyFlavors:
         self.version = 0
 
     def now(self, placed: Iterable[Placed]) -> tuple[Placed, ...]:
-        """Converts places from before a change of nodes to the current trees; pods keep their leaves."""
+        """Converts places from before a node change to the current trees. The pods keep their leaves."""
         return tuple(
             [
                 each
@@ -177,14 +177,14 @@ class TopologyFlavors:
         )
 
     def hold(self, placed: Iterable[Placed]) -> None:
-        """Takes the capacity of a workload's places."""
+        """Subtracts the capacity that a workload's places use."""
         for each in placed:
             each.charge()
             self._take_from_others(each, 1)
         self.version += 1
 
     def drop(self, placed: Iterable[Placed]) -> None:
-        """Gives the capacity of a workload's places back."""
+        """Releases the capacity that a workload's places use."""
         for each in placed:
             each.refund()
             self._take_from_others(each, -1)
@@ -196,14 +196,14 @@ class TopologyFlavors:
                 flavor.room.take(leaf, placed.pod_set.requests, times * pods)
 
     def beside(self, flavor: TopologyFlavor) -> Sequence[TopologyFlavor]:
-        """Returns the other flavors in which a workload of a flavor also takes capacity."""
+        """Returns the other flavors in which workloads of a flavor use capacity, too."""
         if not (self._overlapping and flavor.tree.by_host):
             return ()
         return [each for each in self.by_name.values() if each is not flavor and each.tree.by_host]
 
 
 def in_flavor(placed: Placed, flavor: TopologyFlavor) -> Iterator[tuple[int, int]]:
-    """Yields the leaves of another flavor for the pods' hosts, with their number of pods."""
+    """Yields the leaves of another flavor that are the hosts of these pods, with their number of pods."""
     for values, pods in placed.domains:
         there = flavor.tree.leaf(values[-1:])
         if there is not None:

@@ -1,4 +1,4 @@
-"""The domains of a topology over the nodes of a flavor, and their free capacity."""
+"""The domains of a topology for the nodes of a flavor, and their free capacity."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ PODS = "pods"
 
 @final
 class Room(dict[str, list[int]]):
-    """Resource -> the free amount in each leaf; the amount may be negative.
+    """Maps each resource to its free amount in each leaf. Amounts can be negative.
 
     Args:
         amounts: the free amounts.
-        lasts: whether changed leaves are recorded, for readers that keep results.
+        lasts: whether to record changed leaves for readers that cache results.
 
     Attributes:
         lasts: the argument.
-        version: how often any leaf changed.
+        version: how often any leaf has changed.
     """
 
     __slots__ = ("_changed", "lasts", "version")
@@ -33,7 +33,7 @@ class Room(dict[str, list[int]]):
         self._changed: list[int] = []
 
     def take(self, leaf: int, requests: Mapping[str, int], pods: int) -> None:
-        """Takes the requests of pods, and a slot for each pod, from a leaf."""
+        """Subtracts the requests of pods, and one slot for each pod, from a leaf."""
         if self.lasts:
             if len(self._changed) >= len(self[PODS]):
                 self._changed.clear()
@@ -46,7 +46,7 @@ class Room(dict[str, list[int]]):
             self[resource][leaf] -= pods * amount
 
     def changed_since(self, version: int) -> list[int] | None:
-        """Returns the leaves that changed since a version; None after too many changes."""
+        """Returns the leaves that changed since a version; None if there were too many changes."""
         changes = self.version - version
         if changes > len(self._changed):
             return None
@@ -54,14 +54,14 @@ class Room(dict[str, list[int]]):
 
 
 class DomainAssignment(NamedTuple):
-    """The number of pods in a leaf, by its place among the leaves."""
+    """The number of pods in a leaf, which is identified by its index."""
 
     leaf: int
     pods: int
 
 
 class NamedDomain(NamedTuple):
-    """The number of pods in a leaf, by its name, which outlives changes of nodes, see `name_of`."""
+    """The number of pods in a leaf, which is identified by a name that survives node changes. See `name_of`."""
 
     values: tuple[str, ...]
     pods: int
@@ -72,22 +72,23 @@ TopologyAssignment = tuple[DomainAssignment, ...]
 
 @final
 class TopologyTree:
-    """The domains of a topology, as numbers: the coarsest level first, each level in order of values.
+    """The domains of a topology as numbers, from the coarsest level to the finest, sorted by values.
 
-    A domain is the values of a node's labels for its level and all coarser levels; a leaf is a domain of the
-    finest level. A node is in no domain if it lacks one of the labels, does not belong to the flavor, or is
-    unschedulable. A node without a stated number of pods takes any number, as in a replay with nodes.
+    A domain is identified by the values of the node labels for its level and all coarser levels. A leaf is a
+    domain of the finest level. A node is in no domain if it lacks one of the labels, does not belong to the
+    flavor, or is unschedulable. As in a replay with nodes, a node takes any number of pods if its manifest
+    sets no limit.
 
     Args:
         topology: the levels.
         flavor: the flavor of the nodes.
-        nodes: nodes that are ready.
+        nodes: the nodes that are ready.
 
     Attributes:
-        levels: the node labels.
+        levels: the node labels of the levels.
         flavor: the flavor of the nodes.
         by_host: whether the finest level is the host name, so that each leaf is a node.
-        values: for each domain, a value for each level down to its own.
+        values: for each domain, the label values of its level and all coarser levels.
         domains: the domains of each level.
         children: the children of each domain.
         parent: the parent of each domain below the coarsest level.
@@ -145,7 +146,7 @@ class TopologyTree:
         return [self.values[leaf] for leaf in self.leaves]
 
     def _children(self) -> list[range]:
-        """Returns the children of each domain; sorting makes them adjacent."""
+        """Returns the children of each domain, which are adjacent because the domains are sorted."""
         children = [range(0)] * len(self.values)
         for depth, level in enumerate(self.domains[1:], start=1):
             number = {self.values[domain]: domain for domain in self.domains[depth - 1]}
@@ -156,18 +157,18 @@ class TopologyTree:
         return children
 
     def leaf(self, values: Sequence[str]) -> int | None:
-        """Returns the place of the leaf with these values: the host name, or a value for each level."""
+        """Returns the index of the leaf with these values, which are the host name or a value for each level."""
         return self._leaf.get(tuple(values))
 
     def name_of(self, leaf: int) -> tuple[str, ...]:
-        """Returns the name of a leaf: the host name if that is the finest level, else a value per level."""
+        """Returns the name of a leaf: the host name if that is the finest level, otherwise a value per level."""
         values = self.values[self.leaves.start + leaf]
         return values[-1:] if self.by_host else values
 
     def leaf_of(self, node: str) -> int | None:
-        """Returns the place of the leaf that contains a node, or None."""
+        """Returns the index of the leaf that contains a node; None if the node is in no leaf."""
         return self._leaf_of_node.get(node)
 
     def room(self) -> Room:
-        """Returns the whole capacity of all leaves, from which pods can take."""
+        """Returns the total capacity of all leaves, from which pods can be subtracted."""
         return Room(self.allocatable)
