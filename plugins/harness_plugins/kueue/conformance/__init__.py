@@ -1,1 +1,1 @@
-"""Answers recorded cases of Kueue's scheduler with the same code that replays use."""
+"""Computes the results of recorded Kueue scheduler cases with the same code that replays use."""

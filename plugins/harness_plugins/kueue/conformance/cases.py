@@ -1,6 +1,6 @@
-"""Reads recorded cases: Kueue's Configuration, its objects, and the workloads that arrive.
+"""Reads recorded cases, with their Kueue Configuration, objects and arriving workloads.
 
-A field of a case that the model ignores is an error, because an answer without this field would prove
+It is an error if a case has a field that the model ignores, because a result that ignores a field would prove
 nothing.
 """
 
@@ -36,10 +36,10 @@ from harness_plugins.kueue.manifests.as_read import as_read
 from harness_plugins.kueue.rules.feature_gates import Gates, gates_from
 
 _SECTIONS = ("admissionFairSharing", "fairSharing", "featureGates")
-"""The sections of Kueue's Configuration that cases may have."""
+"""The sections of Kueue's Configuration that cases can have."""
 
 _OVER_TIME = "waitForPodsReady"
-"""A section that only cases over time may have."""
+"""A section that only cases with events over time can have."""
 
 _UNKNOWN = "cannot be used: this field is unknown"
 
@@ -63,18 +63,18 @@ class Setting(NamedTuple):
 
 
 def setting_of(case: Mapping[str, Any], *, over_time: bool = False) -> Setting:
-    """Reads a case's configuration and objects.
+    """Reads the configuration and the objects of a case.
 
-    Recordings that do not configure pod readiness ran the scheduler without the workload controller and
-    without the defaults of its manager.
+    If a recording does not configure pod readiness, it ran the scheduler without the workload controller and
+    without the defaults of Kueue's manager.
 
     Args:
         case: the case.
         over_time: whether the case has events over time.
 
     Raises:
-        ClusterError: the case is faulty, or has fields that are not modelled.
-        OptionError: a release is unknown, or a feature gate is not modelled or not in that release.
+        ClusterError: the case is invalid, or has fields that are not modelled.
+        OptionError: a release is unknown, or a feature gate is not modelled or not part of that release.
     """
     config = case.get("config") or {}
     release = release_named(config.get("kueueVersion", str(NEWEST)))
@@ -99,7 +99,7 @@ _Events: TypeAlias = list[tuple[int, Mapping[str, Any]]]
 
 
 def _events(case: Mapping[str, Any]) -> tuple[_Events, list[tuple[int, Mapping[str, Any] | str]]]:
-    """Returns the times at which objects change, and the times at which nodes change or are removed."""
+    """Returns the changes to objects, and the changes and removals of nodes, with their times."""
     faults: list[Fault] = []
     quotas: _Events = []
     nodes: list[tuple[int, Mapping[str, Any] | str]] = []
@@ -120,7 +120,7 @@ def _events(case: Mapping[str, Any]) -> tuple[_Events, list[tuple[int, Mapping[s
 
 @final
 class Question:
-    """The question of a case: its fields, which must all be read, and its workloads.
+    """The input of a case, which consists of workloads and of fields that must all be read.
 
     Args:
         case: the case.
@@ -136,7 +136,7 @@ class Question:
         self.fields = Fields(case["given"], self._name, self._faults, "given")
 
     def workload(self, holder: Fields) -> Workload:
-        """Returns the Workload of a mapping."""
+        """Returns the Workload that a mapping contains."""
         content = holder.raw("workload")
         manifest = Fields(content, self._name, self._faults, f"{holder.path}.workload")
         for finding in WORKLOAD.of("v1beta2").findings(content):
@@ -152,7 +152,7 @@ class Question:
         return found
 
     def number(self, fields: Fields, name: str) -> float | None:
-        """Returns a number of seconds or milliseconds; None if it is absent."""
+        """Returns a non-negative number, such as seconds or milliseconds; None if the field is absent."""
         value = fields.raw(name)
         if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0):
             return value
@@ -160,7 +160,7 @@ class Question:
         return None
 
     def spans(self, fields: Fields, name: str) -> tuple[int | None, ...]:
-        """Returns a list of whole seconds as microseconds, None for never; empty if it is absent."""
+        """Returns a list of whole seconds in microseconds, where None means never; () if it is absent."""
         found = fields.raw(name)
         if found is None:
             return ()
@@ -173,7 +173,7 @@ class Question:
         """Checks that every field was read.
 
         Raises:
-            ClusterError: fields are faulty, or were not read.
+            ClusterError: fields are invalid, or were not read.
         """
         faults = [*self._faults, *(Fault(path, _UNKNOWN) for path in self.fields.unread())]
         if faults:

@@ -1,4 +1,4 @@
-"""Answers recorded cases of `kueue/cycles`: whole replays through the engine."""
+"""Computes the results of `kueue/cycles` cases by running whole replays in the engine."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.scheduler import Scheduler
 from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
 
-_ORIGIN = 1_735_689_600 * SECOND  # 2025-01-01T00:00:00Z, the zero of recorded traces
+_ORIGIN = 1_735_689_600 * SECOND  # 2025-01-01T00:00:00Z, which is time 0 in recorded traces
 _MILLISECOND = 1000
 
 
 def answer(case: Mapping[str, Any], shortcuts: Shortcuts | None = None) -> Mapping[str, Any]:
-    """Answers a case of `kueue/cycles`: the times of admissions and preemptions.
+    """Returns the times of admissions and preemptions in a case of `kueue/cycles`.
 
     Args:
         case: the case.
@@ -45,7 +45,7 @@ def answer(case: Mapping[str, Any], shortcuts: Shortcuts | None = None) -> Mappi
     found = [_arrival(question, item, gates) for item in question.fields.items("workloads")]
     until = round((question.number(question.fields, "until") or 0) * SECOND)
     tolerated = round((question.number(question.fields, "tolerationSeconds") or 0) * SECOND)
-    question.fields.raw("events")  # already read by `setting_of`
+    question.fields.raw("events")  # `setting_of` has already read the events
     question.finish()
     found.sort(key=lambda each: each[0][0].submit)
     arrivals = [_numbered(arrival, index) for index, (arrival, _, _) in enumerate(found)]
@@ -71,13 +71,13 @@ def answer(case: Mapping[str, Any], shortcuts: Shortcuts | None = None) -> Mappi
     events = [instant.at for instant in (*cluster.changes, *nodes)]
     on_nodes = NodeEvents(nodes, cluster, policy, pods) if nodes else None
     driver = Driver(policy, durations, inactive, until, plain, interruptions, events, on_nodes)
-    without_nodes = replace(cluster, nodes=frozen())  # recordings bind no pods: they run once admitted
+    without_nodes = replace(cluster, nodes=frozen())  # recordings do not bind pods; pods run once admitted
     Engine([arrivals], without_nodes, record, until=until).run(driver, name="kueue")
     return record.counts(len(arrivals)) if counting else record.answer(deactivating=waits is not None)
 
 
 def _unordered(cluster: Cluster) -> bool:
-    """Returns True if a LocalQueue is sampled although its ClusterQueue does not order by usage."""
+    """Returns True if a LocalQueue is sampled although its ClusterQueue is not ordered by usage."""
     return any(
         local.stop_policy == "None" and not cluster.cluster_queues[local.cluster_queue].by_usage
         for local in cluster.local_queues.values()
@@ -90,7 +90,7 @@ def _numbered(arrival: Arrival, index: int) -> Arrival:
 
 
 def _arrival(question: Question, item: Fields, gates: Gates) -> tuple[Arrival, Manifest, Readiness]:
-    """Returns an arriving workload as a job of a replay that has no number yet, and its readiness."""
+    """Returns an arriving workload as a job without a number, and the readiness of its pods."""
     manifest = question.workload(item)
     submit = question.number(item, "submitMs")
     duration = question.number(item, "durationMs")

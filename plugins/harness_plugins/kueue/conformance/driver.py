@@ -1,4 +1,4 @@
-"""Reproduces effects of the recording on Kueue: instants without events, workloads that never queue."""
+"""Reproduces side effects of recording with Kueue, such as wake-ups without events."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from harness_plugins.kueue.conformance.readiness import Interruptions
 from harness_plugins.kueue.policy import KueuePolicy
 
 _CYCLES = 1000
-"""The most cycles at one instant; no recorded replay needs as many."""
+"""The maximum number of cycles at one time. No recorded replay needs as many."""
 
 
 @final
 class Driver:
-    """The policy, with an additional instant at every end that was ever due and at every sample of usage.
+    """Runs the policy with additional wake-ups for every planned end of a job and every usage sample.
 
     Args:
         policy: the policy.
         durations: how long jobs run, by index.
-        inactive: the deactivated jobs, which the policy does not get.
+        inactive: the deactivated jobs, which are not passed to the policy.
         until: the end of the replay.
-        plain: the sampling interval of LocalQueues that order no queue; None without such LocalQueues.
+        plain: the sampling interval of LocalQueues that do not order any queue; None if there are none.
         interruptions: when pods are lost, and when they recover.
         events: when objects change.
-        nodes: the changes of nodes; None without changes.
+        nodes: the changes of nodes; None if there are none.
     """
 
     def __init__(
@@ -53,36 +53,36 @@ class Driver:
         self._local_queues = policy.scheduler.local_queues
         self.changed = policy.changed
         self.timers = nodes
-        self._instants = set(events)  # later also ends that were ever due
+        self._instants = set(events)  # later also the planned ends of jobs
         self._news = False
         policy.scheduler.advance(0)
 
     def submit(self, job: Job, pods: range, now: int) -> None:
-        """Passes on a job that arrived or returned to its queue."""
+        """Passes a job that arrived or returned to its queue to the policy."""
         self._news = True
         if job.index not in self._inactive:
             self._policy.submit(job, pods, now)
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
-        """Passes on that a job ended or is gone."""
+        """Tells the policy that a job finished or is gone."""
         self._news = True
         self._interruptions.gone(job)
         self._policy.release(job, pods, now, why)
 
     def _start_up(self, job: Job, pods: range, now: int) -> None:
-        """Passes on that the pods of a job are ready."""
+        """Tells the policy that the pods of a job are ready."""
         self._news = True
         assert self._policy.ready is not None
         self._policy.ready(job, pods, now)
         self._expect(self._interruptions.ready(job, now))
 
     def cycle(self, now: int) -> Iterator[Decision]:
-        """Yields the policy's decisions except notes; each admission comes with a wake at the job's end.
+        """Yields the policy's decisions except notes, and a wake-up at the end of each admitted job.
 
-        The timer of a sample that another sample replaced leads to no decisions.
+        If one sample replaces another, the timer of the replaced sample leads to no decisions.
 
         Raises:
-            PolicyError: the policy does not come to rest, although the recording did.
+            PolicyError: the policy keeps running cycles, although the recording came to rest.
         """
         for job, ready, following in self._interruptions.due(now):
             self._news = True
@@ -103,7 +103,7 @@ class Driver:
             or now == self._next_sample(now - 1)
         ):
             yield from self._decide(now)
-            self._news = False  # workloads that return after its own evictions belong to this instant
+            self._news = False  # workloads that return after the policy's own evictions belong to this time
         if self.timers is not None:
             yield from self.timers.wakes()
         if failures is not None:
@@ -134,17 +134,17 @@ class Driver:
                     yield Wake(due)
 
     def _next_term(self) -> int | None:
-        """Returns the next known time-out or end of a backoff, or None."""
+        """Returns the next known timeout or end of a backoff; None if there is none."""
         pods_ready = self._policy.pods_ready
         return None if pods_ready is None else pods_ready.next_term()
 
     def _expect(self, change: int | None) -> None:
-        """Requests the instant at which pods are lost or recover."""
+        """Requests a wake-up at the time when pods are lost or recover."""
         if change is not None and change <= self._until:
             self._alarms.append(change)
 
     def _next_sample(self, now: int) -> int | None:
-        """Returns when a LocalQueue is next sampled after a time, or None."""
+        """Returns when a LocalQueue is next sampled after a given time; None if none is."""
         due = [self._local_queues.next_real_sample() if self._local_queues is not None else None]
         if self._plain is not None:
             due.append((now // self._plain + 1) * self._plain)

@@ -1,4 +1,4 @@
-"""Workloads of recorded cases as jobs of a replay."""
+"""Converts the workloads of recorded cases to jobs of a replay."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness_plugins.kueue.rules.feature_gates import Gates
 
 
 def job_of(manifest: Workload, submit: int, gates: Gates) -> Job:
-    """Returns a manifest as a job that arrives at `submit`."""
+    """Returns a job for a Workload manifest that arrives at `submit`."""
     pod_sets = pod_sets_left(manifest)
     return Job(
         index=-1,

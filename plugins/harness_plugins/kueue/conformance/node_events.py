@@ -1,4 +1,4 @@
-"""Changes of nodes in recorded cases, and their effects on the pods that the recording simulated."""
+"""Node changes in recorded cases, and their effects on the pods that the recording simulated."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _Pods: TypeAlias = tuple[Workload, str, str]
 
 @final
 class RecordedPods:
-    """The pods on nodes: all assigned pods, except pods that left a node.
+    """The pods on nodes, which are all assigned pods except those that left their node.
 
     Args:
-        scheduler: has the holders of quota and their places.
+        scheduler: has the workloads that hold quota, and their places.
         tolerated: how long pods stay on a node that is not ready, in microseconds.
     """
 
@@ -38,18 +38,18 @@ class RecordedPods:
         self._leaving: dict[_Pods, int] = {}
 
     def on(self, node: str, namespace: str) -> bool:
-        """Returns True if pods of a namespace are on a node and have not left it."""
+        """Returns True if a node has pods of a namespace that have not left it."""
         return any(
             each not in self._left for each in self._assigned(node) if each[0].job.namespace == namespace
         )
 
     def leave(self, workload: Workload, pods: range) -> Iterable[str]:
-        """Forgets all pods of a workload; returns their nodes, including nodes that they left before."""
+        """Removes all pods of a workload, and returns their nodes, including nodes that they left before."""
         self._forget([each for each in (*self._left, *self._leaving) if each[0] is workload])
         return [values[-1] for placed in workload.placed for values, _ in placed.domains]
 
     def move(self, workload: Workload, placed: Sequence[Placed], node: str) -> Iterator[Decision]:
-        """Moves the pods of a workload on a node to other places."""
+        """Moves those pods of a workload that are on a node to other places."""
         there = {(workload, each.pod_set.name, values[-1]) for each in placed for values, _ in each.domains}
         gone = [each for each in (*self._left, *self._leaving) if each[0] is workload]
         self._forget([each for each in gone if each[2] == node or each not in there])
@@ -68,7 +68,7 @@ class RecordedPods:
                         yield workload, placed.pod_set.name, node
 
     def change(self, name: str, node: Node | None, controller: NodeController, now: int) -> None:
-        """Applies a change of a node, which the node controller has already checked, to its pods."""
+        """Applies a node change to the pods on the node, after the node controller has checked the node."""
         for pods in list(self._assigned(name)):
             if node is None:
                 self._leaving.pop(pods, None)
@@ -93,7 +93,7 @@ class RecordedPods:
                     self._go(pods, controller, now)
 
     def end(self, controller: NodeController, now: int) -> None:
-        """Removes pods whose time on their node is over."""
+        """Removes the pods that have reached the end of their time on a node."""
         for pods in [each for each, due in self._leaving.items() if due <= now]:
             self._go(pods, controller, now)
 
@@ -104,18 +104,18 @@ class RecordedPods:
 
     @property
     def due(self) -> int | None:
-        """When the next pods leave, or None."""
+        """When the next pods leave their node; None if no pods do."""
         return min(self._leaving.values(), default=None)
 
 
 @final
 class NodeEvents:
-    """Delivers changes of nodes, in their order within an instant; the engine itself has no nodes.
+    """Delivers node changes in their order at each time, because the engine itself has no nodes.
 
     Args:
-        instants: the changes of nodes.
+        instants: the node changes.
         cluster: all other objects.
-        policy: the policy that gets the changes.
+        policy: the policy to which the changes are delivered.
         pods: the pods on the nodes.
     """
 
@@ -133,7 +133,7 @@ class NodeEvents:
         return self._ahead[-1].at if self._ahead else _FAR
 
     def deliver(self, now: int) -> Iterator[Decision]:
-        """Changes the nodes that are due, one by one, each with the effects on its pods."""
+        """Applies the node changes that are due one by one, each with its effects on pods."""
         assert self._policy.failures is not None
         for edit in self._ahead.pop().edits:
             self._cluster = edit.on(self._cluster)
@@ -141,12 +141,12 @@ class NodeEvents:
             self._pods.change(edit.name, edit.after, self._policy.failures.controller, now)
 
     def leave(self, now: int) -> None:
-        """Removes pods whose time on their node is over."""
+        """Removes the pods that have reached the end of their time on a node."""
         assert self._policy.failures is not None
         self._pods.end(self._policy.failures.controller, now)
 
     def wakes(self) -> Iterator[Wake]:
-        """Yields a wake for the next change or departure of pods."""
+        """Yields a wake-up for the next time when pods leave their node."""
         due = self._pods.due
         if due is not None:
             yield Wake(due)

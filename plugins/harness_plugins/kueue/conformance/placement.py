@@ -1,4 +1,4 @@
-"""Answers recorded cases of `kueue/tas`: only the placement of a workload's pods in a topology."""
+"""Computes the results of `kueue/tas` cases, which cover only the placement of pods in a topology."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness_plugins.kueue.state.topology.flavors import Placed, TopologyFlavor
 
 
 def answer_placement(case: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns the domains of each pod set, as Kueue's topology assignment lists them."""
+    """Returns the domains of each pod set in the format of Kueue's topology assignment."""
     cluster, _, _, gates = setting_of(case)
     question = Question(case)
     (flavor,) = (

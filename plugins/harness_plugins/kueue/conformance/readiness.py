@@ -1,4 +1,4 @@
-"""Losses and recoveries of pods in recorded cases, after they were ready."""
+"""Losses and recoveries of pods in recorded cases, after the pods were ready."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import NamedTuple, final
 from harness.policy import ENDLESS, Job
 
 Spans = tuple[int | None, ...]
-"""Microseconds for each admission; the last value also applies to all later ones. None means never."""
+"""Microseconds for each admission, where None means never. The last value applies to all later admissions."""
 
 
 class Readiness(NamedTuple):
     """The readiness of a workload's pods over time.
 
     Attributes:
-        after: the times from an admission until the pods are ready.
-        lost: the times from there until the pods are lost.
-        back: the times from there until the pods are ready again.
+        after: how long it takes from each admission until the pods are ready.
+        lost: how long it then takes until the pods are lost.
+        back: how long it then takes until the pods are ready again.
     """
 
     after: Spans
@@ -27,13 +27,13 @@ class Readiness(NamedTuple):
 
     @property
     def startup(self) -> tuple[int, ...] | None:
-        """The times until pods are ready, in the engine's form."""
+        """The times until pods are ready, in the format of the engine."""
         return tuple(ENDLESS if each is None else each for each in self.after) or None
 
 
 @final
 class Interruptions:
-    """The coming losses and recoveries of pods, for workloads that still hold quota.
+    """The losses and recoveries of pods that are still to come, for workloads that hold quota.
 
     Args:
         readiness: the readiness of each job, by index.
@@ -45,22 +45,22 @@ class Interruptions:
         self._changes: list[tuple[int, str, int, bool, Job]] = []
 
     def admitted(self, job: Job) -> int | None:
-        """Counts an admission; returns how long the pods take until they are ready, None for never."""
+        """Counts an admission, and returns how long the pods take to become ready; None if they never do."""
         self._admissions[job.index] += 1
         after = self._readiness[job.index].after
         return self._now(after, job) if after else 0
 
     def gone(self, job: Job) -> None:
-        """Drops the coming changes of a workload that ended or was evicted."""
+        """Removes the planned changes of a workload that finished or was evicted."""
         self._changes = [each for each in self._changes if each[4] is not job]
         self._changes.sort()
 
     def ready(self, job: Job, now: int) -> int | None:
-        """Schedules the loss of pods that are now ready for the first time; returns its time, or None."""
+        """Schedules the loss of pods that have just become ready, and returns its time; None if there is none."""
         return self._expect(job, now, self._readiness[job.index].lost, ready=False)
 
     def due(self, now: int) -> Iterator[tuple[Job, bool, int | None]]:
-        """Yields the jobs whose pods change now, by name, with new readiness and time of the next change."""
+        """Yields each job whose pods change now, their new readiness, and the time of the next change."""
         while self._changes and self._changes[0][0] <= now:
             _, _, _, ready, job = heappop(self._changes)
             following = None
@@ -76,5 +76,5 @@ class Interruptions:
         return now + after
 
     def _now(self, spans: Spans, job: Job) -> int | None:
-        """Returns the span of the current admission; None for never."""
+        """Returns the duration that applies to the current admission; None if it never happens."""
         return spans[min(self._admissions[job.index], len(spans)) - 1] if spans else None

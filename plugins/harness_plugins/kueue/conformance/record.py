@@ -1,4 +1,4 @@
-"""The events of a replay, in the form of the recorded answers."""
+"""Converts the events of a replay to the format of the recorded results."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _MILLISECOND = 1000
 
 @final
 class Record:
-    """The engine's reports in the form of the expected answers.
+    """Collects what the engine reports, in the format of the expected results.
 
     Args:
         policy: the policy, which counts cycles and heads.
-        counting: whether only numbers are needed.
+        counting: whether only totals are needed.
     """
 
     def __init__(self, policy: KueuePolicy, *, counting: bool) -> None:
@@ -33,7 +33,7 @@ class Record:
         self._deactivated: set[str] = set()
 
     def record(self, fact: Fact) -> None:
-        """Keeps admissions, preemptions and ends."""
+        """Keeps admissions, preemptions, evictions and completions."""
         action, job = fact.action, fact.job
         if action in self._number:
             self._number[action] += 1
@@ -83,23 +83,23 @@ class Record:
 
     @staticmethod
     def _by_controller(fact: Fact) -> bool:
-        """Returns True if a controller evicted the workload; after the loss of one node, a cycle does."""
+        """Returns True if a controller evicted the workload; a cycle does if only one node was lost."""
         return fact.reason != NODE_FAILURES or fact.detail is None or len(fact.detail["failed"]) > 1
 
     def share(self, *_: Any) -> None:
-        """Does nothing: shares are not compared."""
+        """Does nothing, because shares are not compared."""
 
     def stint(self, *_: Any) -> None:
-        """Does nothing: cases do not record stints."""
+        """Does nothing, because cases do not record stints."""
 
     def job(self, *_: Any) -> None:
-        """Does nothing: cases do not record states of jobs."""
+        """Does nothing, because cases do not record job states."""
 
     def answer(self, *, deactivating: bool) -> Mapping[str, Any]:
-        """Returns the answer for a whole trace.
+        """Returns the result for a whole trace.
 
         Args:
-            deactivating: whether workloads may be deactivated.
+            deactivating: whether workloads can be deactivated.
         """
         waiting = (name for name, held in self._held.items() if not held)
         final = {
@@ -115,7 +115,7 @@ class Record:
         }
 
     def counts(self, workloads: int) -> Mapping[str, Any]:
-        """Returns the answer of a performance set-up."""
+        """Returns the result of a performance setup."""
         return {
             "counts": {
                 "workloads": workloads,

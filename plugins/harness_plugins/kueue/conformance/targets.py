@@ -1,4 +1,4 @@
-"""Answers recorded cases of `kueue/targets`: only the choice of the targets."""
+"""Computes the results of `kueue/targets` cases, which cover only the choice of targets."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
 from harness_plugins.kueue.state.cache import Cache
 
 _MEASURED = ("kueueCpuMicros", "kueueMicros")
-"""The fields with the time that Kueue's code took."""
+"""The fields that contain how long Kueue's code took."""
 
 
 def answer(case: Mapping[str, Any], shortcuts: Shortcuts | None = None) -> Mapping[str, Any]:
-    """Answers a case of `kueue/targets`: the workloads that Kueue preempts, and why.
+    """Returns the workloads that Kueue preempts in a case of `kueue/targets`, with the reasons.
 
     Args:
         case: the case.
@@ -39,7 +39,7 @@ def answer(case: Mapping[str, Any], shortcuts: Shortcuts | None = None) -> Mappi
 
 
 def explain(case: Mapping[str, Any]) -> str:
-    """Describes the figures behind an answer: every queue of the tree, and the candidates in their order."""
+    """Describes the figures behind a result: all queues in the tree, and their candidates in order."""
     cache, incoming, search = question(case)
     targets = {target.workload: target.reason for target in search.find_targets(incoming)}
     tree = cache.tree
@@ -69,7 +69,7 @@ def explain(case: Mapping[str, Any]) -> str:
 def question(
     case: Mapping[str, Any], shortcuts: Shortcuts | None = None
 ) -> tuple[Cache, Incoming, TargetSearch]:
-    """Returns the question of a case of `kueue/targets`: the state, the incoming workload, and the search."""
+    """Returns the state, the incoming workload and the search of a case of `kueue/targets`."""
     given = case["given"]
     cluster, _, configuration, gates = setting_of(case)
     asked = Question(case)

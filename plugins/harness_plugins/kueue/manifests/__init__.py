@@ -1,1 +1,1 @@
-"""Reads the workloads that are present when a replay begins, from a cluster's Workload manifests."""
+"""Reads the workloads that are present when a replay starts from a cluster's Workload manifests."""

@@ -1,4 +1,4 @@
-"""The cluster as a release reads it: if a gate is off, its fields and objects have no effect."""
+"""Removes the fields and objects that have no effect in a release because their gate is off."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _T = TypeVar("_T", ClusterQueue, Cohort)
 
 
 def as_read(cluster: Cluster, gates: Gates) -> Cluster:
-    """Returns the cluster as a release with these gates reads it; the same object if all fields apply."""
+    """Returns the cluster as it is read with these gates; the same object if all fields have an effect."""
     queues, cohorts = cluster.cluster_queues, cluster.cohorts
     if not gates.hierarchical_cohorts:
         cohorts = frozen({name: Cohort(name) for name in cohorts})
@@ -28,7 +28,6 @@ def as_read(cluster: Cluster, gates: Gates) -> Cluster:
 
 
 def _without_lending_limits(node: _T) -> _T:
-    """Returns a ClusterQueue or Cohort without lending limits."""
     return replace(node, resource_groups=tuple(map(_all_lent, node.resource_groups)))
 
 

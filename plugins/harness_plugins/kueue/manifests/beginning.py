@@ -1,8 +1,8 @@
-"""Workloads of the manifests, with which a replay begins: some hold quota, the others wait for it.
+"""The workloads in the manifests, with which a replay starts. Some hold quota, and the others wait for it.
 
-Their run times are unknown, so they run until they are evicted. All of them are older than the jobs of the
-trace. Their pods stay on the nodes that the manifests name. On nodes, Pods that belong to no Workload take
-part too: they hold no quota, and kube-scheduler places them.
+Because their run times are unknown, they run until they are evicted. All of them are older than the jobs of
+the trace. Their pods stay on the nodes that the manifests name. If the cluster has nodes, Pods that belong to
+no Workload take part, too. These Pods hold no quota, and kube-scheduler places them.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ _GRACE_PERIOD = 30 * SECOND
 
 
 class Start(NamedTuple):
-    """A Workload that is present when a replay begins.
+    """A Workload that is present when a replay starts.
 
     Attributes:
-        manifest: the manifest, without the admission if the Workload loses its reservation immediately.
-        queue: the ClusterQueue whose quota it holds, or in which it waits.
-        pod_sets: the pods, without pods that have already ended.
-        counts: pod set -> pods, for pod sets that were admitted with fewer than all.
-        flavors: pod set -> resource -> flavor of the admission.
-        pods: the Pods that stay on their nodes, by their numbers in the job.
-        ready: whether all pods count as ready: by the condition or, without one, if all pods are on their
-            nodes or the cluster has no nodes.
-        expected: whether the pods have had time to be ready since the admission: the manifests have the
-            condition, or Pods of the Workload.
-        leaves: if it was evicted before, how long it keeps its quota, in microseconds; None for its whole
-            grace period.
+        manifest: the manifest, without its admission if the Workload loses its reservation immediately.
+        queue: the ClusterQueue whose quota the Workload holds, or in which it waits.
+        pod_sets: the pod sets, without pods that have already finished.
+        counts: the number of pods in each pod set that was not admitted with all of its pods.
+        flavors: for each pod set, the admitted flavor of each resource.
+        pods: the Pods that stay on their nodes, by their number in the job.
+        ready: whether all pods count as ready. This follows from the Workload's condition. If there is no
+            condition, the pods are ready if all are on their nodes or if the cluster has no nodes.
+        expected: whether the pods have had time to become ready since the admission. This is the case if the
+            manifests have the condition or Pods of the Workload.
+        leaves: if the Workload was evicted before, how long it keeps its quota, in microseconds; None for its
+            whole grace period.
     """
 
     manifest: Workload
@@ -61,16 +61,17 @@ class Start(NamedTuple):
 
 @final
 class Beginning:
-    """The Workloads of the manifests.
+    """The Workloads in the manifests.
 
     Args:
         cluster: the Workloads and their queues.
 
     Attributes:
-        starts: the Workloads that take part, in the order in which the policy gets them: holders of quota by
-            the time of their reservation, then waiting Workloads by creation. Workloads that are finished or
-            deactivated, or whose queue does not exist, are left out.
-        crowded: whether holders hold more than the capacity, which is possible while some are leaving.
+        starts: the Workloads that take part, in the order in which the policy receives them. Workloads that
+            hold quota come first, sorted by the time of their reservation. Waiting Workloads follow, sorted
+            by creation time. Workloads that are finished or deactivated, or have no queue, are left out.
+        crowded: whether more quota is held than there is capacity. This is possible while some Workloads are
+            being evicted.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -80,27 +81,27 @@ class Beginning:
 
     @cached_property
     def _latest(self) -> int:
-        """The latest known event, in microseconds since 1970."""
+        """The time of the latest known event, in microseconds since 1970."""
         times = [start.manifest.created or 0 for start in self.starts]
         times += [each.since for start in self.starts for each in start.manifest.conditions.values()]
         return max(times)
 
     def moment(self, since: int, now: int) -> int:
-        """Converts a time of a manifest to the replay's clock; all these times are before the beginning.
+        """Converts a time in a manifest to the replay's clock, where all such times are before the start.
 
         Args:
-            since: microseconds since 1970.
-            now: when the replay begins.
+            since: the time in microseconds since 1970.
+            now: the time at which the replay starts.
         """
         at_the_latest = now // SECOND * SECOND - SECOND - (self._latest - since)
         return at_the_latest if self._as_of is None else min(at_the_latest, self.time_of(since, now))
 
     def time_of(self, since: int, now: int) -> int:
-        """Converts a time of a manifest to the replay's clock; it may be after the replay's beginning."""
+        """Converts a time in a manifest to the replay's clock, where it can be after the start."""
         return self.moment(since, now) if self._as_of is None else now - (self._as_of - since)
 
     def start_of(self, job: Job) -> Start | None:
-        """Returns the start of a job; None for jobs of the trace."""
+        """Returns the Workload with which a job starts; None for jobs of the trace."""
         if job.index < len(self.starts):
             start = self.starts[job.index]
             if (start.manifest.key, start.manifest.uid) == (job.id, job.uid):
@@ -109,7 +110,7 @@ class Beginning:
 
 
 _LAST: list[tuple[ref[Cluster], list[Start]]] = []
-"""The last cluster and its starts: a replay needs them twice, for its jobs and for its policy."""
+"""The last cluster and its starts, because a replay needs them both for its jobs and for its policy."""
 
 
 def _in_order(cluster: Cluster) -> list[Start]:
@@ -123,20 +124,20 @@ def _in_order(cluster: Cluster) -> list[Start]:
 
 
 def _forget(cluster: ref[Cluster]) -> None:
-    """Forgets a cluster that no longer exists."""
+    """Removes a cluster that no longer exists."""
     _LAST[:] = [each for each in _LAST if each[0] is not cluster]
 
 
 def admitted_since(manifest: Workload) -> int | None:
-    """Returns when a Workload was admitted, in microseconds since 1970; None if no condition says it."""
+    """Returns when a Workload was admitted, in microseconds since 1970; None if no condition shows it."""
     found = manifest.conditions.get("Admitted")
     return found.since or None if found is not None and found.status else None
 
 
 def loses_reservation(cluster: Cluster, manifest: Workload) -> bool:
-    """Returns True if a Workload that holds quota must give it back without having run.
+    """Returns True if a Workload that holds quota must release it without having run.
 
-    Such a Workload has reserved quota but is not admitted, and its ClusterQueue or LocalQueue is stopped, by
+    Such a Workload has reserved quota but is not admitted. Its ClusterQueue or LocalQueue is stopped with
     `Hold` or `HoldAndDrain` (upstream's reconcileOnClusterQueueActiveState and
     reconcileOnLocalQueueActiveState).
     """
@@ -148,14 +149,14 @@ def loses_reservation(cluster: Cluster, manifest: Workload) -> bool:
 
 
 def running_jobs(cluster: Cluster, at: int = 0) -> list[Arrival]:
-    """Returns a job for each Workload with which a replay begins, in the order of `Beginning.starts`.
+    """Returns a job for each Workload with which a replay starts, in the order of `Beginning.starts`.
 
     Args:
         cluster: the Workloads, queues and flavors.
         at: when the jobs arrive, in microseconds since the origin.
 
     Raises:
-        ClusterError: Workloads hold flavors or amounts that the cluster does not have.
+        ClusterError: Workloads hold flavors or quantities that the cluster does not have.
     """
     starts = Beginning(cluster).starts
     others = list(_others(cluster, starts)) if cluster.nodes else []
@@ -171,9 +172,9 @@ def running_jobs(cluster: Cluster, at: int = 0) -> list[Arrival]:
 
 
 def _others(cluster: Cluster, starts: Iterable[Start]) -> Iterator[Pod]:
-    """Yields the Pods that belong to no participating Workload.
+    """Yields the Pods that do not belong to a Workload that takes part.
 
-    A Workload may have more Pods than it requests. The Pods of a Workload without quota count as gone.
+    A Workload can have more Pods than it requests. The Pods of a Workload without quota count as gone.
     """
     own = {pod.key for start in starts for pod in standing_of(cluster, start.manifest).pods.values()}
     without = {start.manifest.key for start in starts if not start.manifest.holds_quota}
@@ -229,10 +230,10 @@ def _starts(cluster: Cluster, manifest: Workload) -> Iterator[Start]:
 
 
 def _leaves(cluster: Cluster, manifest: Workload, standing: Standing) -> int | None:
-    """Returns how long an evicted Workload keeps its quota; see `Start`.
+    """Returns how long an evicted Workload keeps its quota. See `Start`.
 
-    It keeps its quota until its pods are gone, at their deletion timestamps. Without a pod left, it keeps no
-    quota. If the dump has no pods at all, the grace period counts from the eviction.
+    The Workload keeps its quota until its pods reach their deletion timestamps. If it has no pods left, it
+    keeps no quota. If the dump contains no pods at all, the grace period starts with the eviction.
     """
     if cluster.as_of is None or not (manifest.holds_quota and manifest.is_true("Evicted")):
         return None
@@ -283,10 +284,10 @@ def _unknown_flavors(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
 
 
 def _less_than_asked(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
-    """Yields a fault for each quota holder with less quota than its pods request, without nodes.
+    """Yields a fault for each Workload that holds less quota than its pods request.
 
-    Kueue counts the amounts of the admission, whatever the pods request. Without nodes, pods can only run on
-    quota; with nodes, both amounts are limits.
+    Kueue counts the quantities in the admission, whatever the pods request. Without nodes, the quota is all
+    that the pods can run on, so this is a fault. With nodes, both quantities are limits.
     """
     limited = {} if cluster.nodes else cluster.capacity
     for start in starts:
@@ -312,7 +313,7 @@ def _less_than_asked(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
 
 
 def _beyond_capacity(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
-    """Yields faults, in a cluster without nodes, if one holder or all staying ones exceed all quotas."""
+    """Yields faults if a Workload, or all that stay, exceed all quotas in a cluster without nodes."""
     beyond = _beyond(cluster, [each for each in starts if not each.evicted])
     for start in starts:
         if start.evicted:
@@ -327,7 +328,7 @@ def _beyond_capacity(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
 
 
 def _beyond(cluster: Cluster, starts: Iterable[Start]) -> dict[str, int]:
-    """Returns resource -> held amount, if it exceeds the capacity; empty with nodes."""
+    """Returns the quantity held of each resource that exceeds the capacity; empty if there are nodes."""
     held: dict[str, int] = {}
     for start in starts:
         if start.manifest.holds_quota and not cluster.nodes:

@@ -1,4 +1,4 @@
-"""Takes over a cluster's Workload manifests: the holders of quota, their reservation times and ranks."""
+"""Imports Workload manifests: which workloads hold quota, when they reserved it, and their order."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
 
-_BEGINNING = -(1 << 62)  # a workload without creation time is older than all others
+_BEGINNING = -(1 << 62)  # a workload without a creation time is older than all others
 _REQUEUED_LATER = (TIMED_OUT, "AdmissionCheck")
 _MILLISECOND = 1000
 
 
 def workload_of(manifest: Manifest, gates: Gates, *, evicted_last: bool = True) -> Workload:
-    """Makes a manifest's workload, without the quota that it may hold.
+    """Returns the workload of a manifest, without any quota that it holds.
 
     Args:
         manifest: the manifest.
         gates: the feature gates.
-        evicted_last: whether a workload whose pods were not ready in time queues by the time of its eviction.
+        evicted_last: whether the time of the eviction determines the queue order of a workload whose pods
+            were not ready in time.
     """
     priority = manifest.priority + (manifest.boost if gates.priority_boost else 0)
     created = _BEGINNING if manifest.created is None else manifest.created
@@ -37,9 +38,9 @@ def workload_of(manifest: Manifest, gates: Gates, *, evicted_last: bool = True) 
 
 
 def held_back(manifest: Manifest, gates: Gates) -> str:
-    """Returns why an active workload is not queued, whatever its queue; "" if it is queued.
+    """Returns why an active workload is not queued in any queue; "" if it is queued.
 
-    Only a controller outside the scheduler can remove the reason (upstream's IsAdmissible).
+    Only a controller outside the scheduler can remove this reason (upstream's IsAdmissible).
     """
     reserved = manifest.conditions.get("QuotaReserved")
     if reserved is not None and not reserved.status and reserved.reason == "OnHold":
@@ -52,7 +53,7 @@ def held_back(manifest: Manifest, gates: Gates) -> str:
 
 
 def pod_sets_left(manifest: Manifest) -> tuple[PodSet, ...]:
-    """Returns a manifest's pod sets without ended pods; a pod set may have no pods left."""
+    """Returns the pod sets of a manifest without finished pods. A pod set can have no pods left."""
     if not manifest.reclaimable and not manifest.ended:
         return manifest.pod_sets
     return tuple(_without_ended(each, manifest.over(each)) for each in manifest.pod_sets)
@@ -63,7 +64,7 @@ def _without_ended(pod_set: PodSet, gone: int) -> PodSet:
 
 
 def queue_order_time(manifest: Manifest, gates: Gates, created: int, *, evicted_last: bool = True) -> int:
-    """Returns the time that orders workloads of equal priority; only some of its evictions move it."""
+    """Returns the time that orders workloads of equal priority, which only some evictions change."""
     evicted = manifest.conditions.get("Evicted")
     if (
         evicted is not None
@@ -84,7 +85,7 @@ def queue_order_time(manifest: Manifest, gates: Gates, created: int, *, evicted_
 
 
 def used_by(manifest: Manifest, gates: Gates) -> Iterator[tuple[str, str, int]]:
-    """Yields flavor, resource and amount that a workload holds; ended pods have given back their part."""
+    """Yields each flavor, resource and quantity that a workload holds, without the part of finished pods."""
     assert manifest.admission is not None
     counts = {pod_set.name: pod_set.count for pod_set in manifest.pod_sets}
     for assignment in manifest.admission.assignments:
@@ -112,13 +113,13 @@ def used_flavor_resources(found: Iterable[Manifest]) -> set[FlavorResource]:
 
 
 def hold_quota(cache: Cache, found: Iterable[Manifest], gates: Gates, now: int) -> list[Workload]:
-    """Adds the holders of quota to the cache, and returns them.
+    """Adds the workloads that hold quota to the cache, and returns them.
 
     Args:
-        cache: a cache with all flavor-resources that they use.
-        found: the manifests; a manifest without quota, or in a missing queue, is left out.
+        cache: a cache with all flavor-resources that the workloads use.
+        found: the manifests. Those that hold no quota, or whose queue does not exist, are skipped.
         gates: the feature gates.
-        now: the reservation time of manifests without one.
+        now: the reservation time of manifests that have none.
     """
     holders = []
     for manifest in found:
@@ -142,7 +143,7 @@ def hold(
     gates: Gates,
     reserved: int,
 ) -> None:
-    """Adds a workload that holds quota since `reserved` to the cache."""
+    """Adds a workload that has held quota since `reserved` to the cache."""
     holder.evicted = manifest.is_true("Evicted")
     usage, uses = cache.amounts(used_by(manifest, gates))
     cache.hold(holder, queue, usage, uses, reserved)

@@ -1,4 +1,4 @@
-"""The places of pods in topologies, for Workloads that hold quota when a replay begins."""
+"""The places of pods in topologies, for Workloads that hold quota when a replay starts."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from harness_plugins.kueue.state.topology.tree import NamedDomain
 
 
 def places_of(start: Start, topologies: TopologyFlavors) -> tuple[Placed, ...]:
-    """Returns the domains that a Workload's admission names for its pods; some may no longer exist.
+    """Returns the domains that a Workload's admission assigns to its pods. Some may no longer exist.
 
     Args:
-        start: the Workload, which holds quota.
+        start: the Workload, which must hold quota.
         topologies: the flavors with a topology.
     """
     admission = start.manifest.admission

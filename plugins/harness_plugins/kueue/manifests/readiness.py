@@ -1,4 +1,4 @@
-"""Takes over the data of Workload manifests on pods that were not ready in time, or are not ready yet."""
+"""Imports from Workload manifests which pods were not ready in time, or are not ready yet."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from harness_plugins.kueue.state.workload import Workload
 
 _READY = "PodsReady"
 _FOR_START = (FOR_START, _READY)
-"""The reasons for waiting until pods are first ready; older releases use the second one."""
+"""The reasons for waiting until pods are ready for the first time. Older releases use the second one."""
 
 
 def take_over_backoff(
     pods_ready: PodsReady, workload: Workload, manifest: Manifest, moment: Callable[[int], int], now: int
 ) -> None:
-    """Takes over a workload's time-outs, and the time until which it stays out of its queue.
+    """Imports the timeouts of a workload, and the time until which it stays out of its queue.
 
     Args:
-        pods_ready: receives the data.
+        pods_ready: receives the imported data.
         workload: the workload.
         manifest: the manifest with the data.
-        moment: converts a time of a manifest to the replay's clock.
-        now: when the replay begins.
+        moment: converts a time in a manifest to the replay's clock.
+        now: the time at which the replay starts.
     """
     until = None
     if manifest.requeue_at is not None and not pods_ready.stays(workload):
@@ -36,10 +36,10 @@ def take_over_backoff(
 def take_over_readiness(
     pods_ready: PodsReady, workload: Workload, manifest: Manifest, moment: Callable[[int], int]
 ) -> None:
-    """Takes over since when Kueue waits for the pods of a quota holder, if its condition says so.
+    """Imports since when Kueue has been waiting for the pods of a workload, if a condition shows it.
 
-    It waits for pods to be ready since the admission, or to recover since they were lost (upstream's
-    admittedNotReadyWorkload). Kueue writes the condition only if it checks pods.
+    Kueue waits for pods to become ready after the admission, or to recover after they were lost (upstream's
+    admittedNotReadyWorkload). It writes the condition only if it checks the readiness of pods.
     """
     found, admitted = manifest.conditions.get(_READY), manifest.conditions.get("Admitted")
     if found is None:

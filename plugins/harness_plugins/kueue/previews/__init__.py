@@ -1,1 +1,1 @@
-"""Previews: proposed rules that Kueue does not have. They are off by default."""
+"""Previews, which are proposed rules that Kueue does not have. They are off by default."""

@@ -1,13 +1,15 @@
-"""Preview: a minimum run time before a workload may be preempted.
+"""A preview of a minimum run time, before which a workload cannot be preempted.
 
-KEP 9876 (https://github.com/kubernetes-sigs/kueue/pull/12791) proposes it against other ClusterQueues, and
-pull request 9874 within one ClusterQueue. Here it applies against all workloads:
+KEP 9876 (https://github.com/kubernetes-sigs/kueue/pull/12791) proposes such a time for preemption from other
+ClusterQueues, and pull request 9874 for preemption within a ClusterQueue. Here, it applies to all
+preemptions:
 
-- The time begins at the admission, when all admission checks are ready. It begins again at each admission.
-- Until it is over, the workload is not a preemption candidate, unless it is already leaving.
-- When it is over, all workloads that wait in its tree of cohorts are tried again.
-- Until then no queue is sure to reclaim its quota, even with `reclaimWithinCohort: Any`. So a head without
-  targets reserves, for the rest of its cycle, the quota that other queues could otherwise borrow.
+- The time starts when the workload is admitted, after all admission checks. It starts again at each
+  admission.
+- During this time, the workload is not a preemption candidate, unless it is already evicted.
+- Afterwards, all pending workloads in its tree of cohorts are tried again.
+- With this preview, no queue is certain to reclaim its quota, even with `reclaimWithinCohort: Any`. A head
+  without targets therefore reserves the quota that other queues could otherwise borrow in the same cycle.
 """
 
 from __future__ import annotations
@@ -24,12 +26,12 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, slots=True)
 class Guarantees:
-    """Guaranteed run times in microseconds; the longest that applies to a workload counts.
+    """Guaranteed run times in microseconds. The longest one that applies to a workload counts.
 
     Attributes:
-        everybody: the time for all workloads.
-        queues: ClusterQueue -> the time for workloads that hold its quota.
-        priorities: priority -> the time for workloads with at least this priority.
+        everybody: the run time for all workloads.
+        queues: the run time for workloads that hold quota of a ClusterQueue, by the name of the ClusterQueue.
+        priorities: the run time for workloads with at least a given priority, by priority.
     """
 
     everybody: int
@@ -49,7 +51,7 @@ class Guarantees:
 
 @final
 class MinimumRunTime:
-    """The workloads whose guaranteed run time is not over, and the ends of their guarantees.
+    """The workloads that are still within their guaranteed run time, and the ends of their guarantees.
 
     Args:
         guarantees: the guaranteed run times.
@@ -61,7 +63,7 @@ class MinimumRunTime:
         self._serial = 0
 
     def admitted(self, workload: Workload, at: int) -> None:
-        """Notes that a workload is, or will be, admitted at `at`, when its admission checks are ready."""
+        """Records that a workload is admitted at `at`, which can be later because of admission checks."""
         time = self._guarantees.of(workload)
         if time:
             for when, spared in ((at, True), (at + time, False)):
@@ -69,17 +71,17 @@ class MinimumRunTime:
                 heappush(self._due, (when, self._serial, spared, workload.admissions, workload))
 
     def due(self, now: int) -> Iterator[tuple[Workload, bool]]:
-        """Yields the workloads whose guarantee begins or ends by now, and whether it begins."""
+        """Yields the workloads whose guarantee starts or ends by now, and whether it starts."""
         while self._next() is not None and self._due[0][0] <= now:
             _, _, spared, _, workload = heappop(self._due)
             yield workload, spared
 
     def next_wake(self) -> int | None:
-        """Returns when the next guarantee begins or ends, or None."""
+        """Returns when the next guarantee starts or ends; None if none does."""
         return self._next()
 
     def _next(self) -> int | None:
-        """Returns the time of the next change of a guarantee; drops entries of leaving or gone workloads."""
+        """Returns when the next guarantee changes, and drops entries of workloads that are evicted or gone."""
         while self._due:
             when, _, _, admissions, workload = self._due[0]
             if workload.has_quota and not workload.evicted and workload.admissions == admissions:

@@ -1,14 +1,15 @@
-"""Preview: a rate limit of preemptions for each ClusterQueue.
+"""A preview of a rate limit for preemptions in each ClusterQueue.
 
-The limit is the number of workloads holding quota of a ClusterQueue that others may preempt in any window of
-time (proposed as `PreemptionLimit` in KEP 13396, https://github.com/kubernetes-sigs/kueue/pull/14554):
+The limit applies to the number of workloads with quota of a ClusterQueue that can be preempted within any
+time window. It is proposed as `PreemptionLimit` in KEP 13396
+(https://github.com/kubernetes-sigs/kueue/pull/14554):
 
-- A head whose targets would exceed the limit of one of their queues preempts none of them. It stays first in
-  its queue, and is tried again as soon as the limit allows all of its targets.
-- For the rest of its cycle it reserves the quota that other queues could otherwise borrow, even with
+- If the targets of a head would exceed the limit of any of their queues, the head preempts none of them. It
+  stays first in its queue, and is tried again as soon as the limit allows all of its targets.
+- In the same cycle, the head reserves the quota that other queues could otherwise borrow, even with
   `reclaimWithinCohort: Any`.
-- Targets that are already leaving do not count again. Evictions without a preemptor, such as time-outs, do
-  not count either.
+- Targets that are already evicted do not count again. Evictions without a preemptor, such as timeouts, do not
+  count either.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Limit(NamedTuple):
-    """A limit of `most` workloads in any window of `window` microseconds; the window excludes its end."""
+    """A limit of `most` workloads in any window of `window` microseconds, excluding its end."""
 
     most: int
     window: int
@@ -31,11 +32,11 @@ class Limit(NamedTuple):
 
 @final
 class PreemptionRate:
-    """The recent preemptions, and the preemptors that wait for a limit.
+    """The recent preemptions, and the preemptors that a limit forces to wait.
 
     Args:
-        everybody: the limit of ClusterQueues that are not in `queues`; None for no limit.
-        queues: ClusterQueue -> its own limit.
+        everybody: the limit for ClusterQueues that are not in `queues`; None if they have no limit.
+        queues: the limits of individual ClusterQueues.
 
     Attributes:
         now: the time, in microseconds.
@@ -49,7 +50,7 @@ class PreemptionRate:
         self.now = 0
 
     def allows(self, preemptor: Workload, targets: Sequence[Target]) -> bool:
-        """Returns True if all targets may be evicted now; otherwise the preemptor waits until they may."""
+        """Returns True if all targets can be evicted now; otherwise, the preemptor waits until they can."""
         self._waiting.pop(preemptor, None)
         until: list[int | None] = []
         for queue, count in Counter(each.workload.cluster_queue.name for each in targets).items():
@@ -77,12 +78,12 @@ class PreemptionRate:
         return self._queues.get(queue, self._everybody)
 
     def due(self) -> Iterator[Workload]:
-        """Yields the preemptors whose limit may allow their targets by now."""
+        """Yields the preemptors whose targets may be within the limit by now."""
         for preemptor in [each for each, at in self._waiting.items() if at <= self.now]:
             del self._waiting[preemptor]
             if not preemptor.has_quota:
                 yield preemptor
 
     def next_wake(self) -> int | None:
-        """Returns when a limit may allow the targets of a waiting preemptor; None if none waits."""
+        """Returns when a limit may allow the targets of a waiting preemptor; None if none is waiting."""
         return min(self._waiting.values(), default=None)

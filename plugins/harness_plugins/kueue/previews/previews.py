@@ -1,4 +1,4 @@
-"""The previews of one replay and their effects over time."""
+"""The previews of one replay, and their effects over time."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Previews:
 
     Args:
         scheduler: the scheduler.
-        run_time: the minimum run time; None if it is off.
-        rate: the rate limit of preemptions; None if it is off.
+        run_time: the minimum run time; None if this preview is off.
+        rate: the rate limit of preemptions; None if this preview is off.
     """
 
     def __init__(
@@ -31,12 +31,12 @@ class Previews:
         self._woken = -1
 
     def it_is(self, now: int) -> None:
-        """Sets the time, also while a cycle is paused."""
+        """Sets the time, including while a cycle is paused."""
         if self._rate is not None:
             self._rate.now = now
 
     def admitted(self, workload: Workload, at: int, now: int) -> None:
-        """Notes a workload that holds quota and is, or will be, admitted at `at`."""
+        """Records a workload that has reserved quota and is admitted at `at`, which can be later."""
         if self._run_time is not None:
             self._run_time.admitted(workload, at)
             self.follow(now)
@@ -51,7 +51,7 @@ class Previews:
                 self._scheduler.try_again(workload)
 
     def wakes(self, now: int) -> Iterator[Wake]:
-        """Yields a wake for the next change, if any."""
+        """Yields a wake-up for the next change, if there is one."""
         times = [each.next_wake() for each in (self._run_time, self._rate) if each is not None]
         soonest = min((each for each in times if each is not None), default=None)
         if soonest is None or now < self._woken <= soonest or not self._scheduler.anybody_waits():

@@ -1,1 +1,1 @@
-"""The figures behind decisions, for the record."""
+"""Collects the figures behind decisions for the record."""

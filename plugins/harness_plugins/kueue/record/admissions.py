@@ -1,4 +1,4 @@
-"""Admissions as decisions: flavors by name, numbers of pods, and the figures behind them."""
+"""Converts admissions to decisions, with the names of flavors, pod counts and figures."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from harness_plugins.kueue.state.workload import Workload
 
 @final
 class Admissions:
-    """Writes admissions.
+    """Records admissions.
 
     Args:
-        details: writes the figures.
-        offers: returns the flavors that a workload's queue can offer to it.
+        details: provides the figures.
+        offers: returns what the queue of a workload offers to it.
         checks: the admission checks; None if they take no time.
     """
 
@@ -37,7 +37,7 @@ class Admissions:
         self._details = details
         self._offers = offers
         self._checks = checks
-        # Keyed by content; equal mappings must be one object, see `Admit`.
+        # The key is the content of the input. Equal mappings must be one object (see `Admit`).
         self._flavors: Memo[tuple[tuple[PodSetOffer, ...], Chosen], Mapping[str, Mapping[str, str]]] = Memo()
 
     def decision(self, admitted: Admitted) -> Admit:
@@ -60,7 +60,7 @@ class Admissions:
         return Admit(workload.job, flavors, runs, detail, delay)
 
     def flavors_of(self, workload: Workload, assignment: Assignment) -> Mapping[str, Mapping[str, str]]:
-        """Returns pod set -> resource -> flavor; the same object for the same choice."""
+        """Returns the flavor of each resource for each pod set; the same object for the same choice."""
         offers = self._offers(workload)
         key = (offers, assignment.chosen)
         flavors = self._flavors.get(key)

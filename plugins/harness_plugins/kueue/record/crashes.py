@@ -1,4 +1,4 @@
-"""Records the crashes of releases up to 0.17 in searches of fair sharing (PR 10891)."""
+"""Records the crashes of releases up to 0.17 in fair-sharing searches (PR 10891)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from harness_plugins.kueue.state.workload import Workload
 
 @final
 class Crashes:
-    """Records, once for each workload, that the controller crashes in the search for its targets.
+    """Records once for each workload that the controller crashes while it searches for targets.
 
     Args:
-        release: the release.
+        release: the Kueue release.
 
     Attributes:
-        told: the list that receives the records.
+        told: the list to which the records are added.
     """
 
     def __init__(self, release: Release) -> None:
@@ -27,7 +27,7 @@ class Crashes:
         self.told: list[Refused] = []
 
     def __call__(self, workload: Workload) -> None:
-        """Records a crash: the workload's queue has no cohort, and its candidates free too little."""
+        """Records a crash. The workload's queue has no cohort, and its candidates together free too little."""
         if workload in self._known:
             return
         self._known.add(workload)

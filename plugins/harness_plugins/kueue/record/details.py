@@ -1,4 +1,4 @@
-"""The details in a decision's record: the figures that allowed the decision, in Kueue's own words."""
+"""The details in the record of a decision, which are the figures that allowed it and Kueue's message."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _IN_WORDS: Mapping[str, str] = {
 
 @final
 class DecisionDetails:
-    """Writes the figures of decisions.
+    """Collects the figures behind decisions.
 
     Args:
-        cache: the holders of quota.
-        pending: the pending queues, by number of the ClusterQueue.
-        shares: the shares of all nodes; None leaves them out (classic preemption).
+        cache: the workloads that hold quota.
+        pending: the pending queues, indexed by the number of their ClusterQueue.
+        shares: the shares of all nodes; None to leave them out, for classic preemption.
     """
 
     def __init__(self, cache: Cache, pending: Sequence[PendingQueue], shares: Shares | None) -> None:
@@ -48,24 +48,24 @@ class DecisionDetails:
         self.follow(cache, pending, shares)
 
     def follow(self, cache: Cache, pending: Sequence[PendingQueue], shares: Shares | None) -> None:
-        """Takes over changed queues and quotas, and keeps the recorded shares."""
+        """Switches to changed queues and quotas, and keeps the recorded shares."""
         self._cache = cache
         self._pending = pending
         self._tree = cache.tree
         self._shares = shares
         self._labels = self._tree.labels
         self._paths: dict[int, str] = {}
-        # Shares depend only on a node's usage.
+        # Shares depend only on the usage of a node.
         self._known_shares: Memo[tuple[object, ...], list[float | str]] = Memo()
         # Decisions with equal figures share one detail, which must not be changed.
         self._known: Memo[tuple[object, ...], dict[str, Any]] = Memo()
 
     def admission(self, workload: Workload, assignment: Assignment) -> dict[str, Any]:
-        """Returns the figures of an admission, whose usage is already charged.
+        """Returns the figures of an admission whose usage is already charged.
 
         If LocalQueues are ordered by usage, `localQueues` has the usage of the workload's LocalQueue and of
-        the next one. `borrowing` is how many levels up the quota comes from, 0 for the queue's own. `lenders`
-        has, for every borrowed flavor-resource, the lowest cohort that can lend it.
+        the next one. `borrowing` is the number of levels above the queue that the quota comes from, or 0 for
+        the queue's own quota. `lenders` has the lowest cohort that can lend each borrowed flavor-resource.
         """
         tree, queue, usage = self._tree, workload.cluster_queue, assignment.usage
         lenders = [
@@ -92,13 +92,15 @@ class DecisionDetails:
     def preemptions(
         self, preemptor: Workload, assignment: Assignment, targets: Sequence[Target]
     ) -> dict[Workload, dict[str, Any]]:
-        """Returns the figures of the preemptions for one preemptor, whose usage is already charged.
+        """Returns the figures of all preemptions for one preemptor, whose usage is already charged.
 
-        `queue` is the preemptor's queue and `request` its request. `usage` and `quota` have, for resources
-        that the preemptor lacks, the usage of both queues before the preemption and their own quota. `share`
-        has the weighted shares right below their lowest common cohort, with the preemptor admitted, before
-        and after the target leaves. Kueue itself compares them at the beginning of the cycle, before earlier
-        entries are served. `localQueues` has the usage of both LocalQueues, if it orders candidates.
+        `queue` is the preemptor's queue, and `request` is its request. For the resources that the preemptor
+        lacks, `usage` has the usage of both queues before the preemption, and `quota` has their own quota.
+
+        `share` has the weighted shares right below their lowest common cohort with the preemptor admitted,
+        before and after the target is removed. Kueue itself compares shares at the start of the cycle, before
+        earlier entries are served. `localQueues` has the usage of both LocalQueues if usage orders
+        candidates.
         """
         tree, queue = self._tree, preemptor.cluster_queue
         request = {self._labels[cell]: amount for cell, amount in assignment.usage}
@@ -127,7 +129,7 @@ class DecisionDetails:
         return details
 
     def changed_shares(self) -> Iterable[QueueShare]:
-        """Returns the shares of queues that have changed since the last call."""
+        """Returns the shares of the queues whose share has changed since the last call."""
         changed = self._cache.changed
         if self._shares is None or not changed:
             return ()
@@ -142,7 +144,7 @@ class DecisionDetails:
         return found
 
     def _message(self, preemptor: Workload, victim: Workload, reason: str) -> str:
-        """Returns the message of the conditions Evicted and Preempted."""
+        """Returns the message of the Evicted and Preempted conditions."""
         return (
             f"Preempted to accommodate a workload (UID: {preemptor.uid or 'UNKNOWN'}, "
             f"JobUID: {preemptor.name}) due to {_IN_WORDS[reason]}; "
@@ -165,7 +167,7 @@ class DecisionDetails:
         return self._tree.names[queue.root]
 
     def _table(self, need: Iterable[int], *queues: ClusterQueueState) -> dict[str, dict[str, dict[str, int]]]:
-        """Returns usage and nominal quota of queues for needed flavor-resources, without unlimited quota."""
+        """Returns the usage and nominal quota of queues for needed flavor-resources with limited quota."""
         tree = self._tree
         usage: dict[str, dict[str, int]] = {}
         quota: dict[str, dict[str, int]] = {}
@@ -180,13 +182,13 @@ class DecisionDetails:
         return {"usage": usage, "quota": quota}
 
     def _compared(self, queue: ClusterQueueState, other: ClusterQueueState) -> tuple[int, ...]:
-        """Returns the nodes whose shares decide whether a queue may preempt in another queue or in itself."""
+        """Returns the nodes whose shares decide whether a queue can preempt in another queue or in itself."""
         if self._shares is None:
             return ()
         return (queue.node,) if other is queue else queue.sides(other)
 
     def _around(self, node: int, usage: Amounts) -> list[float | str]:
-        """Returns the shares of a queue before and after a charge; they depend only on its own usage."""
+        """Returns the shares of a queue before and after a charge, which depend only on its own usage."""
         tree = self._tree
         first = node * tree.width
         key = (node, usage, *tree.usage[first : first + tree.width])
@@ -206,7 +208,7 @@ class DecisionDetails:
 
 
 def _usages(*local_queues: LocalQueueUsage | None) -> dict[str, float | str]:
-    """Returns the usage of LocalQueues, by name."""
+    """Returns the usage of LocalQueues by name."""
     return {
         each.name: each.usage if each.usage < math.inf else "infinite"
         for each in local_queues

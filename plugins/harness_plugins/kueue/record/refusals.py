@@ -1,7 +1,7 @@
-"""The record of a head that fails: what it lacks, which workloads block it, and why it preempts none.
+"""Records what a failed head lacks, which workloads block it, and why it preempts no workload.
 
-The figures are those at the time of the failure. Quota reserved for earlier entries is also missing for the
-head, but not in use yet; the record shows the two separately.
+The figures are those at the time of the failure. The head also lacks quota that is reserved for earlier
+entries but not in use yet, so the record shows reserved and used quota separately.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _NOTHING = Obstacle("")
 
 @final
 class Refusals:
-    """Writes the figures of refusals.
+    """Collects the figures of failed heads.
 
     Args:
-        cache: the holders of quota.
-        offers: returns the flavors that a workload's queue can offer to it.
-        search: the search for targets.
-        topologies: finds workloads' topology requests; None without topologies.
+        cache: the workloads that hold quota.
+        offers: returns what the queue of a workload offers to it.
+        search: the search for preemption targets.
+        topologies: finds the topology requests of workloads; None if there are no topologies.
         fair: whether fair sharing is on.
     """
 
@@ -70,9 +70,10 @@ class Refusals:
         self._known: Memo[tuple[object, ...], dict[str, Any]] = Memo()
 
     def __call__(self, failed: Failed) -> Mapping[str, Any]:
-        """Returns the figures of a failure, see `docs/explain.md` for the fields.
+        """Returns the figures of a failure. See `docs/explain.md` for the fields.
 
-        For a repeated reason, or for targets that still leave, they only name the workloads in the way.
+        If the reason is repeated or targets are still terminating, the figures contain only the workloads in
+        the way.
         """
         entry, message, ahead, waits_for, again = failed
         alone = {"lacks": "place"} if entry.assignment.lacks_place else {}
@@ -104,14 +105,14 @@ class Refusals:
         return detail
 
     def _plain(self, entry: Entry, offers: tuple[PodSetOffer, ...]) -> dict[str, Any]:
-        """Returns the shortage, and why no workload is preempted, without reservations of other entries.
+        """Returns the shortage and why nothing is preempted, ignoring the reservations of other entries.
 
-        The cache key has all usage in the sentence, and the workloads in the way.
+        The cache key contains all usage that the message mentions, and the workloads in the way.
         """
         tree, queue = self._tree, entry.workload.cluster_queue
         cells, obstacle = self._cells(entry, offers), self._obstacle(entry, offers)
         text, fields, borrowed, compared, taken = obstacle
-        if compared is not None:  # such details rarely repeat, so they are not cached
+        if compared is not None:  # details with shares rarely repeat, so they are not cached
             return shortage(tree, queue.node, cells) | self._why_nobody(obstacle)
         usage, width = tree.usage, tree.width
         key = (
@@ -127,14 +128,14 @@ class Refusals:
         return detail
 
     def _cells(self, entry: Entry, offers: tuple[PodSetOffer, ...]) -> Amounts:
-        """Returns the requested amounts; if no flavor fits, the amounts of every suitable flavor."""
+        """Returns the requested amounts; if no flavor fits, returns those for every flavor that suits."""
         assignment = entry.assignment
         return (
             _of_all_flavors(offers, entry.workload.counts) if assignment.mode == NO_FIT else assignment.usage
         )
 
     def _shortage(self, failed: Failed, cells: Amounts) -> dict[str, Any]:
-        """Returns the shortage with the reservations of earlier entries, and the usage without them."""
+        """Returns the shortage including the reservations of earlier entries, and the usage without them."""
         tree, node = self._tree, failed.entry.workload.cluster_queue.node
         gone = failed.waits_for if failed.message == NO_LONGER_FITS else ()
         for each in gone:
@@ -152,7 +153,7 @@ class Refusals:
     # --- why nobody is preempted --------------------------------------------------------------------------
 
     def _obstacle(self, entry: Entry, offers: Iterable[PodSetOffer]) -> Obstacle:
-        """Returns why no workload is preempted for a head without a message of its own."""
+        """Returns why no workload is preempted for a head that has no message of its own."""
         workload, assignment = entry.workload, entry.assignment
         queue = workload.cluster_queue
         if assignment.mode == PREEMPT:
@@ -175,7 +176,7 @@ class Refusals:
         return Obstacle(WHILE_BORROWING, fields, borrowed)
 
     def _why_nobody(self, obstacle: Obstacle) -> dict[str, Any]:
-        """Returns an obstacle as fields of the record; empty without an obstacle."""
+        """Returns an obstacle as fields of the record; empty if there is no obstacle."""
         detail: dict[str, Any] = {"preemption": obstacle.text} if obstacle.text else {}
         if obstacle.fields:
             detail["fields"] = dict(obstacle.fields)
@@ -194,7 +195,7 @@ class Refusals:
     # --- topologies ---------------------------------------------------------------------------------------
 
     def _room_for(self, entry: Entry, offers: tuple[PodSetOffer, ...]) -> str:
-        """Describes the free capacity of topologies for a head without a place; "" if it lacks no place.
+        """Describes the free capacity of topologies for a head that lacks a place; "" for other heads.
 
         A head without flavors lacks more than a place.
         """
@@ -206,7 +207,7 @@ class Refusals:
 
 
 def _of_all_flavors(offers: Iterable[PodSetOffer], counts: Iterable[int]) -> Amounts:
-    """Returns the amounts that all pods would take of each flavor that suits them."""
+    """Returns the amounts that all pods would take from each flavor that suits them."""
     return tuple(
         (cell, amount * count)
         for pod_set, count in zip(offers, counts, strict=True)

@@ -1,4 +1,4 @@
-"""Describes the free capacity of a topology for pods that have no place in it."""
+"""Describes the free capacity of a topology when pods have no place in it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from harness_plugins.kueue.state.topology.flavors import TopologyFlavor
 
 
 def room_in_words(asked: WorkloadTopology) -> str:
-    """Returns each pod set's request and, for each level, the domain with most room; "" if all fit.
+    """Returns each pod set's request and the domain with the most capacity at each level.
+
+    Returns "" if all pod sets have a place.
 
     Args:
         asked: the topology request of a workload.
@@ -23,7 +25,7 @@ def room_in_words(asked: WorkloadTopology) -> str:
 
 
 def _asks_for(request: PodSetRequest, flavor: TopologyFlavor) -> str:
-    """Returns the request of a pod set to its flavor's topology, in words."""
+    """Describes the topology request of a pod set in its flavor."""
     said = request.request
     text = f"pod set {request.pod_set.name} requests {request.count:,} pods"
     if said.required:

@@ -118,7 +118,7 @@ class Impossible:
         return ""
 
     def _least(self, pod_set: PodSet, requests: Mapping[str, int]) -> dict[str, int]:
-        """Returns the smallest possible request of a pod set, for all pods or for the minimum number of pods."""
+        """Returns the smallest possible request of a pod set: for all pods or for the minimum number."""
         count = pod_set.min_count if self._partial else pod_set.count
         return {resource: amount * count for resource, amount in requests.items()}
 
@@ -140,7 +140,7 @@ class Impossible:
         return ""
 
     def _fits_no_node(self, job: Job, parts: list[list[Part]]) -> str:
-        """Returns why a pod set fits on no empty node in any flavor; "" if every pod set fits on some node."""
+        """Returns why a pod set fits on no empty node in any flavor; "" if every pod set fits on one."""
         if self._binder is None:
             return ""
         for pod_set, of_pod_set in zip(job.pod_sets, parts, strict=True):
@@ -151,7 +151,7 @@ class Impossible:
         return ""
 
     def _reasons(self, job: Job, pod_set: PodSet, parts: list[Part], binder: Binder) -> Iterator[str]:
-        """Yields why no node fits for each combination of flavors; "" if one fits, or if there are too many."""
+        """Yields why no node fits for each combination of flavors; "" if one fits or there are too many."""
         offers: list[list[str]] = [
             [flavor for flavor, misfit in part.misfits.items() if not misfit] for part in parts
         ]

@@ -144,7 +144,7 @@ class NodeController:
         return at_once or not self._pods.on(node.name, workload.job.namespace)
 
     def _tolerated(self, workload: Workload, node: Node) -> int:
-        """Returns how long a workload's pods tolerate the taints of a node; the least tolerant pods decide."""
+        """Returns how long a workload's pods tolerate a node's taints; the least tolerant pods decide."""
         found = PERMANENT
         for placed in workload.placed:
             if placed.on(node.name):

@@ -1,1 +1,1 @@
-"""Shortcuts, which avoid repeated work. Without them every decision is the same, only slower."""
+"""Shortcuts that avoid repeated work. Without them, all decisions are the same but take longer."""

@@ -1,9 +1,10 @@
-"""Reuses assignments that fit, without going through the flavors again.
+"""Reuses assignments that fit, without trying the flavors again.
 
-Whether a workload fits depends on its request, on its queue's manifest, and on the quota of the considered
-flavor-resources. As long as that quota stays the same, the assignment stays the same.
+Whether a workload fits depends on its request, on the manifest of its queue, and on the quota of the
+flavor-resources that were considered. While this quota stays the same, so does the assignment.
 
-The cache key has the queue, the request and its pods; every use checks that the quota is the same.
+The cache key consists of the queue, the request and the number of pods. Every lookup checks that the quota is
+unchanged.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.workload import Workload
 
 _Question: TypeAlias = tuple[int, int, tuple[int, ...]]
-"""The number of a queue, the number of a request, and the pods of each pod set."""
+"""The number of a queue, the number of a request, and the number of pods in each pod set."""
 
 
 @final
@@ -26,8 +27,9 @@ class CachedFits:
     """The last assignment that fitted, for each request and queue.
 
     Args:
-        cache: the holders of quota.
-        placed: whether some flavor has a topology; then nothing is kept, because places are not checked here.
+        cache: the workloads that hold quota.
+        placed: whether any flavor has a topology. If so, nothing is cached, because places are not checked
+            here.
     """
 
     __slots__ = ("_cache", "_known", "_placed")
@@ -38,7 +40,7 @@ class CachedFits:
         self._known: Memo[_Question, tuple[Assignment, list[Check]]] = Memo()
 
     def of(self, workload: Workload) -> Assignment | None:
-        """Returns the assignment of a workload from the first flavor on if it is known to fit, else None."""
+        """Returns the assignment of a workload if it is known to fit when scanning from the first flavor."""
         cache, queue = self._cache, workload.cluster_queue
         known = self._known.get((queue.number, workload.asks.number, workload.counts))
         if known is None:
@@ -51,12 +53,12 @@ class CachedFits:
         return known[0]
 
     def note(self, workload: Workload, assignment: Assignment, oracle: RecordedOracle) -> None:
-        """Keeps an assignment that fits, unless the search looked for workloads to preempt.
+        """Caches an assignment that fits, unless a search for preemption targets took place.
 
         Args:
-            workload: the assigned workload.
-            assignment: the assignment of all its pods, from the first flavor on.
-            oracle: all questions that were asked to find the assignment.
+            workload: the workload.
+            assignment: the assignment of all its pods, starting with the first flavor.
+            oracle: has all questions that were asked to find the assignment.
         """
         if self._placed or assignment.mode != FIT or oracle.searched:
             return

@@ -1,8 +1,8 @@
-"""Finds out without another search that a workload still cannot be admitted.
+"""Detects without another search that a workload still cannot be admitted.
 
-When quota becomes free anywhere in a tree, Kueue tries every inadmissible workload of the tree again, nearly
-always in vain. If the reasons lie in a queue's own state and in its available quota, they can be checked
-without a search. The answer is the same as that of the search.
+When quota is freed anywhere in a tree, Kueue tries every inadmissible workload of the tree again, and almost
+all of these attempts fail. If the reasons are the queue's own state and its available quota, they can be
+checked without a search. The result is the same as that of a search.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ class CachedNoFit:
     other queues are checked for each version of the tree.
 
     Args:
-        assignment: the assignment; it is valid for the whole equivalence class of a workload.
+        assignment: the assignment, which is valid for the whole equivalence class of a workload.
         queue: the queue.
         version: the version of the queue's tree at the last check.
-        checks: the recorded quota of its flavor-resources.
-        no_place: the topology request that found no place although it had quota; None without one.
+        checks: the recorded quota of the flavor-resources.
+        no_place: the topology request for which there was quota but no place; None if there was none.
         searches: the searches for targets.
-        why: the reason of each failed search that depends on other queues.
+        why: the reason for each failed search that depends on other queues.
 
     Attributes:
         assignment: the assignment.
-        refusal: the key of the failure, see `why_not`.
-        turn_matters: whether the result may differ in the head's turn, after earlier reservations. A head
-            with no place then, but a place in an empty topology, is assigned again. That finds no more than
-            before, unless other queues may give up workloads: their shares are different by then.
+        refusal: the key of the failure. See `why_not`.
+        turn_matters: whether the result can be different when the head is served after earlier reservations.
+            A head that then has a place only in an empty topology is assigned again. The new assignment finds
+            no more than before, unless other queues can give up workloads, because their shares have changed.
     """
 
     __slots__ = (
@@ -93,8 +93,8 @@ class CachedNoFit:
         While the queue itself does not change, only the effects of other queues are checked.
 
         Args:
-            cache: has the quota of flavor-resources.
-            reasons: finds why searches fail.
+            cache: the cache with the quota of flavor-resources.
+            reasons: finds out why searches fail.
             version: the version of the queue's tree.
         """
         if version == self._holds_at:
@@ -104,7 +104,7 @@ class CachedNoFit:
         self._fails_at = version
         queue = self._queue
         changed = queue.generation != self._generation
-        # Right below a root, the queue's own usage decides from which level the quota has to come.
+        # Right below a root, the level from which the quota comes depends only on the queue's own usage.
         may_be_higher = changed or len(queue.path) > 1
         for cell, amount, (was_available, was_height) in self._checks:
             if available(cache, queue, cell, amount) is not was_available:
@@ -131,12 +131,13 @@ class CachedNoFit:
 class CachedNoFits:
     """The failed assignments of equivalence classes.
 
-    The cache key has the ClusterQueue and the scheduling hash. Each entry is valid while its facts hold.
+    The cache key consists of the ClusterQueue and the scheduling hash. An entry is valid while its facts
+    hold.
 
     Args:
-        cache: the holders of quota.
-        pending: the pending queues, by number of the ClusterQueue.
-        reasons: finds why searches fail.
+        cache: the workloads that hold quota.
+        pending: the pending queues, indexed by the number of their ClusterQueue.
+        reasons: finds out why searches fail.
         gates: the feature gates.
         topologies: the flavors with a topology; None if no flavor has one.
     """
@@ -155,14 +156,14 @@ class CachedNoFits:
         self._topologies = topologies
         self._known: Memo[str, CachedNoFit] = Memo(most=max(4096, 16 * len(pending)))
         self._by_class = gates.scheduling_equivalence_hashing
-        # Number of a queue -> whether its heads reserve quota: an ordinary head, and its preemptor.
+        # For each queue, whether its heads reserve quota: an ordinary head, and the preemptor.
         self._reserves = [
             (reserves(each.queue, gates, marked=False), reserves(each.queue, gates, marked=True))
             for each in pending
         ]
 
     def version(self, queue: ClusterQueueState) -> int:
-        """Returns the version of a queue's tree, plus that of the topologies, which trees share."""
+        """Returns the version of a queue's tree plus that of the topologies, which trees share."""
         version = self._cache.version[queue.root]
         return version if self._topologies is None else version + self._topologies.version
 
@@ -171,7 +172,7 @@ class CachedNoFits:
 
         Args:
             workload: the workload.
-            version: the version of its queue's tree.
+            version: the version of the queue's tree.
         """
         no_fit = self._known.get(workload.place.equivalence_class.key)
         if no_fit is None or not no_fit.still(self._cache, self._reasons, version):
@@ -179,12 +180,12 @@ class CachedNoFits:
         return no_fit.assignment
 
     def note(self, workload: Workload, assignment: Assignment, oracle: RecordedOracle) -> None:
-        """Keeps a failed assignment, unless it may change in ways that the cache does not check.
+        """Caches a failed assignment, unless it can change in ways that the cache does not check.
 
         Args:
             workload: the workload that failed.
-            assignment: the assignment of all pods, from the first flavor on.
-            oracle: all questions that were asked to find the assignment.
+            assignment: the assignment of all its pods, starting with the first flavor.
+            oracle: has all questions that were asked to find the assignment.
         """
         queue = workload.cluster_queue
         if assignment.mode == FIT or assignment.untried or oracle.found_targets:
@@ -194,7 +195,7 @@ class CachedNoFits:
         if oracle.no_place is not None and not oracle.no_place.alone:
             return
         why = _why_all_fail(oracle.failed, self._reasons)
-        if why is not None:  # otherwise keep an older failure, which may become valid again
+        if why is not None:  # otherwise, an older failure is kept, because it can become valid again
             self._known[workload.place.equivalence_class.key] = CachedNoFit(
                 assignment,
                 queue,
@@ -206,9 +207,9 @@ class CachedNoFits:
             )
 
     def still_reserves(self, workload: Workload) -> bool | None:
-        """Returns whether a head in vain reserves quota in its turn.
+        """Returns whether a futile head reserves quota when it is served.
 
-        Returns None if the turn may do more than make the head inadmissible with its class.
+        Returns None if serving the head may do more than make its class inadmissible.
         """
         place, number = workload.place, workload.cluster_queue.number
         no_fit = self._known.get(place.equivalence_class.key)
@@ -223,7 +224,7 @@ class CachedNoFits:
 
 
 def _why_all_fail(searches: list[FailedSearch], reasons: Reasons) -> list[NoTargets] | None:
-    """Returns why searches fail for other reasons than the queue's own state; None if one may succeed."""
+    """Returns reasons beyond the queue's own state why searches fail; None if one might succeed."""
     found = []
     for failed in searches:
         why = reasons.no_targets(failed)

@@ -1,7 +1,7 @@
-"""Numbers the actions of a cycle so far: equal actions have equal numbers in every cycle.
+"""Numbers the actions of a cycle so that equal actions have equal numbers in every cycle.
 
-Preemptors that wait for their targets to leave do the same in every cycle. So a cycle's effects on the quota
-tree recur.
+Preemptors that wait for their targets to terminate do the same in every cycle. The effects of a cycle on the
+quota tree therefore recur.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from harness_plugins.kueue.rules.nomination import Deed
 class CycleStates:
     """Numbers the states that a cycle goes through.
 
-    The cache key has the earlier actions of the cycle, and the next one.
+    The cache key consists of the earlier actions of the cycle and the next action.
     """
 
     __slots__ = ("_counted", "_done", "_known", "_number", "_numbers")
@@ -32,7 +32,7 @@ class CycleStates:
         """Returns the number of the state after some actions.
 
         Args:
-            done: the actions of the cycle; one list for the whole cycle, which only grows.
+            done: the actions of the cycle. It must be the same growing list throughout the cycle.
         """
         if done is not self._done:
             self._done = done

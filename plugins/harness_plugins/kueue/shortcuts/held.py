@@ -1,4 +1,4 @@
-"""The total usage of preemption candidates, for preemption within a ClusterQueue."""
+"""The total usage of the candidates for preemption within a ClusterQueue."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from harness_plugins.kueue.state.workload import Workload
 
 @final
 class Held:
-    """The total usage of the workloads that a workload of the same queue may preempt.
+    """The total usage of the workloads that a workload of the same queue can preempt.
 
-    Valid for one generation of the ClusterQueue; the cache key is the priority of the preemptor.
+    Results are valid for one generation of the ClusterQueue. The cache key is the priority of the preemptor.
 
     Args:
-        cache: the holders of quota.
+        cache: the workloads that hold quota.
     """
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
-        self._known: dict[int, tuple[int, int, dict[int, int] | None]] = {}  # by queue number
+        self._known: dict[int, tuple[int, int, dict[int, int] | None]] = {}  # by the number of the queue
 
     def by(self, queue: ClusterQueueState, first: Workload, cell: int) -> int | None:
-        """Returns how much of a flavor-resource a workload's candidates hold; None without candidates."""
+        """Returns how much of a flavor-resource a workload's candidates hold; None if it has none."""
         allowed = allowed_by(queue.spec.preemption.within_cluster_queue, first)
         if allowed is None:
             return None

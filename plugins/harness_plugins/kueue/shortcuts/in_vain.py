@@ -1,11 +1,11 @@
-"""Heads in vain: the only effect of their turns is that their classes become inadmissible.
+"""Finds futile heads. When a futile head is served, the only effect is that its class becomes inadmissible.
 
-Whether a head is in vain again follows from numbers: it requests more of a flavor-resource than is free and
-than preemption could free. So for many consecutive heads, the smallest requests are compared first. If even
-these are too large, none of the heads is considered.
+Whether a head is futile again can be decided by comparing numbers: it requests more of a flavor-resource than
+is free and than preemption could free. For many consecutive heads, the smallest requests are compared first.
+If even these are too large, none of the heads is considered.
 
-A head is passed over if it was refused for lack of quota, and would be refused for the same reason again.
-Results are valid for one version of the tree; requests of heads are kept by content (see `lacks`).
+A head is skipped if it was refused for lack of quota, and would be refused for the same reason again. Results
+are valid for one version of the tree. The requests of heads are cached by content (see `lacks`).
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ _TICKET = itemgetter(3)
 
 @final
 class Run:
-    """Consecutive heads of a queue that are in vain.
+    """Consecutive futile heads of a queue.
 
     Attributes:
         pending: the queue.
         number: the number of heads that are left.
         parts: the smallest and the largest requests of the heads; empty if they are not known.
-        reserves: whether a head may reserve quota that later entries then lack.
-        places: the places of the heads in their line, including heads that were already passed over.
-        lacks: ticket -> what a head lacks; empty for a single head.
+        reserves: whether a head may reserve quota that later entries cannot use then.
+        places: the entries of the heads in their line, including heads that were already skipped.
+        lacks: what each head lacks, by ticket; empty if there is a single head.
     """
 
     __slots__ = ("lacks", "number", "parts", "pending", "places", "reserves")
@@ -63,18 +63,18 @@ class Run:
 
     @property
     def last(self) -> tuple[int, int, str]:
-        """Negated priority, queue order time and UID of the last head."""
+        """The negated priority, queue order time and UID of the last head."""
         return self.places[-1][:3]
 
     def first(self, number: int) -> Run:
-        """Returns a run of the first `number` heads that are left."""
+        """Returns a run that consists of the first `number` heads that are left."""
         at = len(self.places) - self.number
         some = self.places[at : at + number]
         lacks = [self.lacks[each[3]] for each in some]
         return Run(self.pending, some, self.lacks, parts_of(lacks), reserves=self.reserves)
 
     def pass_over(self, number: int) -> None:
-        """Makes the first `number` heads inadmissible, with their classes."""
+        """Marks the first `number` heads and their classes as inadmissible."""
         at = len(self.places) - self.number
         self.number -= number
         if len(self.places) == 1:
@@ -85,12 +85,12 @@ class Run:
 
 @final
 class _Known:
-    """The known lacks of the workloads in a block.
+    """What is known about the workloads in a block.
 
     Attributes:
-        owner: the object that collected them.
-        passed: ticket -> what a workload lacks, if it waits for lack of quota.
-        parts: the bounds of these requests; they may include workloads that have left.
+        owner: the object that collected the data.
+        passed: what each workload lacks, by ticket, for workloads that wait for lack of quota.
+        parts: the bounds of these requests, possibly including workloads that are no longer in the block.
         whole: whether `passed` covers the whole block.
     """
 
@@ -110,15 +110,15 @@ class _Known:
 
 @final
 class InVain:
-    """Finds heads in vain.
+    """Finds futile heads.
 
     Args:
-        pending: the pending queues, by number of the ClusterQueue.
+        pending: the pending queues, indexed by the number of their ClusterQueue.
         lacks: finds what heads lack.
         no_fits: the failed assignments of classes.
-        reasons: finds whether preemption could free enough.
+        reasons: finds out whether preemption could free enough.
         gates: the feature gates.
-        tree: the quotas.
+        tree: the quota tree.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class InVain:
         self._no_fits = no_fits
         self._reasons = reasons
         self._reserves = [reserves(each.queue, gates, marked=False) for each in pending]
-        # Number of a queue -> whether numbers alone decide what its heads lack.
+        # For each queue, whether comparing numbers is enough to decide what its heads lack.
         self._counts = [
             gates.scheduling_equivalence_hashing
             and preference_of(each.queue.spec.fungibility, gates) is not borrowing_first_of_all
@@ -144,11 +144,11 @@ class InVain:
             for each in pending
         ]
         self._may_preempt = [_preempts(each.queue) for each in pending]
-        # Number of a queue -> a version of its tree, and the free quota of the considered flavors.
+        # For each queue, a version of its tree and the free quota of the flavors that were considered.
         self._free: list[tuple[int, dict[Flavors, Sequence[Sequence[int]]]]] = [(-1, {}) for _ in pending]
 
     def run(self, pending: PendingQueue, head: Workload) -> Run | None:
-        """Returns the heads of a queue in vain, from the first on; None if the first must be considered."""
+        """Returns the futile heads at the front of a queue; None if the first head must be considered."""
         number = pending.queue.number
         ahead = pending.ahead() if self._counts[number] else None
         if ahead is None:
@@ -167,7 +167,7 @@ class InVain:
         return Run(pending, places, known.passed, parts, reserves=reserving)
 
     def notice(self, entries: Iterable[Entry]) -> None:
-        """Updates the known lacks of heads that were considered: their recorded reasons may have changed."""
+        """Updates what is known about heads that were considered, because their reasons may have changed."""
         for entry in entries:
             workload = entry.workload
             pending = self._pending[workload.cluster_queue.number]
@@ -186,7 +186,7 @@ class InVain:
                 known.whole = False
 
     def _alone(self, pending: PendingQueue, head: Workload) -> Run | None:
-        """Returns a run of the first head alone if it is in vain, else None."""
+        """Returns a run that consists of the first head if it is futile, otherwise None."""
         queue = pending.queue
         if pending.strict:
             return None
@@ -215,7 +215,7 @@ class InVain:
         if block.changed:
             block.changed = False
             known.whole = all(map(known.passed.__contains__, map(_TICKET, block.entries)))
-            if len(known.passed) > 2 * MOST:  # most workloads have left
+            if len(known.passed) > 2 * MOST:  # most of these workloads are no longer in the block
                 passed = known.passed
                 known.passed = {each[3]: passed[each[3]] for each in block.entries if each[3] in passed}
         return known
@@ -231,7 +231,7 @@ class InVain:
     def _count(
         self, queue: ClusterQueueState, first: Workload, entries: Sequence[Place], passed: Mapping[int, Lack]
     ) -> int:
-        """Returns how many consecutive workloads, from the first on, still lack what they lacked before."""
+        """Returns how many consecutive workloads at the front still lack what they lacked before."""
         flavors: Flavors | None = None
         free: Sequence[Sequence[int]] = ()
         preempts = self._may_preempt[queue.number]
@@ -266,9 +266,9 @@ class InVain:
 
         Args:
             queue: the queue.
-            first: a workload with the highest priority among the heads.
+            first: the workload with the highest priority among the heads.
             flavors: the flavors.
-            amounts: the smallest requests, flavor by flavor.
+            amounts: the smallest requests for each flavor.
             wanting: whether preemption might help.
         """
         free = self._free_of(queue, flavors)
@@ -306,7 +306,7 @@ class InVain:
 
 
 def _preempts(queue: ClusterQueueState) -> bool:
-    """Returns True if the policies of a queue let its workloads preempt others."""
+    """Returns True if the policies of a queue allow its workloads to preempt others."""
     preemption = queue.spec.preemption
     reclaims = queue.path and preemption.reclaim_within_cohort != "Never"
     return bool(reclaims) or preemption.within_cluster_queue != "Never"

@@ -1,8 +1,8 @@
-"""The number of pods that each domain could take, kept from one placement to the next.
+"""Caches the number of pods that each domain could take, from one placement to the next.
 
-Free capacity changes in a few leaves at a time: only these, and the domains above them, are counted again.
-The cache key is the request. The numbers are valid for one version of the free capacity: later changes are
-applied leaf by leaf.
+Free capacity changes in only a few leaves at a time, so only these leaves and the domains above them are
+counted again. The cache key is the request. The numbers are valid for one version of the free capacity, and
+later changes are applied leaf by leaf.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from harness_plugins.kueue.rules.topology.request import Wanted
 from harness_plugins.kueue.state.topology.tree import PODS, Room, TopologyTree
 
 _MOST = 256
-"""The maximum number of requests whose figures are kept; each has two figures per domain."""
+"""The maximum number of requests to cache. Each has two numbers per domain."""
 
 _Key = tuple[
     TopologyTree,
@@ -30,7 +30,7 @@ _Key = tuple[
 
 @final
 class _Kept:
-    """The figures of all domains for one request, at a version of the free capacity."""
+    """The figures of all domains for one request, for one version of the free capacity."""
 
     __slots__ = ("_above", "_asked", "_room", "_suitable", "_tree", "_wanted", "pods", "slices", "version")
 
@@ -68,7 +68,7 @@ class _Kept:
         return 0 if amounts is None else amounts[leaf] // amount
 
     def _set(self, domain: int, pods: int) -> None:
-        """Sets the number of pods of a leaf, and updates the domains above it."""
+        """Sets the number of pods in a leaf, and updates the domains above it."""
         tree, (_, slice_level, size, inner, *_) = self._tree, self._wanted
         more_slices = 0
         for level in range(len(tree.levels) - 1, -1, -1):
@@ -87,7 +87,7 @@ class _Kept:
             pods = self.pods[domain] + more_pods
 
     def figures(self) -> Capacity:
-        """Returns a copy of the figures, which a search may change."""
+        """Returns a copy of the figures, which a search can change."""
         found = Capacity(0)
         found.pods = found.pods_with = self.pods.copy()
         found.slices = found.slices_with = self.slices.copy()
@@ -97,7 +97,7 @@ class _Kept:
 
 @final
 class KeptCapacities:
-    """The capacities of domains for pod sets without a leader, beside the present workloads.
+    """The capacities of domains for pod sets without a leader, next to the workloads that are present.
 
     Args:
         capacities: counts the capacities.

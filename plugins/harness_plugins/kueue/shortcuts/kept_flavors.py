@@ -1,6 +1,6 @@
-"""Results that depend only on the request and the cluster, computed once for all equal requests.
+"""Caches results that depend only on the request and the cluster, once for all equal requests.
 
-The cache key of every result is the content of the input that it depends on.
+The cache key of each result is the content of the input that it depends on.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from harness_plugins.kueue.state.topology.tree import TopologyTree
 
 @final
 class KeptOffers:
-    """The offers of queues, by the number of the request."""
+    """Caches what queues offer, by the number of the request."""
 
     def __init__(self, offers: Offers) -> None:
         self._offers = offers
         self._known: Memo[tuple[int, int], tuple[PodSetOffer, ...]] = Memo()
 
     def __call__(self, asks: Asks, queue: ClusterQueueState) -> tuple[PodSetOffer, ...]:
-        """Returns the offers of a queue to a job, pod set by pod set."""
+        """Returns what a queue offers to each pod set of a job."""
         key = queue.number, asks.number
         found = self._known.get(key)
         if found is None:
@@ -38,7 +38,7 @@ class KeptOffers:
 
 @final
 class KeptAssignments:
-    """The assignments from the chosen flavors."""
+    """Caches the assignments that result from the chosen flavors."""
 
     def __init__(self, assemble: Assemble) -> None:
         self._assemble = assemble
@@ -52,7 +52,7 @@ class KeptAssignments:
         counts: tuple[int, ...],
         choices: tuple[tuple[Choice, ...], ...],
     ) -> Assignment:
-        """Returns the assignment from the chosen flavors, without its targets."""
+        """Returns the assignment that results from the chosen flavors, without its targets."""
         key = offers, counts, choices
         found = self._known.get(key)
         if found is None:
@@ -62,7 +62,7 @@ class KeptAssignments:
 
 @final
 class KeptTopologies:
-    """The topology requests of workloads."""
+    """Caches the topology requests of workloads."""
 
     def __init__(self, topologies: Topologies) -> None:
         self._topologies = topologies
@@ -77,10 +77,7 @@ class KeptTopologies:
         chosen: tuple[tuple[int, ...], ...],
         counts: tuple[int, ...],
     ) -> WorkloadTopology | None:
-        """Returns the topology request of a workload.
-
-        Returns None if a pod set got no flavor with a topology, or two.
-        """
+        """Returns the topology request of a workload; None under the conditions of `Topologies.asked`."""
         key = offers, chosen, counts
         found = self._known.get(key)
         if found is None:
@@ -90,14 +87,14 @@ class KeptTopologies:
 
 @final
 class KeptSuitableLeaves:
-    """The leaves in which pods of pod sets may run, by the relevant parts of their templates."""
+    """Caches the leaves that suit a pod set, by the relevant fields of its template."""
 
     def __init__(self, suitable: SuitableLeaves) -> None:
         self._suitable = suitable
         self._known: Memo[tuple[object, ...], tuple[Sequence[bool] | None]] = Memo()
 
     def __call__(self, tree: TopologyTree, pod_set: PodSet) -> Sequence[bool] | None:
-        """Returns the leaves in which the pods of a pod set may run; None for all leaves."""
+        """Returns which leaves suit the pods of a pod set; None for all leaves."""
         selector = tuple(pod_set.node_selector.items())
         key = tree, selector, pod_set.tolerations, pod_set.affinity, pod_set.pod_template
         found = self._known.get(key)

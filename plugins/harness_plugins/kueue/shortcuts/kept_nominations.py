@@ -1,4 +1,4 @@
-"""Reuses assignments as long as nothing changes in a queue's tree."""
+"""Reuses assignments while nothing changes in the queue's tree."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from harness_plugins.kueue.state.last_assignment import Chosen, Tried
 from harness_plugins.kueue.state.workload import Workload
 
 _Kept = tuple[Assignment, int, Tried, Workload | None]
-"""An assignment, the version of the tree, the tried flavors and an only target.
+"""An assignment, the version of the tree, the tried flavors, and a sole target.
 
-The assignment is valid for this version and these tried flavors. The last element is the only target of the
-only search, if it is not leaving yet and the search took no other; else None. Its eviction does not change
-the assignment: the workload is then tried first in its queue, and earlier workloads are refused again.
+The assignment is valid for this version and these tried flavors. The last element is a workload if the
+assignment needed only one search, and the search took only this workload, which is not evicted yet. Otherwise
+it is None. Evicting the sole target does not change the assignment: the workload then comes first in its
+queue, and the workloads that came before it are refused again.
 """
 
 _Again: TypeAlias = tuple[Workload, tuple[int, ...], Chosen, int, int]
-"""The key of a kept nomination.
+"""The key of a cached nomination.
 
-It has the workload that is assigned again, its pods and flavors, the version of its tree, and the number of
-actions in this cycle so far.
+It consists of the workload that is assigned again, its pods and flavors, the version of its tree, and the
+number of actions in this cycle so far.
 """
 
 
@@ -37,14 +38,16 @@ actions in this cycle so far.
 class KeptNominations:
     """Finds assignments for heads, and reuses known ones without a search.
 
-    It reuses three kinds of assignments. One fitted the same request before and still fits. One failed for a
-    workload of the same class, and the failure is still valid. One was found for the same workload, and
-    nothing has changed in the tree of its queue since then.
+    An assignment is reused in three cases:
+
+    - It fitted the same request before and still fits.
+    - It failed for a workload of the same class, and the failure is still valid.
+    - It was found for the same workload, and nothing has changed in the queue's tree since then.
 
     Args:
         nominator: finds assignments.
-        cache: the holders of quota.
-        reasons: finds targets, or why a search has none.
+        cache: the workloads that hold quota.
+        reasons: finds targets, or the reason why there are none.
         fits: the assignments that fitted.
         no_fits: the failed assignments of classes.
     """
@@ -63,8 +66,8 @@ class KeptNominations:
         self._fits = fits
         self._no_fits = no_fits
         self._known: Memo[Workload, _Kept] = Memo()
-        # The key has the version of the tree and the actions of the cycle: a preemptor whose targets are
-        # leaving is served, and assigned again, in every cycle until they are gone.
+        # The key includes the version of the tree and the actions of the cycle, because a preemptor is served
+        # and assigned again in every cycle until its targets are gone.
         self._known_again: Memo[_Again, Assignment] = Memo()
         self._states = CycleStates()
 
@@ -77,7 +80,7 @@ class KeptNominations:
         return assignment, bool(tried)
 
     def assigned(self, workload: Workload, tried: Tried = ()) -> Assignment:
-        """Returns what a head would be assigned in the next cycle; remembers no considered flavors.
+        """Returns what a head would be assigned in the next cycle, without remembering any flavors.
 
         Args:
             workload: the head.
@@ -99,9 +102,9 @@ class KeptNominations:
         return assignment
 
     def reassign(self, workload: Workload, first: Assignment, cycle: int, *, changed: bool) -> Assignment:
-        """Assigns again within a cycle, with the flavors that were chosen before.
+        """Repeats an assignment within the same cycle, with the flavors that were chosen before.
 
-        If nothing has changed, the result is the same, unless the workload may start with fewer pods.
+        If nothing has changed, the result is the same, unless the workload can be admitted with fewer pods.
         """
         if changed or workload.asks.reducible:
             return self._nominator.reassign(workload, first, cycle, changed=changed)
@@ -117,7 +120,7 @@ class KeptNominations:
         done: Sequence[Deed],
         reassign: Callable[[], Assignment],
     ) -> Assignment:
-        """Assigns again within a cycle as if the workload's targets were gone."""
+        """Repeats an assignment within the same cycle as if the victims of the cycle were gone."""
         version = self._no_fits.version(workload.cluster_queue)
         state = self._states.after(done)
         question = workload, workload.counts, first.chosen, version, state
@@ -129,9 +132,9 @@ class KeptNominations:
         return assignment
 
     def _look(self, workload: Workload, tried: Tried) -> tuple[Assignment, Workload | None]:
-        """Searches an assignment, and keeps it if it fits or fails for its whole class.
+        """Searches for an assignment, and caches it if it fits or fails for its whole class.
 
-        Also returns the only target, see `_Kept`.
+        Also returns the sole target. See `_Kept`.
         """
         if tried or workload.asks.reducible:
             return self._nominator.assign(workload, tried), None
@@ -146,6 +149,6 @@ class KeptNominations:
 
 
 def _only_told(kept: _Kept, version: int) -> bool:
-    """Returns True if nothing changed in a tree since then, except that the only target was evicted."""
+    """Returns True if the only change in a tree since then is the eviction of the sole target."""
     alone = kept[3]
     return alone is not None and kept[1] + 1 == version and alone.evicted

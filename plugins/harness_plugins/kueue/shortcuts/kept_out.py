@@ -1,7 +1,7 @@
-"""Heads that fit but fail in their turn, because heads in vain (see `in_vain`) reserve quota before them.
+"""Finds heads that fit but fail because futile heads (see `in_vain`) reserve quota before them.
 
-They fail again as long as heads in vain reserve as much, each in its turn. This knowledge is valid for one
-version of the tree.
+These heads fail again as long as futile heads reserve enough quota, each when it is served. Results are valid
+for one version of the tree.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
 
 _FEWER = (16, 4, 1)
-"""The numbers of heads to try if not all heads of a run keep another head out."""
+"""The numbers of heads to try if not all heads of a run block another head."""
 
 _KEPT_OUT = FAILED_AFTER_NOMINATION + NO_LONGER_FITS
 
 
 @final
 class KeptOut:
-    """Finds for how many cycles heads in vain keep a head out.
+    """Finds how many cycles futile heads block another head.
 
     Args:
-        cache: the holders of quota.
+        cache: the workloads that hold quota.
         order: the order in which entries are served.
         assigned: returns what a head would be assigned.
     """
@@ -46,15 +46,15 @@ class KeptOut:
         self._assigned = assigned
 
     def cycles(self, runs: Iterable[Run], head: Workload) -> int:
-        """Returns in how many cycles from now on heads in vain reserve enough that `head` fails as before.
+        """Returns for how many of the next cycles futile heads reserve so much that `head` fails as before.
 
-        Returns 0 if that is not known. The check uses bounds: even the smallest request of a run reserves
-        enough, and even its largest request is served before `head`. If these bounds fail for all heads of a
-        run, they are checked for its first heads.
+        Returns 0 if this is not known. The check uses bounds: even the smallest request of a run must reserve
+        enough, and even its largest request must be served before `head`. If these bounds fail for all heads
+        of a run, they are checked for its first heads.
 
         Args:
-            runs: the heads in vain.
-            head: a head that is not among them.
+            runs: the futile heads.
+            head: a head that is not one of them.
         """
         queue, place = head.cluster_queue, head.place
         if place.told.last != _KEPT_OUT or place.last_assignment is not None or len(queue.path) != 1:
@@ -70,13 +70,13 @@ class KeptOut:
         return max(self._keeps_out(each, queue.node, assignment.usage, turn) for each in keepers)
 
     def _keeps_out(self, run: Run, node: int, usage: Amounts, turn: tuple[object, ...]) -> int:
-        """Returns in how many cycles a run keeps the other head out.
+        """Returns for how many cycles a run blocks the other head.
 
         Args:
-            run: the heads in vain.
-            node: the node of the other head's queue, in the same cohort.
+            run: the futile heads.
+            node: the node of the other head's queue, which is in the same cohort.
             usage: the usage of the other head's assignment.
-            turn: the other head's place in the order of entries.
+            turn: the sort key of the other head in the order of entries.
         """
         if self._all_keep_out(run, node, usage, turn):
             return run.number
@@ -107,11 +107,11 @@ class KeptOut:
         return keeps_out
 
     def _kept(self, queue: ClusterQueueState, least: Amounts, *, borrows: bool, or_so: bool) -> Amounts:
-        """Returns the least quota that heads of a run reserve.
+        """Returns the least quota that any head of a run reserves.
 
         Args:
             queue: the queue of the heads.
-            least: their smallest requests.
+            least: the smallest requests of the heads.
             borrows: whether all heads borrow.
             or_so: whether some heads may borrow.
         """

@@ -1,4 +1,4 @@
-"""Keeps shares, because the usage of a node often returns to the same values.
+"""Caches shares, because the usage of a node often returns to earlier values.
 
 For a node with many resources, only the resources whose usage has changed are computed again.
 """
@@ -15,14 +15,14 @@ from harness.models.quota import QuotaTree
 from harness_plugins.kueue.rules.dominant_resource_share import DominantResourceShares, Share
 
 _FEW = 8
-"""For up to this many resources, computing shares is as fast as comparing usages."""
+"""Up to this number of resources, computing shares is as fast as comparing usages."""
 
 
 @final
 class KeptShares:
-    """The shares of the nodes of a quota tree.
+    """Caches the shares of the nodes of a quota tree.
 
-    The cache key has the node and its usage.
+    The cache key consists of the node and its usage.
 
     Args:
         tree: the quota tree.
@@ -63,12 +63,12 @@ class KeptShares:
 
 @final
 class _Parts:
-    """The usage of a node with many resources beyond its own quota, resource by resource.
+    """How far a node with many resources exceeds its own quota of each resource.
 
     Args:
-        shares: computes this usage.
+        shares: computes the shares.
         node: the node.
-        width: how many flavor-resources the tree has.
+        width: the number of flavor-resources in the tree.
     """
 
     __slots__ = ("_node", "_parts", "_places", "_shares", "_usage")
@@ -84,7 +84,7 @@ class _Parts:
         self._parts: list[float] = []
 
     def given(self, usage: tuple[int, ...]) -> Sequence[float]:
-        """Returns the parts for the node's current usage of each flavor-resource."""
+        """Returns the parts for the current usage of the node."""
         if self._usage is None:
             self._parts = self._shares.parts(self._node)
         else:

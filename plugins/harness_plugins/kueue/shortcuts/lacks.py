@@ -1,6 +1,6 @@
-"""What heads lack if they are refused for lack of quota: their requests of each flavor.
+"""What heads lack if they are refused for lack of quota, based on their requests of each flavor.
 
-The cache key has the request and the recorded reason.
+The cache key consists of the request and the recorded reason.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
 
 Flavors: TypeAlias = tuple[tuple[int, ...], ...]
-"""The flavor-resources that a workload needs, flavor by flavor; one flavor suffices."""
+"""The flavor-resources that a workload needs from each flavor. One of the flavors is enough."""
 
 
 class Lack(NamedTuple):
-    """What a head in vain lacks: some flavor-resource of every flavor.
+    """What a futile head lacks, which is some flavor-resource of every flavor.
 
     Attributes:
-        flavors: the flavors that the head could have.
-        for_want_of_candidates: True if the head waits for preemption candidates, False if for quota.
-        amounts: the head's requests, flavor by flavor.
+        flavors: the flavors that the head could use.
+        for_want_of_candidates: True if the head lacks preemption candidates, False if it lacks quota.
+        amounts: the requests of the head for each flavor.
     """
 
     flavors: Flavors
@@ -37,7 +37,7 @@ class Lack(NamedTuple):
 
 @final
 class Bounds:
-    """The smallest and the largest requests of some heads with equal `flavors` and reason."""
+    """The smallest and the largest requests of heads that have the same flavors and reason."""
 
     __slots__ = ("least", "most")
 
@@ -52,7 +52,7 @@ class Bounds:
 
 
 Parts: TypeAlias = dict[tuple[Flavors, bool], Bounds]
-"""Bounds by flavors and reason."""
+"""The bounds, by flavors and reason."""
 
 
 @final
@@ -60,8 +60,8 @@ class Lacks:
     """Finds what heads lack.
 
     Args:
-        tree: the quotas.
-        offers: returns the offers of queues to jobs.
+        tree: the quota tree.
+        offers: returns what queues offer to jobs.
         fair: whether fair sharing is on.
     """
 
@@ -73,7 +73,7 @@ class Lacks:
         self._known: Memo[tuple[int, int, tuple[int, ...], bool], Lack | None] = Memo(most=1 << 16)
 
     def of(self, workload: Workload) -> Lack | None:
-        """Returns what a head lacks that was refused for lack of quota; None if numbers do not tell."""
+        """Returns what a head refused for lack of quota lacks; None if numbers alone cannot show it."""
         place, asks = workload.place, workload.asks
         wanting = place.told.last == NO_PREEMPTION_CANDIDATES
         if not wanting and place.told.last != NO_QUOTA:
@@ -105,7 +105,7 @@ class Lacks:
             return _lack_from(lacking, wanting=False)
         resources = self._tree.flavor_resources
         if any(resources[cell].resource == PODS for amounts in able for cell, _ in amounts):
-            return None  # preemption never searches for the resource `pods` alone
+            return None  # preemption never searches for the `pods` resource alone
         if not any(all(self._may_preempt_for(queue, *each) for each in amounts) for amounts in able):
             return None
         return _lack_from(able, wanting=True)
@@ -116,7 +116,7 @@ class Lacks:
 
 
 def parts_of(lacks: Iterable[Lack]) -> Parts:
-    """Returns the bounds of the requests of some heads."""
+    """Returns the bounds of the requests of several heads."""
     parts: Parts = {}
     for lack in lacks:
         take_in(parts, lack)
@@ -124,7 +124,7 @@ def parts_of(lacks: Iterable[Lack]) -> Parts:
 
 
 def take_in(parts: Parts, lack: Lack) -> None:
-    """Widens bounds so that they include one more head."""
+    """Widens bounds to include one more head."""
     key = lack.flavors, lack.for_want_of_candidates
     bounds = parts.get(key)
     if bounds is None:
@@ -142,15 +142,15 @@ def _lack_from(flavors: Sequence[Sequence[tuple[int, int]]], *, wanting: bool) -
 
 
 def _flavors_of(offers: Sequence[PodSetOffer], counts: Sequence[int]) -> list[Amounts] | None:
-    """Returns the request of each flavor if one choice of a flavor decides; None for several choices.
+    """Returns the requests for each flavor if a single choice decides; None if there are several choices.
 
-    One choice decides if the workload has one resource group, or if each group has one flavor.
+    A single choice decides if the workload has only one resource group, or if each group has only one flavor.
     """
     if any(each.placed or each.mates for each in offers):
         return None
     groups = [(group, count) for each, count in zip(offers, counts, strict=True) for group in each.groups]
     if any(count and not each.covered for each, count in zip(offers, counts, strict=True)):
-        # A pod set before it may have several flavors, and some may not have been tried yet.
+        # An earlier pod set may have several flavors, some of which may not have been tried yet.
         return [] if all(len(group.cells) == 1 for group, _ in groups) else None
     if len(groups) == 1:
         group, count = groups[0]

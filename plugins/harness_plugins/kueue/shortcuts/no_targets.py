@@ -1,10 +1,11 @@
-"""Reasons why a search for targets fails for a whole equivalence class, and whether they still hold.
+"""Finds out why a target search fails for an equivalence class, and whether the reason still holds.
 
-If the reason lies in the queue's own state, it is valid until the queue changes. With fair sharing, all other
-queues together may give up too little. This reason is checked again after every change. If the queue's own
-holders may be preempted too, the reason covers all that they and the other queues could give up. The more of
-the queue's own holders leave, the more it may take from other queues. So other queues are compared with the
-queue's share after all of its own candidates have left.
+If the reason is the queue's own state, it is valid until the queue changes. With fair sharing, the reason can
+be that all other queues together give up too little. This reason is checked again after every change.
+
+If workloads of the queue itself can be preempted as well, the reason covers all that they and the other
+queues could give up. The more of these workloads are removed, the more the queue can take from others. Other
+queues are therefore compared with the share that the queue has without all of its own candidates.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
 
 Freeable: TypeAlias = tuple[int, Share, list[Amounts]]
-"""The amounts that a queue would give up for an incoming workload.
+"""What a queue would give up for an incoming workload.
 
-They are valid for one generation of this queue, the first element, and for one share of the incoming's queue,
-the second element.
+The amounts are valid for one generation of this queue, which is the first element. They are also valid for
+only one share of the incoming workload's queue, which is the second element.
 """
 
 
@@ -44,11 +45,11 @@ class FailedSearch(NamedTuple):
 
 
 class NoTargets(NamedTuple):
-    """Why a search fails: by the queue's own state alone, or because other queues give up too little.
+    """Why a search fails: because of the queue's own state, or because other queues give up too little.
 
     Attributes:
         failed: the search for which other queues give up too little; None if they do not matter.
-        share: the share of the incoming's queue, with the incoming and without its own candidates.
+        share: the share of the queue with the incoming workload and without the queue's own candidates.
         own: the usage of the queue's own candidates.
     """
 
@@ -58,47 +59,47 @@ class NoTargets(NamedTuple):
 
 
 class Reasons(Protocol):
-    """Finds why searches of one kind of preemption fail."""
+    """Finds out why searches of one kind of preemption fail."""
 
     def find_targets(self, incoming: Incoming) -> tuple[list[Target], FailedSearch | None, bool]:
-        """Chooses the targets; a search without targets also returns the facts of its failure.
+        """Returns the targets, or the facts of the failure if there are none.
 
-        Also returns whether the only target is the only workload that the search ever took.
+        The last element is whether the sole target is the only workload that the search tried.
         """
 
     def are_known(self, queue: ClusterQueueState) -> bool:
-        """Returns True if the reasons of failed searches are known for a queue."""
+        """Returns True if the reasons for failed searches are known for a queue."""
 
     def no_targets(self, failed: FailedSearch) -> NoTargets | None:
-        """Returns why a search fails for the incoming's whole class; None if that is not known.
+        """Returns why a search fails for the whole class of the incoming workload; None if not known.
 
-        Call it only for queues with known reasons.
+        Must be called only for queues with known reasons.
         """
 
     def still_no_targets(self, why: NoTargets) -> bool:
-        """Returns True if a reason is still valid while nothing changes in the queue itself."""
+        """Returns True if a reason still holds, provided that nothing has changed in the queue itself."""
 
     def reach(self, queue: ClusterQueueState, first: Workload, cell: int, amount: int, free: int) -> bool:
         """Returns True if a search for at least `amount` might find targets that free enough.
 
         Args:
-            queue: the queue of the incoming.
-            first: a workload of the queue; the priority of the incoming is not higher.
+            queue: the queue of the incoming workload.
+            first: a workload of the queue. The priority of the incoming workload is not higher.
             cell: a flavor-resource.
-            amount: the smallest request of the incoming.
+            amount: the smallest request of the incoming workload.
             free: how much of the flavor-resource is available.
         """
 
     def crashes(self, queue: ClusterQueueState) -> bool:
-        """Returns True if a search may crash, so that no search may be skipped."""
+        """Returns True if a search might crash, so that no search can be skipped."""
 
 
 @final
 class ClassicReasons:
-    """Reasons with classic preemption: no own candidate, and the queue may not reclaim from others.
+    """Finds reasons for classic preemption: the queue has no own candidate and cannot reclaim.
 
     Args:
-        cache: the holders of quota.
+        cache: the workloads that hold quota.
         search: classic preemption.
     """
 
@@ -108,12 +109,12 @@ class ClassicReasons:
         self._held = Held(cache)
 
     def find_targets(self, incoming: Incoming) -> tuple[list[Target], FailedSearch | None, bool]:
-        """Chooses the targets."""
+        """Returns the targets; if there are none, also returns the failed search."""
         targets, alone = self._search.search(incoming)
         return targets, None if targets else FailedSearch(incoming, _NOTHING_KNOWN), alone
 
     def are_known(self, queue: ClusterQueueState) -> bool:
-        """Returns True if no cohort lies between the queue and its root."""
+        """Returns True if there is no cohort between the queue and its root."""
         return len(queue.path) <= 1
 
     def no_targets(self, failed: FailedSearch) -> NoTargets | None:
@@ -126,11 +127,11 @@ class ClassicReasons:
         return None if next(own_candidates(self._cache, incoming), None) else NoTargets()
 
     def still_no_targets(self, why: NoTargets) -> bool:
-        """Returns True: other queues do not matter."""
+        """Returns True, because other queues do not matter."""
         return True
 
     def reach(self, queue: ClusterQueueState, first: Workload, cell: int, amount: int, free: int) -> bool:
-        """Returns True if own candidates hold enough, or if the queue may preempt in other queues."""
+        """Returns True if own candidates hold enough, or if the queue can preempt in other queues."""
         held = self._held.by(queue, first, cell)
         if held is not None and amount <= free + held:
             return True
@@ -141,7 +142,7 @@ class ClassicReasons:
         return not self._cache.tree.borrows(queue.node, cell, amount)
 
     def crashes(self, queue: ClusterQueueState) -> bool:
-        """Returns False: it never crashes."""
+        """Returns False, because classic preemption never crashes."""
         return False
 
 
@@ -150,10 +151,10 @@ _NOTHING_KNOWN: dict[ClusterQueueState, Freeable] = {}
 
 @final
 class FairReasons:
-    """Reasons with fair sharing: own candidates and other queues together give up too little.
+    """Finds reasons for fair sharing: own candidates and other queues together give up too little.
 
     Args:
-        cache: the holders of quota.
+        cache: the workloads that hold quota.
         shares: the shares of all nodes.
         search: preemption with fair sharing.
     """
@@ -167,7 +168,8 @@ class FairReasons:
         self._held = Held(cache)
         self._ranking = ShareRanking(cache, shares)
         self._usages = UsagesBelow(cache)
-        # Node -> whether a node below it has local quota, so that usage there may not show at the node.
+        # For each node, whether a node below it has local quota, so that usage there may not appear at the
+        # node.
         tree = cache.tree
         self._keeps = [False] * len(tree.names)
         for node in range(len(tree.names) - 1, -1, -1):
@@ -176,7 +178,7 @@ class FairReasons:
                 self._keeps[parent] = True
 
     def find_targets(self, incoming: Incoming) -> tuple[list[Target], FailedSearch | None, bool]:
-        """Chooses the targets; a failed search records the workloads that other queues would give up."""
+        """Returns the targets; a failed search also records the workloads that other queues would give up."""
         targets, queues, share, takes_back, taken, alone = self._search.search(incoming)
         if targets:
             return targets, None, alone
@@ -189,7 +191,7 @@ class FairReasons:
         return [], FailedSearch(incoming, freeable), False
 
     def are_known(self, queue: ClusterQueueState) -> bool:
-        """Returns False for queues in which a search may crash, because only a search shows the crash."""
+        """Returns False for queues in which a search might crash, because only a search reveals the crash."""
         return self._search.crashed is None or bool(queue.path)
 
     def no_targets(self, failed: FailedSearch) -> NoTargets | None:
@@ -200,7 +202,7 @@ class FairReasons:
         reclaims = queue.path and queue.spec.preemption.reclaim_within_cohort != "Never"
         if not (reclaims or own):
             return NoTargets()
-        # The following depends only on the queue's own usage, so usage above it need not change.
+        # What follows depends only on the queue's own usage, so the usage above the queue need not change.
         used, first = self._cache.tree.usage, queue.node * self._cache.tree.width
         before = used[first : first + self._cache.tree.width]
         for cell, amount in incoming.requests:
@@ -222,7 +224,7 @@ class FairReasons:
         if own or len(queue.path) > 1:
             return self._all_is_too_little(failed.incoming, own)
         if self.all_have_less(queue.root, share):
-            return True  # the usual case
+            return True  # the most common case
         return self._too_little(failed, share, self._ranking.of(queue.root))
 
     def all_have_less(self, root: int, share: Share) -> bool:
@@ -231,7 +233,7 @@ class FairReasons:
         return not ranked or ranked[-1][0] < share
 
     def reach(self, queue: ClusterQueueState, first: Workload, cell: int, amount: int, free: int) -> bool:
-        """Returns True if own candidates hold enough, or another share is at least the queue's new share."""
+        """Returns True if own candidates hold enough, or if another share is at least the new own share."""
         held = self._held.by(queue, first, cell)
         if held is not None and amount <= free + held:
             return True
@@ -247,19 +249,19 @@ class FairReasons:
         return not self.all_have_less(queue.root, share)
 
     def crashes(self, queue: ClusterQueueState) -> bool:
-        """Returns True for queues without cohort in releases that read past the end of their candidates."""
+        """Returns True for queues without a cohort in releases that read past the end of the candidates."""
         return not self.are_known(queue)
 
     def _too_little(self, failed: FailedSearch, share: Share, ranked: Sequence[tuple[Share, int]]) -> bool:
-        """Returns True if all that other queues would give up for a queue right below its root is too little.
+        """Returns True if everything that other queues would give up to a queue below its root is too little.
 
-        The amount that a queue gives up depends on its own holders and on the share that the incoming's queue
-        would have. Queues with less than that share give up nothing.
+        What a queue gives up depends on its own workloads and on the share that the incoming workload's queue
+        would have. Queues with a smaller share give up nothing.
 
         Args:
-            failed: the search of an incoming without targets in its own queue.
-            share: the share of the incoming's queue, with the incoming.
-            ranked: the shares and nodes right below the root, the smallest share first.
+            failed: the search of an incoming workload that found no targets in its own queue.
+            share: the share of the queue with the incoming workload.
+            ranked: the shares and nodes right below the root, in ascending order of share.
         """
         own = failed.incoming.queue
         freeable: list[Amounts] = []
@@ -276,9 +278,9 @@ class FairReasons:
     def _all_is_too_little(self, incoming: Incoming, own: Sequence[Amounts]) -> bool:
         """Returns True if even the most that preemption could free is not enough.
 
-        At each cohort above the queue, from the bottom up, the siblings of the queue's own branch count with
-        their whole usage. A sibling does not count if its share is less than the share of the own branch
-        after all these candidates have left.
+        At each cohort above the queue, from the bottom up, the whole usage of the siblings of the own branch
+        counts. A sibling does not count if its share is smaller than the share of the own branch without all
+        of these candidates.
 
         Args:
             incoming: the workload that needs targets.
@@ -287,7 +289,7 @@ class FairReasons:
         queue, tree = incoming.queue, self._cache.tree
         freeable = list(own)
         reclaims = queue.spec.preemption.reclaim_within_cohort != "Never"
-        # Read the ranking before the trial, because it must not include the trial's usage.
+        # The ranking must be read before the trial, because it must not include the usage of the trial.
         sides = [(side, self._ranking.of(cohort)) for cohort, side in queue.below.items()] if reclaims else []
         tree.charge(queue.node, incoming.requests)
         gone = [(queue.node, usage) for usage in own]
@@ -313,7 +315,7 @@ class FairReasons:
         return not freeable or self._lacks(incoming, freeable)
 
     def _may_keep_its_share(self, node: int, share: Share) -> bool:
-        """Returns True if a node may still have at least `share` without one workload at or below it."""
+        """Returns True if a node may still have at least `share` without one of the workloads below it."""
         queue = self._cache.at[node]
         if queue is None and self._keeps[node]:
             return True
@@ -322,7 +324,7 @@ class FairReasons:
         return any(share_without(tree, shares, node, usage) >= share for usage in usages)
 
     def _lacks(self, incoming: Incoming, freeable: Sequence[Amounts]) -> bool:
-        """Returns True if the request would still not fit after these amounts became free."""
+        """Returns True if the request would still not fit if these amounts were free."""
         node, available = incoming.queue.node, self._cache.tree.available
         freed: dict[int, int] = {}
         for usage in freeable:
@@ -337,8 +339,8 @@ class FairReasons:
     ) -> list[Amounts] | None:
         """Returns all usages that a queue right below the root would give up, however much is needed.
 
-        Returns None if they depend on more than the queue's holders: for cohorts, and for queues that order
-        workloads by the usage of LocalQueues.
+        Returns None if they depend on more than the workloads of the queue. This is the case for cohorts, and
+        for queues that order workloads by the usage of LocalQueues.
         """
         if queue is None or queue.spec.by_usage:
             return None
@@ -356,13 +358,14 @@ class FairReasons:
     def _given_up(self, queue: ClusterQueueState, share: Share, mask: int, allowed: Allowed) -> list[Amounts]:
         """Returns the usages that a queue right below the root gives up to a queue with a constant share.
 
-        This is the same as in a search, but without other queues: each share depends only on the node's own
-        usage. The queue's share only falls. So if a holder fails, all later holders of the same amount fail.
+        The result is the same as in a search, but other queues are not needed, because each share depends
+        only on the node's own usage. The share of the queue only falls. If one workload fails, all later
+        workloads with the same usage therefore fail, too.
         """
         tree, node, holders = self._cache.tree, queue.node, self._cache.holders[queue.node]
         usage, first = tree.usage, node * tree.width
         given_up: list[Amounts] = []
-        refused: Amounts | None = None  # the first holder that failed
+        refused: Amounts | None = None  # the first workload that failed
         passing: set[Amounts] = set(holders.usages)
         borrowing, theirs = self._shares.of(node)
         for workload in candidates_in_order(holders, mask, allowed) if borrowing else ():
@@ -389,14 +392,14 @@ class FairReasons:
         return given_up
 
     def _passes(self, node: int, held: Amounts, share: Share) -> bool:
-        """Returns True if a queue gives up a holder of this amount by the first strategy."""
+        """Returns True if a queue gives up a workload with this usage by the first strategy."""
         if self._strategy.without_target:
             return self._strategy.allows(share, share_without(self._cache.tree, self._shares, node, held))
         return self._strategy.allows(share, self._shares.of(node)[1])
 
 
 def own_candidates(cache: Cache, incoming: Incoming) -> Iterator[Workload]:
-    """Returns the workloads of the incoming's queue that its class may preempt by the queue's policy."""
+    """Returns the workloads of the queue that the incoming workload's class can preempt."""
     queue = incoming.queue
     allowed = allowed_by(queue.spec.preemption.within_cluster_queue, incoming.workload)
     if allowed is None:

@@ -14,27 +14,27 @@ from harness_plugins.kueue.state.topology.flavors import Placed
 from harness_plugins.kueue.state.workload import Workload
 
 Check = tuple[int, int, Quota]
-"""A flavor-resource, the requested amount, and its quota."""
+"""A flavor-resource, the requested quantity, and its quota."""
 
 
 @final
 class RecordedOracle:
     """Answers the questions of one assignment, during which nothing changes.
 
-    Searches are kept by the content of their question: the trial for one flavor-resource is often the same as
-    the search for the whole workload.
+    Searches are cached by their arguments, because the trial for one flavor-resource is often the same as the
+    search for the whole workload.
 
     Args:
-        cache: the holders of quota.
-        reasons: finds preemption targets, or why a search has none.
-        workload: the workload of the assignment.
+        cache: the workloads that hold quota.
+        reasons: finds preemption targets, or the reason why there are none.
+        workload: the workload to which flavors are assigned.
 
     Attributes:
-        checks: the quota of the considered flavor-resources.
-        no_place: the workload's topology request if the search found no place for it; None otherwise.
-        failed: the searches without targets.
+        checks: the quota of the flavor-resources that were considered.
+        no_place: the topology request of the workload if no place was found for it; otherwise None.
+        failed: the searches that found no targets.
         found_targets: whether any search found targets.
-        alone: whether there was exactly one search, and it only ever took the one target that it found.
+        alone: whether there was exactly one search, and it tried only the target that it found.
     """
 
     __slots__ = (
@@ -62,18 +62,18 @@ class RecordedOracle:
 
     @property
     def searched(self) -> bool:
-        """Returns True if there was any search for workloads to preempt."""
+        """True if there was any search for preemption targets."""
         return bool(self._known)
 
     def quota_for(self, cell: int, amount: int) -> Quota:
-        """Returns the quota of a flavor-resource if the workload takes `amount` of it."""
+        """Returns whether `amount` of a flavor-resource is available, and the height that it comes from."""
         cache, queue = self._cache, self.workload.cluster_queue
         quota = available(cache, queue, cell, amount), height(cache, queue, cell, amount)
         self.checks.append((cell, amount, quota))
         return quota
 
     def place(self, topology: WorkloadTopology) -> tuple[Placed, ...] | None:
-        """Returns places for the pods beside all present pods; None if some pod set has no place."""
+        """Returns places next to all pods that are present; None if some pod set has no place."""
         placed = topology.place()
         if placed is None:
             self.no_place = topology
@@ -82,7 +82,7 @@ class RecordedOracle:
     def targets(
         self, requests: Amounts, need: tuple[int, ...], topology: WorkloadTopology | None = None
     ) -> list[Target]:
-        """Returns the targets for `requests`, if preemption must free `need`."""
+        """Returns the workloads to preempt so that `requests` fit."""
         question = requests, need, topology
         found = self._known.get(question)
         if found is None:

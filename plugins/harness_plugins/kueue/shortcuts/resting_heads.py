@@ -1,15 +1,16 @@
-"""Resting heads: the next cycle would do the same with them, so it does not consider them.
+"""Skips heads that the next cycle would handle in the same way. These heads are resting.
 
 Trees of cohorts do not affect each other. Trees that share the capacity of topologies count as one tree here.
-If a cycle only makes heads of a tree inadmissible, without an effect on its other heads, the next cycle would
-do the same with these others: they rest. Resting heads count as tried in every cycle, without work, until
-their tree changes or another of its heads must be considered. Heads in vain (see `in_vain`) also become
-inadmissible without being considered, over many cycles in one step.
 
-A head that fits may fail in its turn, because heads in vain reserve quota before it. It fails again as long
-as heads in vain do so, each in its turn. These cycles are skipped as well.
+Suppose that a cycle only makes some heads of a tree inadmissible, without an effect on the other heads. The
+next cycle would then do the same with these other heads, so they rest. Resting heads count as tried in every
+cycle, without any work, until their tree changes or another head of the tree must be considered. Futile heads
+(see `in_vain`) also become inadmissible without being considered, over many cycles in one step.
 
-Valid for one version of a tree: every change of a tree reactivates its heads.
+A head that fits can fail because futile heads reserve quota before it is served. It fails again as long as
+futile heads do so, each when it is served. These cycles are skipped as well.
+
+Results are valid for one version of a tree: every change to a tree reactivates its heads.
 """
 
 from __future__ import annotations
@@ -27,31 +28,30 @@ _NONE = CycleHeads([], inadmissible=False, cycles=0, number=0)
 
 
 class Vain(Protocol):
-    """Finds heads in vain, see `InVain`."""
+    """Finds futile heads. See `InVain`."""
 
     def run(self, pending: PendingQueue, head: Workload) -> Run | None:
-        """Returns the heads of a queue in vain, from the first on; None if the first must be considered."""
+        """Returns the futile heads at the front of a queue; None if the first head must be considered."""
 
     def notice(self, entries: Iterable[Entry]) -> None:
-        """Updates what is known of heads that were considered: their recorded reasons may have changed."""
+        """Updates what is known about heads that were considered, because their reasons may have changed."""
 
 
 @final
 class RestingHeads:
-    """Finds the heads of cycles that must be considered.
+    """Finds the heads that a cycle must consider.
 
     Args:
         pending: the queues, by number.
-        in_vain: finds heads in vain.
-        kept_out: returns in how many cycles from now on heads in vain keep out a head that fits; 0 if that is
-            not known.
-        by_name: whether the names of all heads decide the order of trees. In trees with cohorts below their
-            root, the shares of all heads decide the order of cohorts.
-        by_class: whether classes become inadmissible as a whole (gate SchedulingEquivalenceHashing).
+        in_vain: finds futile heads.
+        kept_out: returns for how many of the next cycles futile heads block a head that fits; 0 if not known.
+        by_name: whether the order of trees depends on the names of all heads. In trees that have cohorts
+            below their root, the order of cohorts then depends on the shares of all heads.
+        by_class: whether classes become inadmissible as a whole (the SchedulingEquivalenceHashing gate).
         room: the roots of the trees that share the capacity of topologies.
 
     Attributes:
-        resting: how many heads rest.
+        resting: the number of resting heads.
     """
 
     def __init__(
@@ -70,20 +70,20 @@ class RestingHeads:
         self._by_name = by_name
         self._layered = {each.queue.root for each in pending if len(each.queue.path) > 1}
         self._by_class = by_class
-        # Root -> the root that stands for all trees that share the capacity of topologies.
+        # For each root, the root that represents all trees that share the capacity of topologies.
         self._one = {each.queue.root: each.queue.root for each in pending} | dict.fromkeys(
             room, min(room, default=-1)
         )
-        # Root -> the queues of its tree with inadmissible workloads.
+        # For each root, the queues in its tree that have inadmissible workloads.
         self._inadmissible: dict[int, dict[int, None]] = {each.queue.root: {} for each in pending}
         self._active: set[int] = set()
-        self._at_rest: dict[int, dict[int, Workload]] = {}  # by root and queue number
+        self._at_rest: dict[int, dict[int, Workload]] = {}  # by root and by the number of the queue
         self._to_requeue: dict[int, None] = {}
         self._looked_at: list[Workload] = []
         self.resting = 0
 
     def add(self, pending: PendingQueue) -> None:
-        """Activates a queue with a head to try, unless its head already rests."""
+        """Activates a queue that has a head to try, unless its head is already resting."""
         root, number = pending.queue.root, pending.queue.number
         resting = self._at_rest.get(self._one[root], {}).get(number)
         if resting is not None:
@@ -93,32 +93,32 @@ class RestingHeads:
         self._active.add(number)
 
     def join(self, pending: PendingQueue) -> None:
-        """Takes over a queue, with its head and its inadmissible workloads, from another finder of heads."""
+        """Takes over a queue with its head and inadmissible workloads from another `Heads` object."""
         if pending.has_inadmissible:
             self._inadmissible[pending.queue.root][pending.queue.number] = None
         if pending.first() is not None:
             self._active.add(pending.queue.number)
 
     def leave(self) -> None:
-        """Requeues the workloads that are to be tried again, before another finder of heads takes over."""
+        """Requeues the workloads that must be tried again, before another `Heads` object takes over."""
         for root in self._to_requeue:
             for number in self._inadmissible[root]:
                 self._pending[number].requeue_inadmissible()
 
     def reactivate(self, root: int) -> None:
-        """Reactivates the heads of a changed tree, which may act differently now."""
+        """Reactivates the heads of a tree after a change, because they could be handled differently now."""
         at_rest = self._at_rest.pop(self._one[root], None)
         if at_rest is not None:
             self._active.update(at_rest)
             self.resting -= len(at_rest)
 
     def requeue_inadmissible(self, root: int) -> None:
-        """Lets the next cycle requeue the inadmissible workloads of a tree in which quota became free."""
+        """Makes the next cycle requeue the inadmissible workloads of a tree in which quota was freed."""
         self.reactivate(root)
         self._to_requeue[root] = None
 
     def waits(self, root: int) -> bool:
-        """Returns True if a tree has heads, including resting ones."""
+        """Returns True if a tree has heads, including resting heads."""
         with_heads = self._active.union(self._at_rest.get(self._one[root], ()))
         return any(self._pending[each].queue.root == root for each in with_heads)
 
@@ -128,10 +128,10 @@ class RestingHeads:
         return bool(self._active or self._to_requeue)
 
     def take(self) -> CycleHeads:
-        """Finds the first workload of every queue that is not empty; the workloads stay in their queues.
+        """Returns the first workload of every queue that is not empty. The workloads stay in their queues.
 
-        Cycles without a head to consider only make workloads inadmissible. So they are skipped in one step,
-        up to the first cycle in which some queue has a head to consider.
+        Cycles without a head to consider only make workloads inadmissible. They are skipped in one step, up
+        to the first cycle in which some queue has a head to consider.
         """
         if self._to_requeue:
             self._requeue()
@@ -162,10 +162,10 @@ class RestingHeads:
             self._pass_over(runs, several)
 
     def _find(self, runs: dict[int, Run]) -> list[Workload]:
-        """Returns the heads to consider, and adds the heads in vain of other queues to `runs`.
+        """Returns the heads to consider, and adds the futile heads of other queues to `runs`.
 
         Args:
-            runs: queue number -> its known heads in vain.
+            runs: the known futile heads, by the number of their queue.
         """
         looked_at: list[Workload] = []
         for number in sorted(self._active - runs.keys() if runs else self._active):
@@ -182,7 +182,7 @@ class RestingHeads:
         return looked_at
 
     def _kept_out(self, runs: Collection[Run], looked_at: list[Workload]) -> int:
-        """Returns in how many cycles heads in vain, each in its turn, keep out all considered heads."""
+        """Returns for how many cycles futile heads, each when it is served, block all heads to consider."""
         cycles = []
         for head in looked_at:
             rests = self._one[head.cluster_queue.root] in self._at_rest
@@ -192,9 +192,9 @@ class RestingHeads:
         return min(cycles)
 
     def _with_those(self, looked_at: list[Workload], runs: dict[int, Run]) -> list[Workload]:
-        """Removes from `runs`, and returns, the heads in vain that must be considered with other heads.
+        """Removes from `runs` and returns the futile heads that must be considered together with other heads.
 
-        These heads reserve quota that the others then lack, or influence their order.
+        These heads reserve quota that the other heads cannot use then, or influence the order of these heads.
         """
         trees = {self._one[head.cluster_queue.root] for head in looked_at}
         meet = self._by_name and self._meet(looked_at)
@@ -209,7 +209,7 @@ class RestingHeads:
         return found
 
     def _pass_over(self, runs: dict[int, Run], number: int) -> None:
-        """Makes the first `number` heads in vain of each queue inadmissible."""
+        """Marks the first `number` futile heads of each queue as inadmissible."""
         for at, run in list(runs.items()):
             self._inadmissible[run.pending.queue.root][at] = None
             run.pass_over(number)
@@ -217,7 +217,7 @@ class RestingHeads:
                 del runs[at]
 
     def take_all(self) -> list[Workload]:
-        """Returns the first workload of every queue that is not empty; none rests after this cycle."""
+        """Returns the first workload of every queue that is not empty. No head rests after this cycle."""
         self.leave()
         self._to_requeue.clear()
         self._at_rest.clear()
@@ -231,7 +231,7 @@ class RestingHeads:
         return [head for each in sorted(self._active) if (head := self._pending[each].first()) is not None]
 
     def settle(self, entries: Sequence[Entry], left_out: Collection[Workload]) -> None:
-        """Ends a cycle: heads rest in the trees in which the next cycle would do the same."""
+        """Ends a cycle. Heads rest in the trees for which the next cycle would be the same."""
         self._in_vain.notice(entries)
         restless = set()
         for workload in left_out:
@@ -253,14 +253,14 @@ class RestingHeads:
                 self.resting += 1
 
     def _matters(self, entry: Entry) -> bool:
-        """Returns True if a head's outcome would change the next cycle."""
+        """Returns True if the outcome of a head would change the next cycle."""
         if not entry.reason or entry.preempts or entry.newly_marked:
             return True
         if entry.resumed or entry.workload.place.last_assignment is not None:
-            return True  # the head begins with another flavor in the next cycle
+            return True  # the head starts with another flavor in the next cycle
         if not entry.inadmissible:
             return False
-        # Its reservation or its share may have affected other heads.
+        # The reservation or the share of this head may have affected other heads.
         return entry.reserved or not self._by_class or len(entry.workload.cluster_queue.path) > 1
 
     def _look_at(self, looked_at: list[Workload], inadmissible: bool, cycles: int, number: int) -> CycleHeads:
@@ -285,7 +285,7 @@ class RestingHeads:
         return CycleHeads(looked_at, inadmissible, cycles, number)
 
     def _meet(self, looked_at: list[Workload]) -> bool:
-        """Returns True if heads that have no effect influence the order of the considered heads."""
+        """Returns True if heads that have no other effect influence the order of the heads to consider."""
         roots = {head.cluster_queue.root for head in looked_at}
         return len(roots) > 1 or not roots.isdisjoint(self._layered)
 

@@ -1,7 +1,7 @@
-"""The order of shares right below each cohort.
+"""Keeps the shares right below each cohort in order.
 
-Valid for one generation of each ClusterQueue: the cache lists changed queues, and only these are checked
-again.
+An entry is valid for one generation of a ClusterQueue. The cache lists the queues that changed, and only
+these are checked again.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from harness_plugins.kueue.state.cache import Cache
 
 @final
 class ShareRanking:
-    """The order of shares right below each cohort, without trials and reservations.
+    """The order of the shares right below each cohort, not including trials and reservations.
 
     Args:
-        cache: lists the changed queues.
+        cache: lists the queues that changed.
         shares: the shares of all nodes.
     """
 
@@ -31,7 +31,7 @@ class ShareRanking:
         self._order: dict[int, list[tuple[Share, int]]] = {}
 
     def of(self, cohort: int) -> list[tuple[Share, int]]:
-        """Returns share and node of each node with queues right below a cohort, the smallest share first."""
+        """Returns the share and number of each node with queues right below a cohort, in ascending order."""
         if self._changed:
             for queue in self._changed.values():
                 for above, below in queue.below.items():

@@ -1,4 +1,4 @@
-"""Puts the shortcuts in front of the rules that they replace: all of them or none."""
+"""Puts the shortcuts in front of the rules that they replace. Either all or none are used."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ class World(NamedTuple):
     """The environment of a scheduler.
 
     Attributes:
-        cache: the holders of quota.
-        pending: the pending queues, by number of the ClusterQueue.
+        cache: the workloads that hold quota.
+        pending: the pending queues, indexed by the number of their ClusterQueue.
         shares: the shares of all nodes.
-        search: the search for targets.
+        search: the search for preemption targets.
         topologies: the flavors with a topology; None if no flavor has one.
         gates: the feature gates.
         order: the order in which entries are served.
@@ -69,7 +69,7 @@ class World(NamedTuple):
 class Shortcuts:
     """The shortcuts of one scheduler.
 
-    Without them every decision, figure, cycle and head is the same, only slower.
+    Without them, all decisions, figures, cycles and heads are the same but take longer.
 
     Args:
         on: whether the shortcuts are used.
@@ -80,35 +80,35 @@ class Shortcuts:
 
     @classmethod
     def none(cls) -> Shortcuts:
-        """Returns shortcuts that are off: every call computes its result."""
+        """Returns shortcuts that are off, so that every call computes its result."""
         return cls(on=False)
 
     def shares(self, tree: QuotaTree, shares: DominantResourceShares) -> Shares:
-        """Returns the shares of all nodes."""
+        """Returns an object that computes the shares of all nodes."""
         return KeptShares(tree, shares) if self._on else shares
 
     def offers(self, offers: Offers) -> Offers:
-        """Returns the offers of queues to jobs."""
+        """Returns a function that finds what queues offer to jobs."""
         return KeptOffers(offers) if self._on else offers
 
     def assemble(self, assemble: Assemble) -> Assemble:
-        """Returns the assignments from chosen flavors."""
+        """Returns a function that makes assignments from chosen flavors."""
         return KeptAssignments(assemble) if self._on else assemble
 
     def topologies(self, topologies: Topologies) -> Topologies:
-        """Returns the topology requests of workloads."""
+        """Returns an object that finds the topology requests of workloads."""
         return KeptTopologies(topologies) if self._on else topologies
 
     def suitable_leaves(self, suitable: SuitableLeaves) -> SuitableLeaves:
-        """Returns the leaves of topologies in which pods may run."""
+        """Returns a function that finds the leaves on which pods can run."""
         return KeptSuitableLeaves(suitable) if self._on else suitable
 
     def capacities(self, capacities: Capacities) -> Capacities:
-        """Returns the capacities of topologies' domains."""
+        """Returns a function that counts the capacities of topology domains."""
         return KeptCapacities(capacities) if self._on else capacities
 
     def nomination(self, world: World, offers: Offers, assigner: Assigner) -> tuple[Nominates, Heads]:
-        """Returns the finder of assignments for heads, and the finder of the heads of cycles."""
+        """Returns an object that finds assignments for heads, and one that finds the heads of cycles."""
         cache, pending, _, search, topologies, gates, order = world
         if not self._on:
 

@@ -1,7 +1,4 @@
-"""The usages of workloads below each cohort, without duplicates.
-
-Valid for one version of the tree.
-"""
+"""Caches the distinct usages of workloads below each cohort, for one version of the tree."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ class UsagesBelow:
     """The usages of workloads below cohorts.
 
     Args:
-        cache: the holders of quota.
+        cache: the workloads that hold quota.
     """
 
     __slots__ = ("_cache", "_known")
@@ -27,7 +24,7 @@ class UsagesBelow:
         self._known: dict[int, tuple[int, dict[int, dict[Amounts, None]]]] = {}  # by root, with its version
 
     def below(self, cohort: int) -> Collection[Amounts]:
-        """Returns the usages of workloads in the queues below a cohort."""
+        """Returns the distinct usages of workloads in the queues below a cohort."""
         root = self._cache.tree.root[cohort]
         version, found = self._known.get(root, (-1, {}))
         if version != self._cache.version[root]:

@@ -195,7 +195,7 @@ class _Described:
             name: spec.raw(name)
             for name in _SHAPE
             if name in spec
-            and (name == "affinity" or spec.raw(name) not in ([], {}))  # empty values are ignored
+            and (name == "affinity" or spec.raw(name) not in ([], {}))  # empty values do not count
         }
         if any(containers):
             shape["containers"] = [[(requests, ports) for requests, _, ports in kind] for kind in containers]

@@ -85,7 +85,7 @@ class Cache:
             yield from holders.everybody
 
     def _take_over(self, before: Cache) -> None:
-        """Charges all usage again, because the new quotas determine how much of the usage reaches the cohorts."""
+        """Charges all usage again, because the new quotas decide how much of it reaches the cohorts."""
         tree = self.tree
         same = tree.flavor_resources == before.tree.flavor_resources
         numbers = {

@@ -30,9 +30,7 @@ class Holders:
         self.queue = queue
         self.workloads: list[Workload] = []
         self.spared: dict[Workload, None] = {}
-        self._ranks: list[
-            Rank
-        ] = []  # the ranks of `workloads`, which allow bisection without a Python key function
+        self._ranks: list[Rank] = []  # the ranks of `workloads`; bisecting them needs no Python key function
         self.evicted = 0
         self.usages: dict[Amounts, int] = {}
 

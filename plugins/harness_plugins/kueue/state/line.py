@@ -124,7 +124,7 @@ class Line:
             self.scattered = True
 
     def pass_over(self, number: int) -> None:
-        """Moves the position past `number` entries that became inadmissible, starting at the one from `ahead`."""
+        """Moves the position past `number` entries that became inadmissible, from the one in `ahead`."""
         self._at += number
 
     def start_over(self) -> None:

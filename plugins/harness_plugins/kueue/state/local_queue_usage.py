@@ -155,8 +155,8 @@ class LocalQueueUsages:
         settings: the half-life, the sampling interval and the resource weights.
         tree: the quota tree, which knows the resource of each flavor-resource.
         usable: the ClusterQueues that take part in scheduling. Only their LocalQueues are sampled.
-        by_namespace: whether candidates from LocalQueues that have the same name in different namespaces are
-            told apart.
+        by_namespace: whether the candidate order distinguishes LocalQueues that have the same name in
+            different namespaces.
     """
 
     def __init__(

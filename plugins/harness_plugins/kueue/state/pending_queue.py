@@ -166,9 +166,7 @@ class PendingQueue:
         return found
 
     def _forget(self, equivalence_class: EquivalenceClass) -> None:
-        """Removes an empty class, unless it is inadmissible: then, equal workloads that arrive later belong to
-        it.
-        """
+        """Removes an empty class, unless it is inadmissible, because equal workloads may still join it."""
         if equivalence_class.inadmissible:
             self._emptied.append(equivalence_class)
             return
@@ -255,7 +253,7 @@ class PendingQueue:
         return self._firsts[workload.local_queue].block_of(entry)
 
     def set_ahead_inadmissible(self, places: Sequence[Place]) -> None:
-        """Marks consecutive workloads and their classes as inadmissible, starting with the one from `ahead`."""
+        """Marks consecutive workloads and their classes as inadmissible, from the one in `ahead` on."""
         for place in places:
             equivalence_class = place[4].place.equivalence_class
             equivalence_class.inadmissible = True

@@ -155,7 +155,7 @@ def _broken(
 
 
 def _domain(tree: TopologyTree, leaf: int, level: str) -> range:
-    """Returns the leaves of the domain that contains a leaf at a level. Because of sorting, they are adjacent."""
+    """Returns the leaves of the domain that contains a leaf at a level; sorting makes them adjacent."""
     depth = tree.levels.index(level) + 1
     first = tree.leaves.start
     values = tree.values[first + leaf][:depth]

@@ -51,7 +51,7 @@ class Search:
     # --- which domains ------------------------------------------------------------------------------------
 
     def _domains(self, level: int, slices: int) -> list[int] | None:
-        """Returns a list with the only domain of a level that is needed; None if no domain takes everything."""
+        """Returns a list with the one domain of a level that takes everything; None if there is none."""
         figures, leaders = self._figures, self._leaders
         if not leaders:
             # In both orders, the result is the domain with the least capacity that takes everything.
@@ -102,7 +102,7 @@ class Search:
     # --- who gets what ------------------------------------------------------------------------------------
 
     def _descend(self, found: list[int], level: int, slices: int) -> list[int]:
-        """Distributes everything to the domains that were found, then to their children, down to the leaves."""
+        """Distributes everything to the chosen domains, then to their children, down to the leaves."""
         wanted, figures, children = self._wanted, self._figures, self._tree.children
         found = self._hand_out(found, slices, self._leaders, wanted.size)
         while level < wanted.slice_level:
@@ -162,7 +162,7 @@ class Search:
     # --- orders -------------------------------------------------------------------------------------------
 
     def _optimal(self, domains: list[int], at: int, figure: list[int], missing: int, leaders: int) -> int:
-        """Returns the domain at a position; if it could take everything, returns the best fit from there on."""
+        """Returns the domain at a position, or the best fit from there on if it could take everything."""
         first = domains[at]
         if (
             self._wanted.least_free
@@ -173,7 +173,7 @@ class Search:
         return self._best(domains[at:], figure, missing, leaders)
 
     def _best(self, domains: list[int], figure: list[int], missing: int, leaders: int) -> int:
-        """Returns the first domain with the smallest figure that is sufficient, or `domains[0]` if none is."""
+        """Returns the first domain with the smallest sufficient figure; `domains[0]` if there is none."""
         able = [
             domain
             for domain in domains
@@ -199,7 +199,7 @@ class Search:
     def _leader_first(
         self, domains: list[int], missing: int, leaders: int, *, pods: bool = False
     ) -> list[int]:
-        """Moves the domain for the leader to the front: the first one that leaves enough for all other pods."""
+        """Moves the leader's domain to the front: the first that leaves enough capacity for the others."""
         figures = self._figures
         if leaders < 1 or len(domains) < 2:
             return domains

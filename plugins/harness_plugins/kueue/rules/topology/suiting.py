@@ -18,7 +18,7 @@ class Suiting:
     Args:
         queue: the queue.
         cluster: the flavors and topologies.
-        gates: the feature gates, one of which enables topologies, and the rules of the release.
+        gates: the feature gates, including the one for topologies, and the rules of the release.
 
     Attributes:
         of_topologies: the resource groups that contain a flavor with a topology.

@@ -97,7 +97,7 @@ class Placed(NamedTuple):
         )
 
     def as_manifest(self) -> dict[str, Any]:
-        """Returns the topology assignment as Kueue writes it. If leaves are nodes, only host names are included."""
+        """Returns the topology assignment as Kueue writes it: only host names if leaves are nodes."""
         tree = self.flavor.tree
         levels = tree.levels[-1:] if tree.by_host else tree.levels
         return {

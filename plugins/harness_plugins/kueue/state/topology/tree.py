@@ -61,7 +61,7 @@ class DomainAssignment(NamedTuple):
 
 
 class NamedDomain(NamedTuple):
-    """The number of pods in a leaf, which is identified by a name that survives node changes. See `name_of`."""
+    """The number of pods in a leaf, identified by a name that survives node changes; see `name_of`."""
 
     values: tuple[str, ...]
     pods: int
@@ -157,11 +157,11 @@ class TopologyTree:
         return children
 
     def leaf(self, values: Sequence[str]) -> int | None:
-        """Returns the index of the leaf with these values, which are the host name or a value for each level."""
+        """Returns the index of the leaf with these values: the host name, or one value per level."""
         return self._leaf.get(tuple(values))
 
     def name_of(self, leaf: int) -> tuple[str, ...]:
-        """Returns the name of a leaf: the host name if that is the finest level, otherwise a value per level."""
+        """Returns the name of a leaf: the host name if leaves are nodes, otherwise one value per level."""
         values = self.values[self.leaves.start + leaf]
         return values[-1:] if self.by_host else values
 
