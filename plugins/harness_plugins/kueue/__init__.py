@@ -1,4 +1,4 @@
-"""Kueue's scheduler: queues and cohorts, flavors, the admission cycle, and both kinds of preemption."""
+"""Models Kueue's scheduler: queues and cohorts, flavors, the admission cycle, and preemption."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def harness_register_conformance(register: RegisterConformance) -> None:
 
 
 def _running_jobs(cluster: Cluster, at: int = 0) -> Sequence[Arrival]:
-    """Returns the Workloads of the manifests, see `beginning`."""
+    """Returns jobs for the Workload manifests. See `manifests.beginning`."""
     found: Sequence[Arrival] = import_module("harness_plugins.kueue.manifests.beginning").running_jobs(
         cluster, at
     )
@@ -146,18 +146,18 @@ def _running_jobs(cluster: Cluster, at: int = 0) -> Sequence[Arrival]:
 
 
 def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Finds the jobs that can never start, see `impossible`."""
+    """Finds the jobs that can never start. See `rules.impossible`."""
     found: Possible = import_module("harness_plugins.kueue.factory").impossible(cluster, options)
     return found
 
 
 def _by_queues(cluster: Cluster) -> bool:
-    """Returns True: Kueue can only admit a Workload whose queue leads to a ClusterQueue."""
+    """Returns True, because Kueue can only admit a Workload whose queue refers to a ClusterQueue."""
     return True
 
 
 def _answer(module: str, name: str) -> Callable[[Mapping[str, Any]], Any]:
-    """Makes a function that imports its module when it is called."""
+    """Returns a function that imports its module only when it is called."""
 
     def answer(case: Mapping[str, Any]) -> Any:
         return getattr(import_module(f"harness_plugins.kueue.{module}"), name)(case)
@@ -166,7 +166,7 @@ def _answer(module: str, name: str) -> Callable[[Mapping[str, Any]], Any]:
 
 
 def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """Yields notes on PodGroups, backoffs and delays of admission checks that have no effect."""
+    """Yields notes on PodGroups, backoffs and admission check delays that have no effect."""
     yield from ignored_groups(cluster, "Kueue admits a job as a whole, or as few pods as its min_pods allow")
     yield from ignored_scheduling_groups(cluster)
     yield from import_module("harness_plugins.kueue.factory").ignored_backoffs(cluster, options)
@@ -176,7 +176,7 @@ def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[st
 
 
 def _ignored_by_fair_sharing(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """Yields notes on ignored fields; the search for targets does not use `borrowWithinCohort`."""
+    """Yields notes on fields without an effect. Fair sharing does not use `borrowWithinCohort`."""
     yield from _ignored_fields(cluster, options)
     for name, queue in cluster.cluster_queues.items():
         if queue.preemption.borrow_within_cohort != "Never":
@@ -187,13 +187,13 @@ def _ignored_by_fair_sharing(cluster: Cluster, options: Mapping[str, Any]) -> It
 
 
 def _assumes(cluster: Cluster, options: Mapping[str, Any]) -> Iterable[str]:
-    """Returns notes on assumptions, see `factory.assumptions`."""
+    """Returns notes on assumptions. See `factory.assumptions`."""
     found: Iterable[str] = import_module("harness_plugins.kueue.factory").assumptions(cluster, options)
     return found
 
 
 def _make(name: str) -> PolicyFactory:
-    """Makes a factory that imports its module at first use."""
+    """Returns a factory that imports its module when it is first used."""
 
     def make(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
         factory: PolicyFactory = getattr(import_module("harness_plugins.kueue.factory"), name)

@@ -1,4 +1,4 @@
-"""Delays events for the scheduler: events during its cycle reach it when the cycle is over."""
+"""Delays events that occur during a cycle until the cycle has ended."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ _Ts = TypeVarTuple("_Ts")
 
 @final
 class AfterCycle:
-    """The events that the scheduler does not know yet.
+    """The events that the scheduler has not processed yet.
 
     Attributes:
-        cycling: whether a cycle runs.
+        cycling: whether a cycle is running.
     """
 
     def __init__(self) -> None:
         self.cycling = False
         self._afterwards: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
-        self._admissions = 0  # the position of the next admission of this instant
+        self._admissions = 0  # the position of the next admission among the events at this time
 
     def then(self, follow: Callable[[*_Ts], None], *about: *_Ts) -> None:
-        """Calls `follow(*about)` immediately, or at the end of the running cycle."""
+        """Calls `follow(*about)` immediately, or at the end of the cycle that is running."""
         if self.cycling:
             self._afterwards.append((follow, about))
         else:
             follow(*about)
 
     def admitted(self, follow: Callable[[*_Ts], None], *about: *_Ts) -> None:
-        """Calls `follow(*about)` for an admission, before all other events of this instant.
+        """Calls `follow(*about)` for an admission, before all other events at this time.
 
-        So workloads that were evicted at this instant still hold their quota at the admission: evictions
+        Workloads that are evicted at the same time therefore still hold their quota, because evictions
         complete after the cycle.
         """
         if self.cycling:
@@ -41,11 +41,11 @@ class AfterCycle:
             follow(*about)
 
     def later(self) -> None:
-        """Marks a new instant within a cycle: events so far come before all later admissions."""
+        """Marks a new time within a cycle, so that all earlier events come before later admissions."""
         self._admissions = len(self._afterwards)
 
     def end(self) -> None:
-        """Ends the cycle, and delivers the events that were delayed."""
+        """Ends the cycle, and processes the events that were delayed."""
         self.cycling = False
         self._admissions = 0
         for follow, about in self._afterwards:

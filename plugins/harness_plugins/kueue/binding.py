@@ -1,7 +1,7 @@
-"""Binds the pods of admitted jobs to nodes as kube-scheduler does, if the cluster has nodes.
+"""Binds the pods of admitted jobs to nodes in the same way as kube-scheduler, if the cluster has nodes.
 
-Kueue reserves quota and releases the pods. kube-scheduler chooses their nodes, within their flavors and
-topology domains. Here kube-scheduler never preempts a pod for another one.
+Kueue reserves quota and releases the pods. kube-scheduler then chooses nodes for them, within their flavors
+and topology domains. In this model, kube-scheduler never preempts one pod for another.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from harness_plugins.kueue.state.topology.flavors import Placed
 
 _NO_FLAVORS: Mapping[str, str] = {}
 NONE_RUNS: Mapping[int, Pod] = MappingProxyType({})
-"""The value for a job without running pods."""
+"""The value for jobs without running pods."""
 
 Domain = tuple[tuple[str, str], ...]
-"""The labels of a domain's nodes; () for any node."""
+"""The node labels of a domain; () for any node."""
 
 
 MOVED = "TerminatedByKueue"
-"""The reason why a pod leaves a node that did not fail: its workload has no place there any more."""
+"""The reason for removing a pod from a healthy node on which its workload no longer has a place."""
 
 
 class _Places(NamedTuple):
     """The places of a job's pods in topologies.
 
     Attributes:
-        flavors: pod set -> resource -> flavor.
-        domains: pod -> its domain.
+        flavors: for each pod set, the flavor of each resource.
+        domains: the domain of each pod.
     """
 
     flavors: Mapping[str, Mapping[str, str]]
@@ -54,7 +54,7 @@ class Binder:
     """The pods of admitted jobs, and the scheduler that finds nodes for them.
 
     Args:
-        cluster: nodes and flavors.
+        cluster: the nodes and flavors.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -71,10 +71,12 @@ class Binder:
         self._put_off: dict[int, tuple[int, partial[None]]] = {}
         self._due: list[tuple[int, int]] = []
         self._woken = -1
-        self._templates: Memo[tuple[PodSet, str, tuple[str, ...], Domain], Template] = Memo()  # content key
+        self._templates: Memo[tuple[PodSet, str, tuple[str, ...], Domain], Template] = (
+            Memo()
+        )  # keyed by content
 
     def advance(self, now: int) -> None:
-        """Moves the time to `now`: creates the pods of jobs that should start by now, in order of arrival."""
+        """Advances to `now`, and creates the pods of jobs that start by then, in order of arrival."""
         self._now = now
         self._scheduler.advance(now)
         while self._due and self._due[0][0] <= now:
@@ -85,7 +87,7 @@ class Binder:
                 found[1]()
 
     def timers(self, tell: Callable[[int], Iterator[Decision]]) -> PodTimers | None:
-        """Returns the timers for events of pods that time alone causes; None if there can be none."""
+        """Returns timers for the pod events that happen only because time passes; None if there are none."""
         return PodTimers(self._taints, self._scheduler, tell) if self._taints.may_be else None
 
     def start(
@@ -101,12 +103,12 @@ class Binder:
 
         Args:
             job: the job.
-            flavors: pod set -> resource -> flavor.
-            counts: pod set -> pods, for pod sets that get fewer than all.
-            placed: the places of pods in topologies. The pods of a pod set take them in order. Pods of an
-                incomplete slice may get no place; they run on any node of the flavor.
-            at: when the pods are created, if that is later than now.
-            running: the pods of the job that already run, with their Pods.
+            flavors: for each pod set, the flavor of each resource.
+            counts: the number of pods in each pod set that was not admitted with all of its pods.
+            placed: the places of pods in topologies. The pods of a pod set get them in order. Pods of an
+                incomplete slice may get no place, in which case they run on any node of the flavor.
+            at: when to create the pods, if this is later than now.
+            running: the pods of the job that are already running, with their Pods.
         """
         if at > self._now:
             self._put_off[job.index] = (at, partial(self._make, job, flavors, counts, placed))
@@ -115,7 +117,7 @@ class Binder:
             self._make(job, flavors, counts, placed, running)
 
     def stand_alone(self, job: Job) -> None:
-        """Creates the pod of a job that requests no quota; the pod runs or waits for a node.
+        """Creates the pod of a job that needs no quota. The pod runs or waits for a node.
 
         A pod that was evicted or lost its node is created again, unless another scheduler manages it.
         """
@@ -140,7 +142,6 @@ class Binder:
         placed: Sequence[Placed],
         running: Mapping[int, Pod] = NONE_RUNS,
     ) -> None:
-        """Creates the pods of a job."""
         places = {each.pod_set.name: each for each in placed} if placed else {}
         ended = self._ended.get(job.index, ())
         pods = self._pods[job.index] = {}
@@ -153,7 +154,7 @@ class Binder:
             left: Sequence[int] = range(first, last)
             if ended:
                 left = [pod for pod in left if pod not in ended]
-            if counts:  # `counts` includes the admitted pods that have ended
+            if counts:  # `counts` includes admitted pods that have finished
                 fewer = pod_set.count - counts.get(pod_set.name, pod_set.count)
                 left = left[: max(0, len(left) - fewer)]
             template: Template | None = None
@@ -180,7 +181,7 @@ class Binder:
     def _domains_of(
         self, domains: Sequence[Domain], pods: Sequence[int], running: Mapping[int, Pod]
     ) -> Mapping[int, Domain]:
-        """Returns the domain of each pod: running pods keep theirs, other pods take free domains in order."""
+        """Returns each pod's domain. Running pods keep theirs, and the others get free domains in order."""
         left, found = list(domains), dict[int, Domain]()
         for pod in pods:
             if pod in running:
@@ -193,11 +194,11 @@ class Binder:
         return found | {pod: next(rest, ()) for pod in pods if pod not in found}
 
     def bind_running(self) -> Iterable[Bind]:
-        """Binds the pods that already run, before any other decision."""
+        """Binds the pods that are already running, before any other decision."""
         return self._scheduler.bind_running()
 
     def stop(self, job: Job) -> None:
-        """Terminates the bound pods of an evicted job, and deletes its waiting pods."""
+        """Terminates the bound pods of an evicted job, and deletes its pending pods."""
         self._put_off.pop(job.index, None)
         pods = self._pods.get(job.index, {})
         for pod, info in list(pods.items()):
@@ -207,7 +208,7 @@ class Binder:
                 self._scheduler.terminate(info)
 
     def end(self, job: Job, pods: range) -> None:
-        """Removes ended pods from their nodes; a job that is admitted again does not run them again."""
+        """Removes finished pods from their nodes. They do not run again if the job is admitted again."""
         present = self._pods[job.index]
         if len(pods) < job.pods:
             self._ended.setdefault(job.index, set()).update(pods)
@@ -216,15 +217,15 @@ class Binder:
                 self._delete(present.pop(pod))
 
     def lost(self, job: Job, pods: range) -> None:
-        """Creates pods again that were lost with their node, as their job's controller does.
+        """Creates the pods again that were lost with their node, like the controller of their job.
 
-        Pods with a place in a topology wait until their node returns, or until they get another place.
+        Pods with a place in a topology wait until their node returns or they get another place.
         """
         for pod in pods:
             self._make_again(job, pod)
 
     def _make_again(self, job: Job, pod: int) -> None:
-        """Deletes a pod and creates its successor."""
+        """Deletes a pod and creates its replacement."""
         present, places = self._pods[job.index], self._places.get(job.index)
         gone, template = present[pod], present[pod].template
         self._delete(gone)
@@ -236,7 +237,7 @@ class Binder:
         self._scheduler.add(present[pod])
 
     def move(self, job: Job, placed: Sequence[Placed], node: str) -> Iterator[Preempt]:
-        """Moves pods with a place on a node to other places, and evicts pods that still run on the node."""
+        """Moves pods with a place on a node to other places, and evicts those that still run on the node."""
         if job.index in self._put_off:
             at, make = self._put_off[job.index]
             _, flavors, counts, _ = make.args
@@ -268,12 +269,12 @@ class Binder:
             yield self._scheduler.evict(info, None, MOVED, {"node": node})
 
     def nodes_of(self, job: Job, pods: Iterable[int]) -> list[str]:
-        """Returns the nodes of some bound pods of a job."""
+        """Returns the nodes of those pods of a job that are bound."""
         present, nodes = self._pods.get(job.index, {}), self._scheduler.cache.nodes
         return [nodes[info.node].name for pod in pods if (info := present.get(pod)) and info.node >= 0]
 
     def on(self, node: str, namespace: str) -> bool:
-        """Returns True if a node has non-terminating pods of a namespace with places in topologies."""
+        """Returns True if a node has running pods of a namespace that have places in topologies."""
         there = self._scheduler.cache.by_name.get(node)
         return there is not None and any(
             not pod.terminating
@@ -292,14 +293,14 @@ class Binder:
         self._kinds.forget()
 
     def follow_taints(self, edit: Edit) -> Iterator[Preempt]:
-        """Evicts the pods of a changed node that do not tolerate its NoExecute taints."""
+        """Evicts pods from a changed node if they do not tolerate its NoExecute taints."""
         if edit.after is None:
             self._taints.drop(edit.name)
         else:
             yield from self._taints.put(edit.after, self._now)
 
     def tolerated_for_a_time(self) -> Iterator[Preempt]:
-        """Evicts the pods whose tolerations end now, in the order of their names."""
+        """Evicts the pods whose tolerations end now, sorted by name."""
         return self._taints.ended(self._now)
 
     def leave(self, job: Job) -> None:
@@ -309,27 +310,26 @@ class Binder:
             self._delete(info)
 
     def _delete(self, info: PodInfo) -> None:
-        """Deletes a pod."""
         self._scheduler.delete(info)
         if self._taints.may_be:
             self._taints.forget(info)
 
     def forget(self, job: Job) -> None:
-        """Forgets a job that is over."""
+        """Removes a job that has ended."""
         self._places.pop(job.index, None)
         self._pods.pop(job.index, None)
         self._ended.pop(job.index, None)
 
     def never(self, job: Job) -> Never | None:
-        """Returns why the pod of a job that requests no quota can never run; None if it may run."""
+        """Returns why the pod of a job without quota can never run; None if it may be able to run."""
         return self._kinds.never(job)
 
     def fits_none(self, job: Job, pod_set: PodSet, flavors: tuple[str, ...]) -> str:
-        """Returns why pods with flavors fit no node even when all are empty; "" if they fit a node."""
+        """Returns why pods with these flavors fit on no node even if all are empty; "" if they fit."""
         return self._kinds.fits_none(self._template(job, pod_set, flavors, ()).shape)
 
     def run(self) -> Iterable[Decision]:
-        """Binds the pods that fit, and requests the next instant at which pods are created."""
+        """Binds the pods that fit, and requests a wake-up for the next time when pods are created."""
         found = self._heeding_taints() if self._taints.tainted else self._scheduler.run()
         return chain(found, self._wakes()) if self._due else found
 
@@ -341,7 +341,7 @@ class Binder:
             yield Wake(self._woken)
 
     def _heeding_taints(self) -> Iterator[Decision]:
-        """Binds the pods that fit, and limits their stay on nodes with NoExecute taints."""
+        """Binds the pods that fit, and limits how long they stay on nodes with NoExecute taints."""
         tainted = self._taints.tainted
         for decision in self._scheduler.run():
             yield decision
@@ -360,7 +360,7 @@ class Binder:
         self._scheduler.skip(span, counts)
 
     def _template(self, job: Job, pod_set: PodSet, flavors: tuple[str, ...], domain: Domain) -> Template:
-        """Returns the template of a pod set's pods, with the node labels of flavors and a domain added."""
+        """Returns the pod template of a pod set, with the node labels of its flavors and domain added."""
         key = (pod_set, job.namespace, flavors, domain)
         template = self._templates.get(key)
         if template is None:
@@ -371,7 +371,7 @@ class Binder:
 
 
 def _domains(placed: Placed) -> Iterator[Domain]:
-    """Yields the domain of each pod of a pod set, in order."""
+    """Yields the domain of each pod in a pod set, in order."""
     levels = placed.flavor.tree.levels
     for values, pods in placed.domains:
         domain = tuple(zip(levels[-len(values) :], values, strict=True))

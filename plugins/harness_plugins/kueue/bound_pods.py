@@ -1,4 +1,4 @@
-"""The pods of workloads with places in topologies, with their nodes from the binder."""
+"""The pods of workloads with places in topologies, which the binder assigns to nodes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness_plugins.kueue.state.workload import Workload
 
 @final
 class BoundPods:
-    """See `rules.node_controller.Pods`.
+    """Implements `rules.node_controller.Pods` with the pods that a binder manages.
 
     Args:
         binder: binds the pods.
@@ -23,16 +23,16 @@ class BoundPods:
         self._binder = binder
 
     def on(self, node: str, namespace: str) -> bool:
-        """Returns True if pods of a namespace are on a node and not terminating."""
+        """Returns True if a node has pods of a namespace that are not terminating."""
         return self._binder.on(node, namespace)
 
     def leave(self, workload: Workload, pods: range) -> Iterable[str]:
-        """Returns the nodes that pods leave; if all pods leave, also the nodes assigned to the workload."""
+        """Returns the nodes that pods were on; if all pods are gone, also the workload's assigned nodes."""
         nodes = self._binder.nodes_of(workload.job, pods)
         if len(pods) < workload.job.pods:
             return nodes
         return [*nodes, *(values[-1] for placed in workload.placed for values, _ in placed.domains)]
 
     def move(self, workload: Workload, placed: Sequence[Placed], node: str) -> Iterator[Decision]:
-        """Moves the pods of a workload on a node to other places."""
+        """Moves those pods of a workload that are on a node to other places."""
         yield from self._binder.move(workload.job, placed, node)

@@ -1,4 +1,4 @@
-"""Workloads from their admission until their pods are gone: pods, run times and evictions."""
+"""Workloads from their admission until their pods are gone, with their pods, run times and evictions."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 @final
 class _Execution:
-    """The state of a workload in the replay; the scheduler may learn it only after its cycle.
+    """The state of a workload in the replay, which can reach the scheduler only after its cycle.
 
     Attributes:
-        admitted: when the admission checks are ready, if the workload has some.
+        admitted: when the admission checks are ready, if there are any.
         holding: whether the workload was admitted and is not gone.
-        leaving: whether its pods are gone, but the scheduler does not know yet.
-        round: the last eviction, or None.
+        leaving: whether the pods are gone but the scheduler has not been informed yet.
+        round: the last eviction; None if there was none.
     """
 
     __slots__ = ("admitted", "holding", "leaving", "round")
@@ -38,17 +38,17 @@ class _Execution:
 
 @final
 class Executions:
-    """The running and the leaving workloads.
+    """The workloads that are running or being evicted.
 
     Args:
-        latency: how long it takes until the scheduler knows that an evicted job is gone, in microseconds;
-            None if it always knows immediately, see `Evictions`.
-        binder: binds the pods of admitted jobs; None if they start as a whole.
-        pods_ready: has the workloads whose pods are not ready; None if readiness is not checked.
+        latency: how long it takes until the scheduler learns that an evicted job is gone, in microseconds.
+            None if it always learns so immediately (see `Evictions`).
+        binder: binds the pods of admitted jobs; None if pods are not bound to nodes.
+        pods_ready: tracks the workloads whose pods are not ready; None if readiness is not checked.
 
     Attributes:
-        evictions: the leaving workloads, and loops of evictions.
-        times: the workloads with limited execution time.
+        evictions: the workloads that are being evicted, and eviction loops.
+        times: the workloads with a limited execution time.
     """
 
     def __init__(self, latency: int | None, binder: Binder | None, pods_ready: PodsReady | None) -> None:
@@ -68,7 +68,7 @@ class Executions:
         placed: Sequence[Placed] = (),
         delay: int = 0,
     ) -> None:
-        """Starts a workload that holds quota from now on; its pods get their places in topologies, if any.
+        """Starts a workload that has just reserved quota, and assigns its places in topologies to its pods.
 
         The pods are created after `delay`, when the admission checks are ready.
         """
@@ -88,13 +88,13 @@ class Executions:
             self._pods_ready.reserved(workload, pods - sum(workload.ended), now + delay)
 
     def take_over(self, workload: Workload, start: Start, now: int, admitted: int | None) -> None:
-        """Takes over a workload that held quota before the replay began; its pods stay in their places.
+        """Takes over a workload that held quota before the replay started. Its pods stay in their places.
 
         Args:
             workload: the workload, which is already in the cache.
-            start: the data of its manifests.
-            now: the time.
-            admitted: when the workload was admitted; None if the manifests do not say.
+            start: the data from the manifests.
+            now: the current time.
+            admitted: when the workload was admitted; None if the manifests do not show it.
         """
         job = workload.job
         self._known[workload] = _Execution()
@@ -118,7 +118,7 @@ class Executions:
             self._pods_ready.told_to_go(workload)
 
     def preempted(self, workload: Workload, preemptor: Workload, now: int) -> int:
-        """Stops a preempted workload; returns the number of the round in its loop of evictions."""
+        """Stops a preempted workload, and returns how many rounds its eviction loop has had."""
         execution = self._known[workload]
         held = now - workload.reserved
         execution.round = self.evictions.begin(execution.round, preemptor, held, now)
@@ -130,12 +130,12 @@ class Executions:
         return self._known[workload].admitted <= now
 
     def goes_for_nobody(self, workload: Workload, now: int) -> None:
-        """Stops a workload that leaves without a preemptor, which is not a round of an eviction loop."""
+        """Stops a workload that is evicted without a preemptor, which does not count as an eviction loop."""
         self._known[workload].round = None
         self.told_to_go(workload, now)
 
     def left(self, workload: Workload, now: int) -> bool:
-        """Removes the pods of an evicted workload; returns whether the scheduler knows it immediately."""
+        """Removes an evicted workload's pods, and returns whether the scheduler learns this immediately."""
         if self._binder is not None:
             self._binder.leave(workload.job)
         execution = self._known.get(workload)
@@ -147,7 +147,7 @@ class Executions:
         return False
 
     def gone(self, workload: Workload, now: int) -> None:
-        """Marks an evicted workload as gone, when its quota is free."""
+        """Marks an evicted workload as gone when its quota is released."""
         self.times.gone(workload, now)
         execution = self._known[workload]
         execution.leaving = execution.holding = False
@@ -155,14 +155,14 @@ class Executions:
             self._pods_ready.gone(workload)
 
     def ended(self, workload: Workload, pods: range) -> None:
-        """Handles the end of some or all pods of a workload."""
+        """Handles the completion of some or all pods of a workload."""
         if self._binder is not None:
             self._binder.end(workload.job, pods)
         if self._pods_ready is not None:
             self._pods_ready.ended(workload, pods)
 
     def forget(self, workload: Workload) -> None:
-        """Forgets a workload that ended or was deactivated."""
+        """Removes a workload that finished or was deactivated."""
         self.times.forget(workload)
         self._known.pop(workload, None)
         if self._binder is not None:

@@ -1,4 +1,4 @@
-"""Makes the policies `kueue-classic` and `fairsharing` from a cluster and options."""
+"""Creates the policies `kueue-classic` and `fairsharing` from a cluster and options."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ if TYPE_CHECKING:
 def classic(
     cluster: Cluster, view: View, options: Mapping[str, Any], shortcuts: Shortcuts | None = None
 ) -> KueuePolicy:
-    """Makes Kueue with classic preemption, whatever its Configuration says about fair sharing.
+    """Creates Kueue with classic preemption, even if its Configuration enables fair sharing.
 
     Args:
-        cluster: queues and flavors.
+        cluster: the queues and flavors.
         view: not used.
         options: the values of all options.
         shortcuts: the shortcuts to use; None for all of them.
@@ -72,10 +72,10 @@ def classic(
 def fair_sharing(
     cluster: Cluster, view: View, options: Mapping[str, Any], shortcuts: Shortcuts | None = None
 ) -> KueuePolicy:
-    """Makes Kueue with fair sharing; the arguments are those of `classic`.
+    """Creates Kueue with fair sharing. The arguments are the same as those of `classic`.
 
     Raises:
-        OptionError: a weight names neither a ClusterQueue nor a Cohort.
+        OptionError: a weight is given for a name that is neither a ClusterQueue nor a Cohort.
     """
     weights = parse_weights(options["weights"])
     known = {**cluster.cluster_queues, **cluster.cohorts}
@@ -155,7 +155,7 @@ def _previews(
 
 
 def impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Returns a function that finds jobs that can never start; fair sharing does not change its answers."""
+    """Returns a function that finds jobs that can never start, which does not depend on fair sharing."""
     gates = _gates(cluster, options)
     judge = _verdicts(cluster, gates, _binder(cluster))
 
@@ -167,9 +167,9 @@ def impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
 
 
 def _verdicts(cluster: Cluster, gates: Gates, binder: Binder | None) -> Callable[[Job], Verdict | None]:
-    """Returns a function that finds jobs that can never start; a job that fits no node enters no queue.
+    """Returns a function that finds jobs that can never start. Jobs that fit on no node are not queued.
 
-    A deleted ClusterQueue may lend quota as long as a workload holds its quota.
+    A deleted ClusterQueue can lend quota as long as a workload holds its quota.
     """
     lenders: dict[str, ClusterQueue] = {}
 
@@ -190,7 +190,7 @@ def _verdicts(cluster: Cluster, gates: Gates, binder: Binder | None) -> Callable
 
 
 def release_of(cluster: Cluster, options: Mapping[str, Any]) -> Release:
-    """Returns the requested release, else the release of the cluster's controller, else the newest."""
+    """Returns the requested release, or else that of the cluster's controller, or else the newest."""
     asked, controller = parse_release(options["kueueVersion"]), cluster.kueue_controller
     if asked is not None:
         return asked
@@ -198,7 +198,7 @@ def release_of(cluster: Cluster, options: Mapping[str, Any]) -> Release:
 
 
 def _about_release(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """Yields a note on the release that is used, if no option names one."""
+    """Yields a note on the release that is used if no option sets it."""
     release, controller = release_of(cluster, options), cluster.kueue_controller
     if options["kueueVersion"]:
         return
@@ -218,7 +218,7 @@ def _about_release(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str
 
 
 def assumptions(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """Yields notes on the release of Kueue, and on a default time-out for pods that are not ready."""
+    """Yields notes on the Kueue release, and on the default timeout for pods that are not ready."""
     for option, preview in zip((MIN_RUN_TIME, PREEMPTION_RATE), _previews(cluster, options), strict=True):
         if preview is not None:
             yield f"preview {option}={options[option]}: no release of Kueue has it, so it is not proven"
@@ -233,7 +233,7 @@ def assumptions(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
 
 
 def ignored_backoffs(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """Yields a warning that Workloads ignore their backoffs if pod readiness is not modelled."""
+    """Yields a warning if Workloads ignore their backoffs because pod readiness is not modelled."""
     away = [each.key for each in cluster.workloads if each.requeue_at is not None]
     if away and _waits(_configuration(cluster), _gates(cluster, options)) is None:
         more = f" and {len(away) - 1:,} more" if len(away) > 1 else ""
@@ -243,13 +243,13 @@ def ignored_backoffs(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[s
 
 
 def pods_ready(configuration: KueueConfiguration, gates: Gates) -> PodsReady | None:
-    """Returns the tracker of pods that are not ready; None if Kueue does not check readiness."""
+    """Returns a tracker for pods that are not ready; None if Kueue does not check readiness."""
     waits = _waits(configuration, gates)
     return None if waits is None else PodsReady(waits)
 
 
 def _waits(configuration: KueueConfiguration, gates: Gates) -> WaitForPodsReady | None:
-    """Returns the Configuration's section on pod readiness, or else the default of the release."""
+    """Returns the Configuration's settings for pod readiness, or else the default of the release."""
     on = configuration.pods_ready_given or gates.rules.waits_for_pods
     return configuration.pods_ready if on and not gates.disable_wait_for_pods_ready else None
 
@@ -267,10 +267,10 @@ def _configuration(cluster: Cluster) -> KueueConfiguration:
 
 
 def _admission(cluster: Cluster) -> AdmissionFairSharing | None:
-    """Returns the settings for the usage of LocalQueues.
+    """Returns the settings for LocalQueue usage.
 
     Raises:
-        ClusterError: samples are so frequent that a replay would only take samples.
+        ClusterError: samples would be so frequent that a replay would do nothing else.
     """
     admission = _configuration(cluster).admission
     if admission is not None and admission.sampling_interval < SECOND:
@@ -283,7 +283,7 @@ def _admission(cluster: Cluster) -> AdmissionFairSharing | None:
 
 
 def _gates(cluster: Cluster, options: Mapping[str, Any]) -> Gates:
-    """Returns the gates of the requested release, or of the release that runs in the cluster."""
+    """Returns the feature gates of the requested release, or of the release that runs in the cluster."""
     configuration = _configuration(cluster)
     settings = {**configuration.gates, **parse_gates(options["featureGates"])}
     return gates_from(settings, release_of(cluster, options), configuration.other_gates)

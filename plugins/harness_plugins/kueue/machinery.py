@@ -1,7 +1,7 @@
-"""The parts of the scheduler that depend on the cluster; a change of the cluster makes all of them again.
+"""The parts of the scheduler that depend on the cluster. A change to the cluster creates all of them again.
 
-So no result outlives the quotas, limits, weights or policies that it depends on. The new parts take over
-lasting data: the holders of quota, the waiting workloads, and the generations of the ClusterQueues.
+No result therefore outlives the quotas, limits, weights or policies that it depends on. The new parts take
+over the data that lasts: the workloads with and without quota, and the generations of the ClusterQueues.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from harness_plugins.kueue.state.topology.flavors import TopologyFlavors
 from harness_plugins.kueue.state.workload import Workload
 
 _Names: TypeAlias = tuple[tuple[str, ...], ...]
-"""The name of a flavor, for each pod set and each resource group."""
+"""The name of a flavor for each pod set and each resource group."""
 
 
 def topologies_of(
     cluster: Cluster, gates: Gates, shortcuts: Shortcuts
 ) -> tuple[TopologyFlavors | None, Topologies | None]:
-    """Returns the flavors with a topology and the finder of topology requests; None without topologies."""
+    """Returns the flavors with a topology and the finder of topology requests; None if there are none."""
     if not (gates.topology_aware_scheduling and any(each.topology for each in cluster.flavors.values())):
         return None, None
     flavors = TopologyFlavors(cluster, overlapping=gates.tas_handle_overlapping_flavors)
@@ -59,18 +59,18 @@ def topologies_of(
 @final
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings of a scheduler, independent of the cluster.
+    """The settings of a scheduler that do not depend on the cluster.
 
     Attributes:
         gates: the feature gates.
         strategies: the preemption strategies of fair sharing; None for classic preemption.
-        weights: fair-sharing weights that replace those of the manifests.
-        also: flavor-resources that are used although no queue has a quota for them.
+        weights: fair-sharing weights that override those in the manifests.
+        also: flavor-resources that are in use although no queue has quota for them.
         shortcuts: the shortcuts to use.
         topologies: the flavors with a topology; None if no flavor has one.
-        asked: finds the topology requests of workloads.
-        crashes: reports crashes of the release; None for a release that does not crash.
-        rate: limits how many workloads are preempted per period; None for no limit.
+        asked: finds the topology requests of workloads; None if there are no topologies.
+        crashes: reports crashes of the release; None if the release does not crash.
+        rate: limits how many workloads can be preempted per period; None if there is no limit.
     """
 
     gates: Gates
@@ -89,18 +89,18 @@ class Machinery:
     """The quota tree and everything that depends on it.
 
     Args:
-        cluster: queues, cohorts and flavors.
+        cluster: the queues, cohorts and flavors.
         settings: the settings of the scheduler.
-        before: the machinery before the cluster changed; None at the beginning.
+        before: the machinery before the cluster changed; None at the start.
 
     Attributes:
-        cache: the holders of quota.
+        cache: the workloads that hold quota.
         pending: the pending workloads, by name of the ClusterQueue.
         by_number: the pending workloads, by number of the ClusterQueue.
         shares: the shares of all nodes.
         heads: finds the heads of cycles.
         cycle: runs cycles.
-        within_quota: returns whether quota admits a workload without preemption.
+        within_quota: returns whether there is quota for a workload without preemption.
     """
 
     def __init__(self, cluster: Cluster, settings: Settings, before: Machinery | None = None) -> None:
@@ -143,11 +143,11 @@ class Machinery:
         self.within_quota = Fit(cache, self._offers, gates, fair=fair, assemble=assemble).fits
 
     def offers(self, workload: Workload) -> tuple[PodSetOffer, ...]:
-        """Returns the flavors that a workload's queue can offer to it."""
+        """Returns what the queue of a workload offers to it."""
         return self._offers(workload.asks, workload.cluster_queue)
 
     def other_flavors(self, cluster: Cluster) -> list[tuple[Workload, _Names]]:
-        """Returns the holders of quota in queues whose flavors change, with the names of their flavors.
+        """Returns the workloads with quota in queues whose flavors change, with the names of their flavors.
 
         Args:
             cluster: the cluster after the change.
@@ -162,9 +162,9 @@ class Machinery:
         ]
 
     def number_again(self, workload: Workload, names: _Names) -> None:
-        """Numbers the flavors of an admission by their current order in the ClusterQueue.
+        """Updates the flavor indexes of an admission to the current order in the ClusterQueue.
 
-        If the queue no longer has one of the flavors, the workload frees no quota until it is over.
+        If the queue no longer has one of the flavors, the workload releases no quota until it is finished.
         """
         admission = workload.admission
         assert admission is not None

@@ -1,7 +1,7 @@
-"""The effects of nodes that fail, return and change, on workloads with places in topologies.
+"""The effects of node failures and other node changes on workloads with places in topologies.
 
-The node controller marks workloads that lost a node, removes marks, and evicts workloads that lost a second
-node. The scheduler looks for new places for a marked workload. A second after a node changed, waiting
+The node controller marks workloads that lost a node, removes such marks, and evicts workloads that lost a
+second node. The scheduler looks for new places for marked workloads. One second after a node changes, pending
 workloads are tried again.
 """
 
@@ -29,18 +29,18 @@ _NO_PLACE = "there is no other place for its pods"
 
 @final
 class NodeFailures:
-    """The node controller, its timers, and its effects on workloads and queues.
+    """The node controller with its timers, and its effects on workloads and queues.
 
     Args:
         scheduler: the scheduler.
-        cluster: the nodes at the beginning.
+        cluster: the initial nodes.
         gates: the feature gates.
         pods: the pods.
         leave: evicts a workload.
 
     Attributes:
         controller: decides which workloads lost a node.
-        cycles: whether Kueue runs cycles at this instant only because a timer is due.
+        cycles: whether Kueue runs cycles now only because a timer is due.
     """
 
     def __init__(
@@ -60,20 +60,20 @@ class NodeFailures:
         self._asked: set[tuple[int, bool]] = set()
 
     def advance(self, now: int) -> None:
-        """Moves the time to `now`: workloads whose second pass is due become ready."""
+        """Advances to `now`, at which time workloads whose second pass is due become ready."""
         if self._asked:
             self._asked -= {(now, False), (now, True)}
         self.cycles = self._scheduler.second_passes.advance(now)
 
     def change(self, edit: Edit, now: int) -> Iterator[Decision]:
-        """Handles an added, removed or changed node; the capacity of topologies is already updated."""
+        """Handles a node change. The capacity of topologies must already be updated."""
         assert self._scheduler.topologies is not None
         self._wakes.change(edit, self._scheduler.topologies, now)
         if self.controller.change(edit, now):
             yield from self._look(edit.name, now)
 
     def act(self, now: int) -> Iterator[Decision]:
-        """Checks the nodes that are due, then requeues inadmissible workloads if that is due."""
+        """Checks the nodes that are due, and then requeues inadmissible workloads if this is due."""
         for node in self.controller.take(now):
             yield from self._look(node, now)
         if self._wakes.take(now):
@@ -81,7 +81,7 @@ class NodeFailures:
             self._scheduler.requeue_all()
 
     def leave(self, workload: Workload, pods: range, now: int) -> None:
-        """Tells the controller which nodes pods of a workload have left."""
+        """Informs the controller about the nodes that a workload's pods have left."""
         for node in self._pods.leave(workload, pods):
             self.controller.pods_left(node, now)
 
@@ -97,7 +97,7 @@ class NodeFailures:
         yield from self._pods.move(workload, placed, node)
 
     def wakes(self) -> Iterator[Wake]:
-        """Yields wakes for the next timers; workloads tried repeatedly in vain do not keep a replay alive."""
+        """Yields wake-ups for the next timers. Repeated failed attempts do not keep a replay running."""
         second = self._scheduler.second_passes
         for due, idle in (
             (second.due, second.in_vain),
@@ -134,7 +134,7 @@ class NodeFailures:
 
 
 def _hosts(placed: Iterable[Placed]) -> dict[str, int]:
-    """Returns node -> number of pods."""
+    """Returns the number of pods on each node."""
     found: dict[str, int] = {}
     for each in placed:
         for values, pods in each.domains:

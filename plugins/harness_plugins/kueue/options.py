@@ -1,4 +1,4 @@
-"""Parses the options of both policies: feature gates, delays of checks, strategies, weights."""
+"""Parses the options of both Kueue policies, such as feature gates, delays, strategies and weights."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from harness_plugins.kueue.previews.preemption_rate import Limit
 from harness_plugins.kueue.rules.feature_gates import check_names
 
 BY_NAME, BY_NAMESPACE = "name", "namespace/name"
-"""The identity of LocalQueues among preemption candidates: at this commit of Kueue, and in later ones."""
+"""How candidates from LocalQueues are told apart: by name in the recorded Kueue, by both in later ones."""
 
 MIN_RUN_TIME, PREEMPTION_RATE = "previewMinRunTime", "previewPreemptionRate"
-"""The options for previews: rules that no release of Kueue has."""
+"""The options for previews, which are rules that no Kueue release has."""
 
 _T = TypeVar("_T")
 
 
 def parse_gates(text: str) -> dict[str, bool]:
-    """Parses gates as on Kueue's command line: `PriorityBoost=true,PartialAdmission=false`.
+    """Parses feature gates as on Kueue's command line: `PriorityBoost=true,PartialAdmission=false`.
 
     Raises:
-        OptionError: the text does not have this form, or a gate is not modelled.
+        OptionError: the text has a different format, or a gate is not modelled.
     """
     settings = _parse_pairs(text, boolean, "PriorityBoost=true")
     check_names(settings)
@@ -36,7 +36,7 @@ def parse_gates(text: str) -> dict[str, bool]:
 
 
 def parse_release(text: str) -> Release | None:
-    """Parses a release of Kueue; returns None if the text names none.
+    """Parses a Kueue release; returns None if the text is empty.
 
     Raises:
         OptionError: the release is unknown.
@@ -45,10 +45,10 @@ def parse_release(text: str) -> Release | None:
 
 
 def parse_check_delays(text: str) -> Mapping[str, int] | int:
-    """Parses delays of admission checks, in microseconds: `2m` for all, or `prov=2m,other=30s` by name.
+    """Parses admission check delays in microseconds: `2m` for all, or `prov=2m,other=30s` by name.
 
     Raises:
-        OptionError: the text does not have this form.
+        OptionError: the text has a different format.
         InputError: a value is not a duration.
     """
     if "=" in text:
@@ -60,7 +60,7 @@ def parse_guarantees(text: str) -> Guarantees:
     """Parses minimum run times: `30m`, `team-a=1h` for a ClusterQueue, `priority:1000=2h`.
 
     Raises:
-        OptionError: the text does not have this form.
+        OptionError: the text has a different format.
         InputError: a value is not a duration.
     """
     everybody, named = _parse_with_rest(text, parse_duration, "30m, team-a=1h, or priority:1000=2h")
@@ -78,10 +78,10 @@ def parse_guarantees(text: str) -> Guarantees:
 
 
 def parse_rate(text: str) -> tuple[Limit | None, Mapping[str, Limit]]:
-    """Parses limits on preempted workloads: `3/1h` for each ClusterQueue, `team-a=1/10m` for one of them.
+    """Parses preemption limits: `3/1h` for every ClusterQueue, `team-a=1/10m` for one of them.
 
     Raises:
-        OptionError: the text does not have this form.
+        OptionError: the text has a different format.
         InputError: a value is not a duration.
     """
     return _parse_with_rest(text, _parse_limit, "3/1h, or team-a=1/10m")
@@ -101,7 +101,7 @@ def parse_weights(text: str) -> dict[str, float]:
     """Parses fair-sharing weights by ClusterQueue or Cohort: `team-a=2,team-b=500m`.
 
     Raises:
-        OptionError: the text does not have this form, or a weight is negative or too small.
+        OptionError: the text has a different format, or a weight is negative or too small.
     """
     weights = _parse_pairs(text, parse_quantity, "team-a=2,team-b=500m")
     for name, weight in weights.items():
@@ -126,7 +126,7 @@ def parse_strategies(text: str) -> tuple[str, ...]:
 
 
 def checked(parse: Callable[[str], object]) -> Callable[[str], str]:
-    """Makes the type of an option that stays text but must be accepted by `parse`."""
+    """Returns the type of an option that remains text but that `parse` must accept."""
 
     def check(text: str) -> str:
         parse(text)
@@ -136,7 +136,7 @@ def checked(parse: Callable[[str], object]) -> Callable[[str], str]:
 
 
 def _parse_with_rest(text: str, parse: Callable[[str], _T], example: str) -> tuple[_T | None, dict[str, _T]]:
-    """Returns the value without a name, or None, and the named values."""
+    """Returns the value without a name, or None if there is none, and the named values."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     plain = [part for part in parts if "=" not in part]
     if len(plain) > 1:

@@ -1,4 +1,4 @@
-"""Kueue as a policy of a replay: jobs become workloads, and outcomes of cycles become decisions."""
+"""Kueue as a replay policy, which turns jobs into workloads and cycle outcomes into decisions."""
 
 from __future__ import annotations
 
@@ -55,34 +55,34 @@ if TYPE_CHECKING:
     from harness_plugins.kueue.rules.impossible import Verdict
 
 _FOR_PODS = "pods of admitted workloads are not ready"
-"""The message if a workload that fits must wait until pods of admitted workloads are ready."""
+"""The message when a workload that fits must wait until the pods of admitted workloads are ready."""
 
 _QUIET = 3
-"""The number of cycles in a row without a change that end an instant."""
+"""The number of consecutive cycles without a change after which the policy stops running cycles."""
 
 
 @final
 class KueuePolicy:
-    """Admits and preempts as Kueue's scheduler does.
+    """Admits and preempts workloads in the same way as Kueue's scheduler.
 
     Args:
         scheduler: the scheduler.
-        cluster: maps a job's queue name to a queue.
-        latency: how long it takes until the scheduler knows that an evicted job is gone, in microseconds;
-            None if it always knows immediately, see `Evictions`.
-        binder: binds the pods of admitted jobs; None if they start as a whole.
-        pods_ready: has the workloads whose pods are not ready; None if readiness is not checked.
-        impossible: finds the jobs that are rejected because they can never start. With None, these jobs wait
-            without end, as in reality.
+        cluster: maps the queue name of a job to a queue.
+        latency: how long it takes until the scheduler learns that an evicted job is gone, in microseconds.
+            None if it always learns so immediately (see `Evictions`).
+        binder: binds the pods of admitted jobs; None if pods are not bound to nodes.
+        pods_ready: tracks the workloads whose pods are not ready; None if readiness is not checked.
+        impossible: finds the jobs to reject because they can never start. With None, these jobs wait forever,
+            as in reality.
         checks: the admission checks; None if they take no time.
-        previews: rules that Kueue does not have; None if all are off.
-        failures: makes the handler of node failures from a function that evicts a workload. None if no
+        previews: rules that Kueue does not have; None if all of them are off.
+        failures: creates the handler of node failures, given a function that evicts a workload. None if no
             workload is placed on nodes, or no node changes.
 
     Attributes:
         scheduler: the scheduler.
-        pods_ready: has the workloads whose pods are not ready; None if readiness is not checked.
-        ready: the function to call when pods are ready, see `Policy`; None if readiness is not checked.
+        pods_ready: tracks the workloads whose pods are not ready; None if readiness is not checked.
+        ready: called when pods are ready (see `Policy`); None if readiness is not checked.
         failures: the handler of node failures; None if it is not needed.
     """
 
@@ -127,13 +127,13 @@ class KueuePolicy:
         self._impossible = impossible
         self._rejected: list[tuple[Job, Never]] = []
         self._over: set[int] = set()
-        self._inactive: dict[Workload, None] = {}  # inactive workloads without a recorded reason yet
+        self._inactive: dict[Workload, None] = {}  # inactive workloads whose reason is not recorded yet
         self._now = -1
         self._blocked: Iterator[Decision | None] | None = None
         self._sample = 0
 
     def submit(self, job: Job, pods: range, now: int) -> None:
-        """Queues a job that arrived; a returning job enters its queue when its quota is released."""
+        """Queues a job that arrived. A returning job enters its queue when its quota is released."""
         if now != self._now:
             self._advance(now)
         if job.index in self._workloads:
@@ -169,13 +169,12 @@ class KueuePolicy:
             self._rejected.append((job, no_queue(self._cluster, job.namespace, job.queue)))
 
     def _arrive(self, job: Job, queue: ClusterQueue) -> None:
-        """Makes a workload from a job and queues it in the ClusterQueue."""
         workload = self.scheduler.workload_of(job, self.scheduler.pending[queue.name])
         self._workloads[job.index] = workload
         self._queue_up(workload)
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
-        """Handles pods that ended or are gone; events during a cycle reach the scheduler after it."""
+        """Handles pods that finished or are gone. The scheduler processes such events after its cycle."""
         if now != self._now:
             self._advance(now)
         if self._binder is not None and job.index not in self._workloads:
@@ -196,10 +195,10 @@ class KueuePolicy:
             self._return(workload)
 
     def cycle(self, now: int) -> Iterator[Decision]:
-        """Runs cycles until several in a row change nothing, then binds pods.
+        """Runs cycles until several in a row change nothing, and then binds pods.
 
-        If Kueue admits no workload before the pods of all admitted ones are ready, a cycle pauses until then.
-        The cycle does not see events during the pause.
+        If Kueue blocks admission until the pods of all admitted workloads are ready, a cycle pauses until
+        then. The cycle does not see events during the pause.
         """
         if now != self._now:
             self._advance(now)
@@ -250,14 +249,14 @@ class KueuePolicy:
             yield from self._details.changed_shares()
 
     def act(self, now: int) -> Iterator[Decision]:
-        """Yields the effects of nodes at this instant, before any cycle."""
+        """Yields the effects of node changes at this time, before any cycle."""
         if now != self._now:
             self._advance(now)
         if self.failures is not None:
             yield from self.failures.act(now)
 
     def within_quota(self, job: Job, pods: Sequence[int]) -> bool:
-        """See `Policy`; True for Pods without a Workload and for workloads that already hold quota."""
+        """See `Policy`. True for Pods without a Workload and for workloads that already hold quota."""
         workload = self._workloads.get(job.index)
         if workload is None or (workload.has_quota and not workload.evicted):
             return True
@@ -266,7 +265,7 @@ class KueuePolicy:
     # --- what changes ---------------------------------------------------------------------------------------
 
     def changed(self, change: Change, now: int) -> Iterator[Decision]:
-        """See `Policy`; a running cycle keeps its quotas and queues until it is over."""
+        """See `Policy`. A running cycle keeps its quotas and queues until it has ended."""
         if now != self._now:
             self._advance(now)
         if change.edit.kind == NODE:
@@ -289,7 +288,7 @@ class KueuePolicy:
         yield from self._of_pods(self._binder.tolerated_for_a_time())
 
     def _of_pods(self, decisions: Iterable[Decision]) -> Iterator[Decision]:
-        """Yields decisions on pods; evicted pods count as not ready and gone, and the job keeps its quota."""
+        """Yields decisions on pods. Evicted pods count as not ready and gone, but the job keeps its quota."""
         for decision in decisions:
             if type(decision) is Preempt:
                 self._leave(decision)
@@ -310,7 +309,7 @@ class KueuePolicy:
             self.pods_ready.lost(workload, self._now, pods)
 
     def _follow(self, change: Change) -> Iterator[Decision]:
-        """Updates queues and quotas to the cluster, then evicts workloads of stopped queues."""
+        """Updates queues and quotas to match the cluster, and then evicts workloads of stopped queues."""
         edit, scheduler, closed = change.edit, self.scheduler, self._closed
         self._cluster = change.cluster
         scheduler.change(edit, change.cluster)
@@ -333,7 +332,7 @@ class KueuePolicy:
             yield Preempt(workload.job, None, reason)
 
     def _change_nodes(self, cluster: Cluster) -> None:
-        """Updates the capacity of topologies after a change of nodes."""
+        """Updates the capacity of topologies after a node change."""
         self.scheduler.change_nodes(cluster)
         self._details_follow()
 
@@ -343,7 +342,7 @@ class KueuePolicy:
         self._details.follow(scheduler.cache, list(scheduler.pending.values()), shares)
 
     def standing(self, now: int) -> Standing | None:
-        """See `Policy`; this policy requests idle wakes only for pods that wait for a node."""
+        """See `Policy`. This policy requests idle wake-ups only for pods that wait for a node."""
         scheduler, pods = self.scheduler, self._binder.standing(now) if self._binder is not None else None
         if pods is None or scheduler.second_passes.due is not None:
             return None
@@ -357,14 +356,14 @@ class KueuePolicy:
             self._binder.skip(span, counts[2:])
 
     def _samples(self, now: int) -> Iterator[Wake]:
-        """Yields a wake for the next sample of usage, if it is not requested yet."""
+        """Yields a wake-up for the next usage sample, unless it was already requested."""
         sample = self.scheduler.next_sample()
         if sample is not None and not now < self._sample <= sample:
             self._sample = sample
             yield Wake(sample)
 
     def _cycles(self) -> Iterator[Decision | None]:
-        """Runs cycles until several in a row change nothing; yields None when a cycle pauses."""
+        """Runs cycles until several in a row change nothing. Yields None when a cycle pauses."""
         scheduler = self.scheduler
         idle = 0
         while idle < _QUIET:
@@ -380,7 +379,7 @@ class KueuePolicy:
             idle = idle + 1 if scheduler.idle else 0
 
     def _advance(self, now: int) -> None:
-        """Moves the time to `now` in all parts, once per instant."""
+        """Advances all parts to `now`."""
         if now == self._now:
             return
         self._now = now
@@ -396,9 +395,9 @@ class KueuePolicy:
             self.failures.advance(now)
 
     def _carry_out(self, outcomes: Iterable[Outcome]) -> Iterator[Decision | None]:
-        """Yields the outcomes of a cycle as decisions while it runs, then applies them.
+        """Yields the outcomes of a cycle as decisions while the cycle runs, and then applies them.
 
-        It yields None while admissions must wait for pods that are not ready.
+        Yields None while admissions must wait for pods that are not ready.
         """
         scheduler, pods_ready = self.scheduler, self.pods_ready
         refused = scheduler.refused
@@ -416,7 +415,7 @@ class KueuePolicy:
                 yield self._admit(outcome)
             elif isinstance(outcome, Preempted):
                 yield from self._preempt(outcome, self._now)
-            elif self.failures is not None:  # other outcomes come only from node failures
+            elif self.failures is not None:  # other outcomes result only from node failures
                 yield from self._after_failure(self.failures, outcome)
         self._after.end()
         if refused:
@@ -436,20 +435,20 @@ class KueuePolicy:
         self._evict(target, self._now)
 
     def _refuse(self, refused: list[Refused]) -> Iterator[Refuse]:
-        """Records why heads wait; the scheduler reports only changed reasons."""
+        """Records why heads wait. The scheduler reports only reasons that have changed."""
         for workload, reason, figures in refused:
             if workload.job.index not in self._over:
                 yield Refuse(workload.job, reason, figures)
         refused.clear()
 
     def _end(self, workload: Workload, pods: range) -> None:
-        """Handles the end of some or all pods of a workload."""
+        """Handles the completion of some or all pods of a workload."""
         self._evictions.progressed += 1
         self._executions.ended(workload, pods)
         self._after.then(self._give_back, workload, pods)
 
     def _give_back(self, workload: Workload, pods: range) -> None:
-        """Frees the quota of ended pods, as soon as the scheduler knows."""
+        """Releases the quota of finished pods."""
         job = workload.job
         if len(pods) < job.pods:
             ended = ended_so_far(workload, pods)
@@ -460,32 +459,31 @@ class KueuePolicy:
         self._forget(workload)
 
     def _forget(self, workload: Workload) -> None:
-        """Forgets a workload that ended or was deactivated."""
+        """Removes a workload that finished or was deactivated."""
         self._executions.forget(workload)
         del self._workloads[workload.job.index]
 
     def _return(self, workload: Workload) -> None:
-        """Frees an evicted workload's quota, and queues it again unless it must stay out of its queue."""
+        """Releases an evicted workload's quota, and queues the workload unless it must stay out."""
         self._after.then(self.scheduler.free, workload)
         self._executions.gone(workload, self._now)
         if not self._limits.keeps_out(workload):
             self._queue_up(workload)
 
     def _evict(self, target: Target, now: int) -> None:
-        """Tells the scheduler that a workload was evicted."""
+        """Informs the scheduler that a workload was evicted."""
         if self.failures is not None:
             self.failures.leave(target.workload, range(target.workload.job.pods), now)
         self._after.then(self.scheduler.evict, target, now)
 
     def _queue_up(self, workload: Workload) -> None:
-        """Adds a workload to its queue, as soon as the scheduler knows."""
         self._after.then(self._enqueue, workload)
 
     def _enqueue(self, workload: Workload) -> None:
-        """Adds a workload to its queue; it stays there while the queue is inactive.
+        """Adds a workload to its queue, where it stays while the queue is inactive.
 
-        A workload of a stopped LocalQueue is kept out instead. A workload that is held back is not queued,
-        because its reason does not end in a replay.
+        A workload of a stopped LocalQueue is kept out of the queue instead. A workload that is held back is
+        not queued, because the reason for that never goes away during a replay.
         """
         if self._why_inactive(workload):
             self._inactive[workload] = None
@@ -495,7 +493,7 @@ class KueuePolicy:
             self.scheduler.enqueue(workload)
 
     def _why_inactive(self, workload: Workload) -> str:
-        """Returns why a waiting workload is not considered, in words; "" if it is considered."""
+        """Returns a description of why a pending workload is not considered; "" if it is considered."""
         job, queue = workload.job, workload.cluster_queue
         if self._closed.stop_policy(job):
             return f"LocalQueue {job.namespace}/{job.queue} is inactive"
@@ -504,9 +502,10 @@ class KueuePolicy:
         return f"{workload.held_back}; nothing ends that in a replay" if workload.held_back else ""
 
     def _begin(self, now: int) -> Iterator[Decision]:
-        """Yields the admissions from before the replay, then evicts workloads that may not keep their quota.
+        """Yields the admissions from before the replay, and then evicts workloads that cannot keep quota.
 
-        If they hold more than the capacity, some were admitted because others leave; these leave first.
+        If they hold more than the capacity, some replaced workloads that are being evicted; these are evicted
+        first.
         """
         present = [(workload, start, self._to_leave(workload, start)) for workload, start in self._present]
         self._present.clear()
@@ -534,22 +533,24 @@ class KueuePolicy:
                 self._waits_out(workload, start, now)
                 if reason:
                     yield Preempt(workload.job, None, reason, grace=start.leaves)
-        if self._binder is not None:  # pods that the manifests lack are bound before any cycle can evict them
+        if (
+            self._binder is not None
+        ):  # bind pods that are missing in the manifests before a cycle can evict them
             yield from self._of_pods(self._binder.run())
 
     def _time_of(self, now: int) -> Callable[[int], int]:
-        """Returns a function that converts a manifest's time to the replay's clock, which begins now."""
+        """Returns a function that converts a time in a manifest to the replay's clock, which starts now."""
         return lambda since: self._beginning.time_of(since, now)
 
     def _waits_out(self, workload: Workload, start: Start, now: int) -> bool:
-        """Returns True if a workload of the manifests is in a backoff because its pods were not ready."""
+        """Returns True if a workload from the manifests is in a backoff because its pods were not ready."""
         if self.pods_ready is None:
             return False
         take_over_backoff(self.pods_ready, workload, start.manifest, self._time_of(now), now)
         return self.pods_ready.stays_away(workload)
 
     def _to_leave(self, workload: Workload, start: Start) -> str:
-        """Returns why a workload may not keep the quota that it held before; "" if it may keep it."""
+        """Returns why a workload cannot keep the quota that it held before; "" if it can keep it."""
         if workload.evicted:
             return start.manifest.conditions["Evicted"].reason or "Evicted"
         if not start.manifest.active:
@@ -561,10 +562,10 @@ class KueuePolicy:
         return ""
 
     def _preempt(self, preempted: Preempted, now: int) -> Iterator[Preempt]:
-        """Evicts the targets of one preemptor, by name; targets that are already leaving are skipped."""
+        """Evicts the targets of one preemptor, sorted by name, without those that were already evicted."""
         preemptor, assignment, targets = preempted
         details = self._details.preemptions(preemptor, assignment, targets)
-        if self.pods_ready is not None:  # some targets may have left while the cycle was paused
+        if self.pods_ready is not None:  # some targets may be gone after a pause of the cycle
             targets = [target for target in targets if self.pods_ready.stays(target.workload)]
         for target in targets:
             self._evict(target, now)
@@ -578,15 +579,14 @@ class KueuePolicy:
     # --- waitForPodsReady ---------------------------------------------------------------------------------
 
     def _start_up(self, job: Job, pods: range, now: int) -> None:
-        """Marks pods as ready."""
         if now != self._now:
             self._advance(now)
         assert self.pods_ready is not None
-        if job.index in self._workloads:  # a Pod may belong to no Workload
+        if job.index in self._workloads:  # a Pod may not belong to a Workload
             self.pods_ready.started(self._workloads[job.index], pods)
 
     def change_readiness(self, job: Job, now: int, *, ready: bool) -> None:
-        """Marks pods of a ready job as lost or recovered, as recorded cases say."""
+        """Marks pods of a job as lost or recovered, as specified in recorded cases."""
         if now != self._now:
             self._advance(now)
         assert self.pods_ready is not None
@@ -616,5 +616,5 @@ class KueuePolicy:
         return decision
 
     def flavors_of(self, workload: Workload, assignment: Assignment) -> Mapping[str, Mapping[str, str]]:
-        """Returns pod set -> resource -> flavor."""
+        """Returns the flavor of each resource for each pod set."""
         return self._admissions.flavors_of(workload, assignment)

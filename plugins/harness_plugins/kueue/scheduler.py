@@ -1,4 +1,4 @@
-"""Kueue's scheduler over time: the queues, cycles until nothing changes, and the requeuing of workloads."""
+"""Kueue's scheduler over time, which manages the queues, runs cycles, and requeues workloads."""
 
 from __future__ import annotations
 
@@ -49,27 +49,27 @@ class Scheduler:
     """The scheduler with its queues and its cache.
 
     Args:
-        cluster: queues, cohorts, flavors and namespaces.
+        cluster: the queues, cohorts, flavors and namespaces.
         gates: the feature gates.
         strategies: the preemption strategies of fair sharing; None for classic preemption.
-        weights: fair-sharing weights that replace those of the manifests.
-        admission: how usage of LocalQueues is counted; None if it orders no queue.
-        by_namespace: whether the order of candidates separates LocalQueues of one name in two namespaces.
-        evicted_last: whether a workload whose pods were not ready in time queues by the time of its eviction,
-            until it is admitted again.
-        also: flavor-resources that are used although no queue has a quota for them.
-        rate: limits how many workloads are preempted per period; None for no limit.
+        weights: fair-sharing weights that override those in the manifests.
+        admission: how the usage of LocalQueues is counted; None if usage orders no queue.
+        by_namespace: whether the candidate order distinguishes LocalQueues with equal names by namespace.
+        evicted_last: whether the time of the eviction determines the queue order of a workload whose pods
+            were not ready in time, until it is admitted again.
+        also: flavor-resources that are in use although no queue has quota for them.
+        rate: limits how many workloads can be preempted per period; None if there is no limit.
         shortcuts: the shortcuts to use; None for all of them.
 
     Attributes:
-        cache: the holders of quota.
+        cache: the workloads that hold quota.
         pending: the pending workloads, by ClusterQueue.
         shares: the shares of all nodes.
-        topologies: the flavors with a topology, and their free capacity; None if no flavor has one.
-        second_passes: the workloads that lost a node and are tried once more.
-        local_queues: the usage of LocalQueues; None if it orders no queue.
+        topologies: the flavors with a topology and their free capacity; None if no flavor has one.
+        second_passes: the workloads that lost a node and are tried again.
+        local_queues: the usage of LocalQueues; None if usage orders no queue.
         fair: whether fair sharing is on.
-        within_quota: returns whether quota admits a workload without preemption.
+        within_quota: returns whether there is quota for a workload without preemption.
         cycles: how many cycles were run.
         heads: how many heads were considered in these cycles.
         idle: whether the last cycle changed nothing.
@@ -117,7 +117,6 @@ class Scheduler:
         self.idle = False
 
     def _use(self, cluster: Cluster, machinery: Machinery) -> None:
-        """Switches to a cluster and its machinery."""
         self._cluster = cluster
         self._machinery = machinery
         self.topologies = self._settings.topologies
@@ -128,7 +127,7 @@ class Scheduler:
         self._by_number = machinery.by_number
         self._heads = machinery.heads
         self._cycle = machinery.cycle
-        self._mismatches: Memo[tuple[str, str], bool] = Memo()  # content key
+        self._mismatches: Memo[tuple[str, str], bool] = Memo()  # keyed by content
 
     def _usable(self) -> list[str]:
         """Returns the ClusterQueues that take part in scheduling."""
@@ -148,7 +147,7 @@ class Scheduler:
             self.local_queues.follow(self._cluster, self.cache.tree, self._usable())
 
     def change_nodes(self, cluster: Cluster) -> None:
-        """Adds, removes or changes nodes: admitted workloads stay admitted, and the others keep waiting."""
+        """Adds, removes or changes nodes. Admitted workloads stay admitted, and the others keep waiting."""
         settings = self._settings
         topologies, asked = topologies_of(cluster, self._gates, settings.shortcuts)
         if topologies is None:
@@ -190,9 +189,9 @@ class Scheduler:
     # --- what happens -------------------------------------------------------------------------------------
 
     def advance(self, now: int) -> None:
-        """Moves the time to `now` before any other event, and samples the usage of LocalQueues if it is due.
+        """Advances to `now` before any other event, and samples the usage of LocalQueues if this is due.
 
-        If the order of LocalQueues changes, the order of heads and of candidates may change too.
+        If the order of LocalQueues changes, the order of heads and of candidates can change, too.
         """
         if self.local_queues is None:
             return
@@ -202,7 +201,7 @@ class Scheduler:
             self._heads.reactivate(queue.root)
 
     def next_sample(self) -> int | None:
-        """Returns when a sample of usage could next change the result of a head; None if none can."""
+        """Returns when a usage sample could next change the outcome of a head; None if none can."""
         if self.local_queues is None:
             return None
         due = [
@@ -213,13 +212,13 @@ class Scheduler:
         return min((each for each in due if each is not None), default=None)
 
     def workload_of(self, job: Job, pending: PendingQueue) -> Workload:
-        """Makes a workload of a queue from a job; Kueue knows its creation in whole seconds."""
+        """Returns a new workload for a job. Kueue stores its creation time in whole seconds."""
         workload = Workload(job.id, job.uid, job.priority, _whole_seconds(job.submit))
         self.submit(workload, job, pending)
         return workload
 
     def take_over(self, start: Start, job: Job, beginning: Beginning) -> Workload:
-        """Makes a workload that existed before the replay began, with the quota that it holds."""
+        """Returns a workload that existed before the replay started, with the quota that it holds."""
         manifest, gates = start.manifest, self._gates
         workload = workload_of(manifest, gates, evicted_last=self._evicted_last)
         workload.created = beginning.moment(workload.created, job.submit)
@@ -237,7 +236,7 @@ class Scheduler:
         return workload
 
     def submit(self, workload: Workload, job: Job, pending: PendingQueue) -> None:
-        """Connects a workload with its job and its queue."""
+        """Connects a workload to its job and its queue."""
         workload.job = job
         asks = workload.asks = self._asking.of(job)
         if asks.claimed is not None and asks.claimed.refused:
@@ -249,19 +248,19 @@ class Scheduler:
             workload.local_queue = self.local_queues.of(job, pending.queue.name)
 
     def enqueue(self, workload: Workload) -> None:
-        """Adds a workload to its queue; in a stopped queue it is not tried."""
+        """Adds a workload to its queue. In a stopped queue, the workload is not tried."""
         pending = self._queue_of(workload)
         pending.add(workload)
         if pending.queue.usable and not workload.place.equivalence_class.inadmissible:
             self._heads.add(pending)
 
     def withdraw(self, workload: Workload) -> bool:
-        """Removes a workload from its queue; returns whether it was there."""
+        """Removes a workload from its queue, and returns whether it was there."""
         self._heads.reactivate(workload.cluster_queue.root)
         return self._queue_of(workload).withdraw(workload)
 
     def reserve(self, admitted: Admitted, now: int) -> None:
-        """Charges the quota of an admitted head, which has left its queue."""
+        """Charges the quota of an admitted head, which is no longer in its queue."""
         workload, assignment = admitted
         pending = self._queue_of(workload)
         if pending.preemptor is workload:
@@ -277,14 +276,14 @@ class Scheduler:
             usage = self._needed(workload, workload.admission)
         self.cache.hold(workload, pending.queue, usage, assignment.uses, _whole_seconds(now))
         if self.topologies is not None:
-            workload.placed = self.topologies.now(assignment.placed)  # nodes may have changed meanwhile
+            workload.placed = self.topologies.now(assignment.placed)  # nodes may have changed in the meantime
             self.topologies.hold(workload.placed)
         self._count(workload)
         if self.local_queues is not None and workload.local_queue is not None:
             self.local_queues.charge(workload.local_queue, self._requests(workload))
 
     def evict(self, target: Target, now: int) -> None:
-        """Marks a workload as evicted; it holds its quota until it is gone."""
+        """Marks a workload as evicted. It holds its quota until it is gone."""
         if target.reason == TIMED_OUT and self._evicted_last:
             target.workload.timestamp = _whole_seconds(now)
         elif (
@@ -300,7 +299,7 @@ class Scheduler:
     def mark(self, workload: Workload, node: str) -> None:
         """Marks a workload that lost pods with a failed node; "" removes the mark.
 
-        A marked workload is tried once more a second later, in its state at that time.
+        A marked workload is tried again one second later, based on its state at the time of marking.
         """
         workload.unhealthy = node
         workload.cluster_queue.generation += 1
@@ -308,7 +307,7 @@ class Scheduler:
             self.second_passes.add(SecondPass(workload, workload.placed, node))
 
     def move(self, workload: Workload, placed: tuple[Placed, ...]) -> None:
-        """Moves a workload to other places; the freed places requeue no workload."""
+        """Moves a workload to other places. The places that become free do not requeue any workload."""
         assert self.topologies is not None
         self.topologies.drop(workload.placed)
         workload.placed = self.topologies.now(placed)
@@ -318,7 +317,7 @@ class Scheduler:
         self._heads.reactivate(workload.cluster_queue.root)
 
     def free(self, workload: Workload) -> None:
-        """Frees a workload's quota, and requeues the inadmissible workloads of its tree."""
+        """Releases a workload's quota, and requeues the inadmissible workloads of its tree."""
         queue = workload.cluster_queue
         self.second_passes.cancel(workload)
         workload.unhealthy = ""
@@ -333,7 +332,7 @@ class Scheduler:
             self._rebuild(self._removed.among(self._cluster), edit)
 
     def spare(self, workload: Workload, *, spared: bool) -> None:
-        """Excludes a holder of quota from the preemption candidates, or includes it again: see `previews`.
+        """Excludes a workload with quota from the preemption candidates, or includes it (see `previews`).
 
         Including it again requeues the inadmissible workloads of its tree.
         """
@@ -345,19 +344,19 @@ class Scheduler:
         self.cache.spare(workload, spared=spared)
 
     def try_again(self, workload: Workload) -> None:
-        """Lets a head be tried again: it may preempt now, although nothing changed in its tree."""
+        """Makes a head be tried again, because it can now preempt although its tree is unchanged."""
         self._heads.reactivate(workload.cluster_queue.root)
 
     def anybody_waits(self) -> bool:
-        """Returns True if a workload waits in some queue."""
+        """Returns True if a workload is pending in any queue."""
         return any(each.first() is not None or each.has_inadmissible for each in self._by_number)
 
     def reclaim(self, workload: Workload, ended: tuple[int, ...]) -> None:
-        """Frees the quota of a workload's ended pods.
+        """Releases the quota of a workload's finished pods.
 
         Args:
             workload: the workload, which continues with its other pods.
-            ended: how many pods of each pod set have ended so far.
+            ended: how many pods of each pod set have finished so far.
         """
         workload.ended = ended
         if not self._gates.reclaimable_pods:
@@ -372,7 +371,7 @@ class Scheduler:
         self._count(workload)
 
     def _needed(self, workload: Workload, admission: Admission) -> Amounts:
-        """Returns the usage that a workload still needs of its admission: nothing for ended pods."""
+        """Returns the part of an admission's usage that a workload still needs, without finished pods."""
         usage: dict[int, int] = {}
         for pod_set, count, left, chosen in zip(
             self.offers(workload),
@@ -387,7 +386,6 @@ class Scheduler:
         return tuple(sorted((cell, amount) for cell, amount in usage.items() if amount))
 
     def _count(self, workload: Workload) -> None:
-        """Adds a workload's usage to its LocalQueue."""
         if self.local_queues is not None and workload.local_queue is not None:
             self.local_queues.hold(workload.local_queue, workload.usage)
 
@@ -396,7 +394,7 @@ class Scheduler:
             self.local_queues.give_back(workload.local_queue, workload.usage)
 
     def _requests(self, workload: Workload) -> dict[str, int]:
-        """Returns resource -> the request of all pods of a workload, even if fewer were admitted."""
+        """Returns the request of all pods of a workload by resource, even if fewer pods were admitted."""
         total: dict[str, int] = {}
         for pod_set, count in zip(self.offers(workload), workload.counts, strict=True):
             for group in pod_set.groups:
@@ -405,7 +403,7 @@ class Scheduler:
         return total
 
     def standing(self) -> tuple[object, ...]:
-        """Returns the heads of the next cycle and the flavors they tried, see `harness.policy.Standing`.
+        """Returns the heads of the next cycle and the flavors they tried. See `harness.policy.Standing`.
 
         Inadmissible workloads stay inadmissible while nothing happens, and only heads become inadmissible.
         """
@@ -425,10 +423,10 @@ class Scheduler:
     # --- cycles -------------------------------------------------------------------------------------------
 
     def cycle(self) -> Iterable[Outcome]:
-        """Begins a cycle if any queue has a head; the cycle runs while its outcomes are iterated.
+        """Starts a cycle if any queue has a head. The cycle runs while its outcomes are iterated.
 
-        A cycle without effect counts as idle. Cycles in which heads only become inadmissible are run before
-        it. A preemptor whose targets are all already leaving waits for them, and is not reported again.
+        A cycle without an effect counts as idle. Cycles in which heads only become inadmissible are run
+        before it. A preemptor waits if all its targets are already evicted, and is not reported again.
         """
         if self.second_passes.ready:
             workloads = self._heads.take_all()
@@ -443,7 +441,7 @@ class Scheduler:
         return self._run(heads) if heads.workloads else ()
 
     def _run(self, heads: CycleHeads) -> Iterator[Outcome]:
-        """Runs the cycle of some heads, and of workloads whose second pass is due."""
+        """Runs a cycle with the given heads and with the workloads whose second pass is due."""
         taken: list[Workload] = []
         left_out: list[Workload] = []
         for workload in heads.workloads:
@@ -479,7 +477,7 @@ class Scheduler:
 
     @property
     def refused(self) -> list[Refused]:
-        """The heads of this cycle so far that wait for a new reason; the reader empties the list."""
+        """The heads of this cycle that wait for a new reason so far. The reader clears the list."""
         return self._cycle.refused
 
     def passes(self, cycles: int) -> bool:
@@ -490,7 +488,7 @@ class Scheduler:
         return True
 
     def rest(self, cycles: int) -> None:
-        """Counts further cycles that would be like the last one, in which no tree with heads acted."""
+        """Counts further cycles that would be the same as the last one, in which heads only rested."""
         if self._heads.resting:
             self._tally(cycles, 0)
 
@@ -499,7 +497,7 @@ class Scheduler:
         self.heads += heads + cycles * self._heads.resting
 
     def _namespace_mismatch(self, queue: ClusterQueueState, namespace: str) -> bool:
-        """Returns True if a queue admits no workloads from a namespace."""
+        """Returns True if a queue does not admit workloads from a namespace."""
         mismatch = self._mismatches.get((queue.name, namespace))
         if mismatch is None:
             selector = queue.spec.namespace_selector
@@ -521,12 +519,12 @@ class Scheduler:
                     yield self._cluster.flavors[group.flavors[flavor]]
 
     def offers(self, workload: Workload) -> tuple[PodSetOffer, ...]:
-        """Returns the flavors that a workload's queue can offer to it."""
+        """Returns what the queue of a workload offers to it."""
         return self._machinery.offers(workload)
 
 
 def _orders_by_usage(queues: object) -> bool:
-    """Returns True if a queue, or any queue of a cluster, orders workloads by usage of LocalQueues."""
+    """Returns True if a queue, or any queue of a cluster, orders workloads by LocalQueue usage."""
     if isinstance(queues, Cluster):
         return any(queue.by_usage for queue in queues.cluster_queues.values())
     return isinstance(queues, ClusterQueue) and queues.by_usage

@@ -1,6 +1,7 @@
-"""Enforces time limits: evicts workloads, queues them again after a backoff, and rejects deactivated ones.
+"""Enforces time limits by evicting, requeuing and rejecting workloads.
 
-The limits are `waitForPodsReady` and `maximumExecutionTimeSeconds`.
+The limits are `waitForPodsReady` and `maximumExecutionTimeSeconds`. Evicted workloads are queued again after
+a backoff, and deactivated workloads are rejected.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ class TimeLimits:
 
     Args:
         executions: the running workloads.
-        pods_ready: has the workloads whose pods are not ready; None if readiness is not checked.
-        evict: tells the scheduler of an eviction, at a time.
+        pods_ready: tracks the workloads whose pods are not ready; None if readiness is not checked.
+        evict: informs the scheduler about an eviction at a given time.
         enqueue: adds a workload to its queue.
-        forget: the function to call when a workload is over.
+        forget: called when a workload is finished.
 
     Attributes:
-        active: whether any workload may have a limit; otherwise time has no effects.
+        active: whether any workload may have a limit. If not, the passing of time has no effects.
     """
 
     def __init__(
@@ -52,19 +53,19 @@ class TimeLimits:
         self.active = pods_ready is not None
 
     def limit(self, workload: Workload, left: int) -> None:
-        """Limits how long a workload may be admitted, in microseconds."""
+        """Limits how long a workload can be admitted, in microseconds."""
         self.active = True
         self._times.limit(workload, left)
 
     def deactivated(self, workload: Workload, why: str) -> None:
-        """Notes a workload that was deactivated before the replay; it is rejected once it is gone."""
+        """Records a workload that was deactivated before the replay. It is rejected when it is gone."""
         self.active = True
         self._deactivated[workload] = f"{why}: it was deactivated before"
 
     def keeps_out(self, workload: Workload) -> bool:
-        """Returns True if an evicted workload that is gone does not wait again, for a while or permanently.
+        """Returns True if an evicted workload that is gone is not queued again, for now or permanently.
 
-        During a backoff the execution time is not checked (upstream's Reconcile): if that time is over, the
+        The execution time is not checked during a backoff (upstream's Reconcile). If it has run out, the
         workload is given up when it is admitted again.
         """
         if workload in self._deactivated:
@@ -87,7 +88,7 @@ class TimeLimits:
             return self._enforce(now)
         if self._expired or self._given_up:
             return self._enforce(now)
-        return ()  # the usual case; every cycle calls this
+        return ()  # the most common case, because every cycle calls this method
 
     def _enforce(self, now: int) -> Iterator[Preempt | Reject]:
         yield from self._end_executions(now)
@@ -96,15 +97,15 @@ class TimeLimits:
             yield from self._deactivate(self._pods_ready)
 
     def wakes(self, now: int) -> Sequence[Wake]:
-        """Returns wakes for the next limits that are not requested yet."""
+        """Returns wake-ups for the next limits that were not requested yet."""
         ready, times = self._pods_ready, self._times
         if times.first == maxsize and (ready is None or now < ready.woken <= ready.first):
-            return ()  # the usual case
+            return ()  # the most common case
         asked = [each.next_wake(now) for each in (ready, times) if each is not None]
         return [Wake(at) for at in asked if at is not None]
 
     def _end_executions(self, now: int) -> Iterator[Preempt | Reject]:
-        """Evicts workloads whose maximum execution time is over; rejects them once they are gone."""
+        """Evicts workloads that reached their maximum execution time, and rejects those that are gone."""
         for workload in self._times.due(now):
             self._executions.goes_for_nobody(workload, now)
             self._evict(Target(workload, EXCEEDED), now)
@@ -117,10 +118,12 @@ class TimeLimits:
         self._expired.clear()
 
     def _end_terms(self, pods_ready: PodsReady, now: int) -> Iterator[Preempt]:
-        """Evicts workloads with pods not ready in time, queues workloads after their backoff, by name."""
+        """Evicts workloads whose pods were not ready in time, and queues workloads after their backoff."""
         for workload in pods_ready.due(now):
             if pods_ready.stays(workload):
-                self._executions.goes_for_nobody(workload, now)  # before `time_out`, which sets a new term
+                self._executions.goes_for_nobody(
+                    workload, now
+                )  # before `time_out`, which sets a new deadline
                 timed_out = pods_ready.time_out(workload, now)
                 reason = TIMED_OUT if timed_out.requeue_at is not None else DEACTIVATED
                 self._evict(Target(workload, reason), now)
@@ -130,7 +133,7 @@ class TimeLimits:
                 self._enqueue(workload)
 
     def _deactivate(self, pods_ready: PodsReady) -> Iterator[Reject]:
-        """Rejects the workloads that have timed out too often, once their pods are gone."""
+        """Rejects the workloads that have timed out too often, when their pods are gone."""
         for workload in self._given_up:
             times = pods_ready.forget(workload)
             self._forget(workload)

@@ -56,7 +56,7 @@ class Interruptions:
         self._changes.sort()
 
     def ready(self, job: Job, now: int) -> int | None:
-        """Schedules the loss of pods that have just become ready, and returns its time; None if there is none."""
+        """Schedules the loss of pods that have just become ready, and returns its time, if there is one."""
         return self._expect(job, now, self._readiness[job.index].lost, ready=False)
 
     def due(self, now: int) -> Iterator[tuple[Job, bool, int | None]]:

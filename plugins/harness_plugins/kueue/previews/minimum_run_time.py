@@ -81,7 +81,7 @@ class MinimumRunTime:
         return self._next()
 
     def _next(self) -> int | None:
-        """Returns when the next guarantee changes, and drops entries of workloads that are evicted or gone."""
+        """Returns when the next guarantee changes; drops entries of workloads that are evicted or gone."""
         while self._due:
             when, _, _, admissions, workload = self._due[0]
             if workload.has_quota and not workload.evicted and workload.admissions == admissions:
