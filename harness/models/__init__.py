@@ -1,4 +1,4 @@
-"""Models of the parts of schedulers: quotas, evictions, and the components of kube-scheduler.
+"""Models of scheduler components, such as quotas, evictions, and the parts of kube-scheduler.
 
-A model knows its subject, but no traces, clocks or tables. Policies combine models; no model acts by itself.
+Models do not depend on traces, clocks or tables, and do nothing on their own. Policies combine them.
 """

@@ -1,4 +1,4 @@
-"""The results of reading manifests: nodes, quotas, flavors, pods and configurations, for a `Cluster`."""
+"""The data read from manifests for a `Cluster`, such as nodes, quotas, flavors, pods and configurations."""
 
 from __future__ import annotations
 

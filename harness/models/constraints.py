@@ -11,12 +11,12 @@ from harness.models.manifests import Fields, read_requirement, read_toleration, 
 from harness.policy import PodSet
 
 UNTOLERATED, TEMPORARY, PERMANENT = range(3)
-"""Degrees to which pods tolerate taints: not all taints, some for a limited time, or all without limit."""
+"""How pods tolerate taints: not all of them, some for a limited time, or all of them without a limit."""
 
 
 @final
 class Constraints:
-    """The restrictions in a pod set's template on its pods' nodes.
+    """The restrictions on nodes in the template of a pod set.
 
     Raises:
         ClusterError: the template is not a valid Pod template.
@@ -29,7 +29,7 @@ class Constraints:
         self._selector: Mapping[str, str] = {}
         self._tolerations: tuple[Toleration, ...] = ()
         self._terms: list[list[Requirement]] = []
-        if template:  # most pods of traces have no template
+        if template:  # most pods in traces have no template
             spec = Fields(template, where, faults)
             self._selector = spec.strings("nodeSelector")
             self._tolerations = tuple(read_toleration(item) for item in spec.items("tolerations"))
@@ -38,17 +38,17 @@ class Constraints:
             raise ClusterError(where, faults)
 
     def allow(self, flavor: ResourceFlavor, keys: Container[str] | None = None) -> bool:
-        """Returns True if pods tolerate a flavor's taints and select its values of the labels `keys`."""
+        """Returns True if pods tolerate a flavor's taints and select its values of the labels in `keys`."""
         return not self.misfit(flavor, keys)
 
     def misfit(self, flavor: ResourceFlavor, keys: Container[str] | None = None) -> str:
         """Returns why pods cannot run in a flavor; "" if they can.
 
-        If they select by a label that the flavor does not have, the flavor's nodes decide.
+        If pods select by a label that the flavor does not have, the labels of the flavor's nodes decide.
 
         Args:
             flavor: the flavor.
-            keys: the labels by which pods may select; None for the labels of the flavor.
+            keys: the labels by which pods can select; None for the labels of the flavor.
         """
         taint = self._untolerated(flavor.taints, flavor)
         if taint is not None:
@@ -59,13 +59,13 @@ class Constraints:
             if key in keys and labels.get(key) != value:
                 return f"has nodes with {key}={labels.get(key, '')}, and it selects {key}={value}"
         terms = [[item for item in term if item.key in keys] for term in self._terms]
-        # Terms are alternatives: a term without any of this flavor's labels accepts the flavor.
+        # Terms are alternatives, so a term without any of this flavor's labels accepts the flavor.
         if terms and not any(all(item.matches(labels) for item in term) for term in terms):
             return "has nodes that its node affinity does not select"
         return ""
 
     def suit(self, node: Node, flavor: ResourceFlavor) -> bool:
-        """Returns True if pods that got a flavor may run on this node of the flavor."""
+        """Returns True if pods that were assigned a flavor can run on this node of the flavor."""
         labels = node.labels
         return (
             self._untolerated(node.taints, flavor) is None
@@ -77,7 +77,7 @@ class Constraints:
         )
 
     def tolerance(self, taints: Iterable[Taint], flavors: Iterable[ResourceFlavor]) -> int:
-        """The degree to which pods with these flavors tolerate taints; the least tolerated taint decides."""
+        """Returns how pods with these flavors tolerate taints. The least tolerated taint decides."""
         found = PERMANENT
         tolerations = [*self._tolerations, *(each for flavor in flavors for each in flavor.tolerations)]
         for taint in taints:
@@ -91,7 +91,7 @@ class Constraints:
         return found
 
     def _untolerated(self, taints: Iterable[Taint], flavor: ResourceFlavor) -> Taint | None:
-        """Returns the first taint that keeps pods out, or None."""
+        """Returns the first taint that prevents pods from running; None if there is none."""
         tolerations: tuple[Toleration, ...] = (*self._tolerations, *flavor.tolerations)
         for taint in taints:
             tolerated = any(item.tolerates(taint) for item in tolerations)
@@ -101,7 +101,7 @@ class Constraints:
 
 
 def _required_terms(affinity: Fields) -> list[list[Requirement]]:
-    """Returns the label expressions of the required node affinity, term by term."""
+    """Returns the label expressions in each term of the required node affinity."""
     required = affinity.child("nodeAffinity").child("requiredDuringSchedulingIgnoredDuringExecution")
     return [
         [read_requirement(item) for item in term.items("matchExpressions")]

@@ -1,9 +1,9 @@
-"""The time that an eviction takes beyond the victim's grace period, and the slowing of eviction loops.
+"""Models how long evictions take after the victim's grace period, and slows down eviction loops.
 
-A scheduler can preempt and start the same work again and again. In a cluster each round takes time: pods
-stop, controllers notice. Here each round of a loop takes twice as long as the previous round. So a loop
-becomes visible, but does not last forever at one instant. Kueue's plugins and the plugins that bind pods
-share this model.
+A scheduler can preempt and start the same jobs again and again. In a cluster, each round of such a loop takes
+time, because pods must stop and controllers must notice. In this model, each round takes twice as long as the
+previous one. A loop is therefore visible, but does not last forever at the same time. Kueue's plugins and the
+plugins that bind pods share this model.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ LATENCY = Option(
 )
 
 LONGEST = 10 * MINUTE
-"""The longest round of a loop; a victim that held its resources for longer than this was not in a loop."""
+"""The longest round of a loop. A victim that held its resources for longer was not in a loop."""
 
 _SHORTEST = SECOND // 2
-"""The first latency of a loop if evictions are otherwise noticed immediately; it doubles in each round."""
+"""The first latency of a loop if evictions are otherwise noticed immediately. It doubles in each round."""
 
 _IDLE_ROUNDS = 10
-"""After this many consecutive evictions without progress in the cluster, a victim is in a loop.
+"""A victim is in a loop after this many consecutive evictions without progress in the cluster.
 
-This holds even if its preemptors differ.
+This is the case even if its preemptors are different.
 """
 
 V = TypeVar("V")
@@ -43,19 +43,19 @@ class Preemptor(Protocol):
 
     @property
     def admissions(self) -> int:
-        """How often the job was given resources."""
+        """How often the job has received resources."""
 
 
 class Round(NamedTuple):
     """The last eviction of a victim.
 
     Attributes:
-        number: the number of consecutive evictions without effect, from 1.
+        number: the number of consecutive evictions without an effect, starting at 1.
         at: the time of the eviction.
-        preemptor: the preemptor, or None.
-        admissions: how often the preemptor had been given resources.
-        progress: the progress in the cluster at that time, see `Evictions.progressed`.
-        idle: the number of consecutive evictions without progress between them, from 1.
+        preemptor: the preemptor; None if there was none.
+        admissions: how often the preemptor had received resources by then.
+        progress: the progress in the cluster by then. See `Evictions.progressed`.
+        idle: the number of consecutive evictions without progress between them, starting at 1.
     """
 
     number: int
@@ -68,17 +68,17 @@ class Round(NamedTuple):
 
 @final
 class Evictions(Generic[V]):
-    """The victims whose pods are gone, but whose resources the scheduler does not see as free yet.
+    """The victims whose pods are gone, but whose resources are not free for the scheduler yet.
 
     Args:
-        latency: how long it takes until the scheduler knows, in microseconds. None if it always knows
-            immediately, so that a loop of evictions never ends.
+        latency: how long it takes until the scheduler sees the resources as free, in microseconds. None if it
+            always does so immediately, in which case eviction loops never end.
 
     Attributes:
-        progressed: how often a job arrived, was given resources for the first time, or ended; callers
-            increase it.
+        progressed: how often a job arrived, received resources for the first time, or ended. Callers
+            increment this number.
         returning: these victims.
-        alarms: the instants for which no wake was requested yet.
+        alarms: the times for which no wake-up was requested yet.
     """
 
     def __init__(self, latency: int | None) -> None:
@@ -89,19 +89,20 @@ class Evictions(Generic[V]):
         self._serial = 0
 
     def begin(self, last: Round | None, preemptor: Preemptor | None, held: int, now: int) -> Round:
-        """Notes that a victim was evicted; returns the eviction, with its round if it is in a loop.
+        """Records that a victim was evicted, and returns the eviction with its round in a loop.
 
-        The eviction is a further round if the victim is evicted twice at one instant. It also is if the
-        victim held its resources only for a short time and
+        The eviction is another round of a loop if the victim was evicted twice at the same time. It is also
+        another round if the victim held its resources only for a short time and one of these conditions is
+        met:
 
-        - its previous preemptor has not been given resources since; or
-        - it was evicted often since the last progress in the cluster, by any preemptors.
+        - The previous preemptor has not received resources since then.
+        - The victim has been evicted often since the last progress in the cluster, by any preemptors.
 
         Args:
-            last: the victim's previous eviction.
+            last: the previous eviction of the victim.
             preemptor: the preemptor of this eviction.
-            held: for how long the victim held its resources.
-            now: the time.
+            held: how long the victim held its resources.
+            now: the current time.
         """
         number = idle = 1
         if last is not None:
@@ -117,13 +118,13 @@ class Evictions(Generic[V]):
         return Round(number, now, preemptor, admissions, self.progressed, idle)
 
     def leave(self, victim: V, name: str, last: Round | None, now: int) -> int:
-        """Notes that a victim's pods are gone; returns the time at which its resources are free.
+        """Records that the pods of a victim are gone, and returns the time at which its resources are free.
 
         Args:
-            victim: the victim; `due` returns it at that time, unless that time is now.
-            name: orders victims of one instant.
-            last: its eviction; None if the eviction began before the replay.
-            now: the time.
+            victim: the victim, which `due` returns at that time unless it is the current time.
+            name: the name, which determines the order of victims at the same time.
+            last: the eviction; None if it started before the replay.
+            now: the current time.
         """
         latency, number = self._latency, last.number if last is not None else 1
         if latency is None:
@@ -139,17 +140,17 @@ class Evictions(Generic[V]):
         return due
 
     def due(self, now: int) -> Sequence[V]:
-        """Returns the victims whose resources are free now, by name."""
+        """Returns the victims whose resources are free now, sorted by name."""
         returning = self.returning
         if not returning or returning[0][0] > now:
-            return ()  # as nearly always; this method is called in every cycle
+            return ()  # nearly always the case; every cycle calls this method
         victims = []
         while returning and returning[0][0] <= now:
             victims.append(heappop(returning)[3])
         return victims
 
     def wakes(self) -> Sequence[Wake]:
-        """Returns wakes for the instants at which victims that left since the last cycle are due."""
+        """Returns wake-ups for the times when the victims that left since the last cycle are due."""
         if not self.alarms:
             return ()
         alarms, self.alarms = self.alarms, []

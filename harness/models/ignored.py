@@ -1,4 +1,4 @@
-"""Warnings about manifests' fields that policies ignore: the same sentences for all `ignored_fields`."""
+"""Warnings about manifest fields that policies ignore, with the same messages for all policies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from harness.models.cluster import Cluster, GroupReference
 
 
 def ignored_groups(cluster: Cluster, how: str) -> Iterator[str]:
-    """Warns that the policy ignores the manifests' PodGroups, because it places pods in another way."""
+    """Warns that the policy ignores PodGroup manifests, because it places pods in a different way."""
     if cluster.pod_groups:
         first = "/".join(next(iter(cluster.pod_groups)))
         more = f" and {len(cluster.pod_groups) - 1:,} more" if len(cluster.pod_groups) > 1 else ""
@@ -29,7 +29,7 @@ def ignored_scheduling_groups(cluster: Cluster) -> Iterator[str]:
 
 
 def stopped_queues(cluster: Cluster) -> Iterator[str]:
-    """Warns about stopped queues, which a policy that only uses quotas ignores."""
+    """Warns about stopped queues, which policies that only use quotas ignore."""
     stopped = {f"ClusterQueue {name}": queue.stop_policy for name, queue in cluster.cluster_queues.items()}
     stopped |= {
         f"LocalQueue {'/'.join(name)}": each.stop_policy for name, each in cluster.local_queues.items()

@@ -1,7 +1,7 @@
-"""Quotas for whole jobs: a job gets the first flavor with enough quota in each resource group, or nothing.
+"""Quotas for whole jobs, which get the first flavor with enough quota in each resource group, or nothing.
 
-They serve policies without their own flavor assignment. `Quotas.assign` returns the assignment that a job can
-have; `charge` takes the assignment and `refund` gives it back.
+These quotas are for policies without their own flavor assignment. `Quotas.assign` returns the assignment that
+a job can have, `charge` takes it, and `refund` releases it.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from harness.models.quota import QuotaTree
 from harness.models.shortage import shortage
 from harness.policy import Job, Never, PodSet
 
-_SHAPES = 1 << 16  # how many shapes of jobs are remembered
+_SHAPES = 1 << 16  # how many distinct job shapes to cache
 
 BORROW = Option("borrow", True, "whether a queue may use what its cohort leaves unused", type=boolean)
 
 NO_QUOTA = "NoQuota"
-"""The reason of a refusal: the job would be next, but its queue and cohort have too little free quota."""
+"""The reason for a refusal if the job is next, but its queue and cohort have too little free quota."""
 
 
 Cells = tuple[tuple[int, int], ...]
-"""Cells of the quota tree, each with the amount that a job requests from it."""
+"""Cells of the quota tree, each with the amount that a job requests."""
 
 
 class Assignment(NamedTuple):
-    """The quota that a job takes: the node of the quota tree, the amount of each cell, and the flavors."""
+    """The quota that a job takes: its node in the quota tree, the amount of each cell, and the flavors."""
 
     home: int
     node: int
@@ -43,15 +43,15 @@ class Assignment(NamedTuple):
 
 @final
 class Request:
-    """The request of jobs of one shape to their queue.
+    """What jobs of the same shape request from their queue.
 
     Attributes:
-        queue: the ClusterQueue, "" if the cluster has none.
-        node: the queue's node in the quota tree.
-        home: the root of this tree; quota that is freed in other trees does not help.
-        groups: resource group -> flavors in the order in which they are tried, each with its cells.
-        never: why no such job can ever run, or None.
-        assignments: earlier assignments, by the chosen flavors; equal choices are one object.
+        queue: the ClusterQueue; "" if the cluster has none.
+        node: the node of the queue in the quota tree.
+        home: the root of this tree. Quota that is freed in other trees does not help.
+        groups: for each resource group, the flavors in the order in which they are tried, with their cells.
+        never: why such jobs can never run; None if they can.
+        assignments: earlier assignments by the chosen flavors. Equal choices share one object.
     """
 
     __slots__ = ("assignments", "groups", "home", "never", "node", "queue")
@@ -67,11 +67,11 @@ class Request:
 
 @final
 class Quotas:
-    """The quota tree of a cluster, used by whole jobs; without ClusterQueues everything fits.
+    """The quota tree of a cluster for whole jobs. Without ClusterQueues, everything fits.
 
     Args:
         cluster: the cluster.
-        borrow: whether a queue may use what its cohort leaves unused.
+        borrow: whether a queue can use what its cohort leaves unused.
     """
 
     def __init__(self, cluster: Cluster, *, borrow: bool) -> None:
@@ -84,15 +84,15 @@ class Quotas:
         self._requests: Memo[tuple[str, str, tuple[PodSet, ...]], Request] = Memo(_SHAPES)
 
     def follow(self, cluster: Cluster, held: Mapping[int, Assignment]) -> dict[int, Assignment]:
-        """Takes over the quotas of another cluster; earlier `Request` objects become invalid.
+        """Switches to the quotas of another cluster. Earlier `Request` objects become invalid.
 
         Args:
-            cluster: the new cluster. A queue that it no longer has gets no quota, but its jobs keep their
+            cluster: the new cluster. Queues that it no longer has get no quota, but their jobs keep their
                 assignments.
-            held: job -> its assignment.
+            held: the assignment of each job.
 
         Returns:
-            Job -> the same assignment in the new tree.
+            The same assignment of each job in the new tree.
         """
         before = self._tree
         queues = {name: ClusterQueue(name) for name in before.queues} | dict(cluster.cluster_queues)
@@ -110,7 +110,7 @@ class Quotas:
         return found
 
     def request(self, job: Job) -> Request:
-        """Returns the request of a job to its queue; jobs of one shape share it."""
+        """Returns what a job requests from its queue, which is shared by all jobs of the same shape."""
         key = (job.namespace, job.queue, job.pod_sets)
         request = self._requests.get(key)
         if request is None:
@@ -118,7 +118,7 @@ class Quotas:
         return request
 
     def assign(self, request: Request, job: Job) -> Assignment | None:
-        """Returns the quota that a job can have now, or None."""
+        """Returns the quota that a job can have now; None if it can have none."""
         chosen = []
         for flavors in request.groups:
             for number, (_, cells) in enumerate(flavors):
@@ -136,7 +136,7 @@ class Quotas:
         return assignment
 
     def assign_throughout(self, request: Request, job: Job, usages: Sequence[list[int]]) -> Assignment | None:
-        """Returns the quota that a job can have under each of several usages (see `usage`), or None."""
+        """Returns the quota that a job can have under all of several usages (see `usage`), or None."""
         tree, held = self._tree, self._tree.usage
         chosen: list[int] = []
         for flavors in request.groups:
@@ -167,7 +167,7 @@ class Quotas:
 
     @property
     def usage(self) -> list[int]:
-        """The usage as one list; replace it by a copy to get answers for another time."""
+        """The usage as one list, which can be replaced by a copy to compute results for another time."""
         return self._tree.usage
 
     @usage.setter
@@ -186,11 +186,11 @@ class Quotas:
         return shortage(self._tree, request.node, cells, borrow=self._borrow)
 
     def charge(self, assignment: Assignment) -> None:
-        """Takes an assignment."""
+        """Takes the quota of an assignment."""
         self._tree.charge(assignment.node, assignment.cells)
 
     def refund(self, assignment: Assignment) -> None:
-        """Gives back an assignment."""
+        """Releases the quota of an assignment."""
         self._tree.refund(assignment.node, assignment.cells)
 
     def _has_room(self, node: int, cells: Cells) -> bool:

@@ -1,6 +1,6 @@
-"""Helpers that read manifests: fields with their faults, the draft of a cluster, and notes on fields.
+"""Helpers for reading manifests, such as fields with faults, the draft of a cluster, and field coverage.
 
-A plugin adds a kind with `harness_register_kinds`; see `RegisterKind`.
+A plugin adds a kind with `harness_register_kinds`. See `RegisterKind`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Reasons why a ClusterQueue can never admit a job's request, in the same words for every policy.
+"""Messages for why a ClusterQueue can never admit a job, which are the same for all policies.
 
-Even if nothing else runs, a flavor gives at most the queue's nominal quota plus all that its cohorts lend. It
-gives nothing to pods that do not tolerate its taints, or that select labels which it does not have.
+Even if nothing else runs, a flavor provides at most the queue's nominal quota and everything that its cohorts
+lend. It provides nothing to pods that do not tolerate its taints, or that select labels that it does not
+have.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from harness.models.quota import UNLIMITED
 from harness.policy import Job, Never
 
 Most = Callable[[str, str], int]
-"""Returns the largest amount of a resource in a flavor that a queue could use."""
+"""Returns the largest quantity of a resource in a flavor that a queue could use."""
 
 _V = TypeVar("_V")
 
@@ -26,18 +27,18 @@ _SHOWN = 4
 
 
 class Part(NamedTuple):
-    """The request of pods to one resource group of a queue.
+    """What pods request from one resource group of a queue.
 
     Attributes:
-        asked: resource -> amount.
-        misfits: each flavor of the group, in order -> why it cannot serve the request; "" if it may.
+        asked: the requested quantity of each resource.
+        misfits: for each flavor of the group, in order, why it cannot be used; "" if it may be usable.
     """
 
     asked: Mapping[str, int]
     misfits: Mapping[str, str]
 
     def never(self, queue: str) -> str:
-        """Returns why no flavor can serve the request; "" if a flavor may."""
+        """Returns why no flavor can be used; "" if one may be usable."""
         if not all(self.misfits.values()):
             return ""
         amounts = ", ".join(f"{format_amount(name, amount)} of {name}" for name, amount in self.asked.items())
@@ -48,12 +49,12 @@ class Part(NamedTuple):
 
 
 def no_queue(cluster: Cluster, namespace: str, queue: str) -> Never:
-    """Returns why jobs of a queue without a ClusterQueue can never start.
+    """Returns why jobs in a queue without a ClusterQueue can never start.
 
     Args:
-        cluster: has the queues.
+        cluster: the cluster with the queues.
         namespace: the namespace of the jobs.
-        queue: the queue that the jobs name.
+        queue: the name of the queue that the jobs refer to.
     """
     local = cluster.local_queues.get((namespace, queue))
     if local is not None:
@@ -69,7 +70,7 @@ def by_quota(queue: str, why: str) -> Never:
 
 
 def uncovered(queue: ClusterQueue, wanted: Mapping[str, int]) -> str:
-    """Returns a sentence if the queue has no quota for some resource, else ""."""
+    """Returns a message if the queue has no quota for some resource, otherwise ""."""
     covered = {resource for group in queue.resource_groups for resource in group.covered_resources}
     left = sorted(resource for resource, amount in wanted.items() if amount and resource not in covered)
     return f"ClusterQueue {queue.name} has no quota for {', '.join(left)}" if left else ""
@@ -82,14 +83,14 @@ def parts_of(
     constraints: Sequence[Constraints],
     wanted: Mapping[str, int],
 ) -> Iterator[Part]:
-    """Yields the request of pods to each resource group, with the flavors that could serve all pods.
+    """Yields what pods request from each resource group, with the flavors that all pods could use.
 
     Args:
-        queue: the pods' queue.
-        cluster: has the flavors.
-        most: returns the largest amount that the queue could use.
-        constraints: the constraints of the pods; all of them must be met.
-        wanted: resource -> the pods' total request.
+        queue: the queue of the pods.
+        cluster: the cluster with the flavors.
+        most: returns the largest quantity that the queue could use.
+        constraints: the constraints of the pods, all of which must be met.
+        wanted: the total request of the pods for each resource.
     """
     for group in queue.resource_groups:
         asked = {name: wanted[name] for name in group.covered_resources if wanted.get(name)}
@@ -101,7 +102,7 @@ def parts_of(
 def _misfit(
     name: str, cluster: Cluster, most: Most, constraints: Sequence[Constraints], asked: Mapping[str, int]
 ) -> str:
-    """Returns why a flavor cannot serve a request; "" if it may."""
+    """Returns why a flavor cannot be used for a request; "" if it may be usable."""
     flavor = cluster.flavors.get(name)
     if flavor is not None:
         for each in constraints:
@@ -115,20 +116,20 @@ def _misfit(
 
 
 def short(resource: str, there: int) -> str:
-    """Returns a sentence about the largest amount that a flavor can give."""
+    """Returns a message about the largest quantity that a flavor can provide."""
     return f"gives at most {format_amount(resource, there)} of {resource}"
 
 
 @final
 class OverTime(Generic[_V]):
-    """Judges whether jobs can ever start on a cluster that changes.
+    """Determines whether jobs can ever start on a cluster that changes.
 
     A job never starts if it cannot start in any state of the cluster after its arrival.
 
     Args:
-        cluster: the cluster, and its changes.
-        judge: makes a judge for a state. The judge returns why a job can never start in that state, or None
-            if it may. The judge itself knows the nodes that will be added.
+        cluster: the cluster with its changes.
+        judge: returns a function for a state of the cluster. This function returns why a job can never start
+            in that state; None if it may start. It must already consider nodes that are added later.
     """
 
     def __init__(self, cluster: Cluster, judge: Callable[[Cluster], Callable[[Job], _V | None]]) -> None:
@@ -143,7 +144,7 @@ class OverTime(Generic[_V]):
         self._judges = [judge(cluster)]
 
     def __call__(self, job: Job) -> Sequence[_V]:
-        """Returns why a job can never start, for each state after its arrival; empty if it may start."""
+        """Returns why a job can never start, for each state after its arrival; () if it may start."""
         first = bisect_right(self._times, job.submit) if self._times else 0
         found = []
         for state in range(first, len(self._times) + 1):
@@ -154,7 +155,7 @@ class OverTime(Generic[_V]):
         return found
 
     def _of(self, state: int) -> Callable[[Job], _V | None]:
-        """Returns the judge of the state after this many instants of changes."""
+        """Returns the function for the state after this many changes."""
         while len(self._judges) <= state:
             for edit in self._edits[len(self._judges) - 1]:
                 self._last = edit.on(self._last)

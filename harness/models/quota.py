@@ -1,10 +1,11 @@
-"""The quota tree: nominal quota, borrowing and lending of queues and cohorts, as integers.
+"""The quota tree, with nominal quota, borrowing and lending of queues and cohorts as integers.
 
-It is a tree of ClusterQueues (leaves) and Cohorts with Kueue's arithmetic of hierarchical quotas. It knows
-only amounts: no jobs, no order of queues, no time. Several policies use it.
+The leaves of the tree are ClusterQueues and its inner nodes are Cohorts, with Kueue's arithmetic for
+hierarchical quotas. The tree contains only amounts: no jobs, no order of queues, no time. Several policies
+use it.
 
-Values are flat lists. The value of node `n` and flavor-resource `c` (a number, see `QuotaTree.cell`) has
-index `n * tree.width + c`; parents come before their children.
+Values are flat lists. The value for node `n` and flavor-resource `c` (a number; see `QuotaTree.cell`) has the
+index `n * tree.width + c`. Parents come before their children.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ from harness.base.units import INT64_MAX
 from harness.cluster.model import ClusterQueue, Cohort, ResourceGroup
 
 UNLIMITED = INT64_MAX
-"""A quota or limit of at least this size means no limit; sums with it stay at this value."""
+"""A quota or limit of at least this value means that there is no limit. Sums with it keep this value."""
 
 NO_PARENT = -1
 
 Amounts = Iterable[tuple[int, int]]
-"""Pairs of the number of a flavor-resource and an amount; each number occurs at most once."""
+"""Pairs of a flavor-resource number and an amount. Each number occurs at most once."""
 
 
 class FlavorResource(NamedTuple):
-    """The subject of a quota: a resource of one flavor."""
+    """What a quota applies to: a resource of one flavor."""
 
     flavor: str
     resource: str
@@ -34,33 +35,35 @@ class FlavorResource(NamedTuple):
 
 @final
 class QuotaTree:
-    """Quotas and usage of ClusterQueues and their cohorts.
+    """The quotas and usage of ClusterQueues and their cohorts.
 
-    A cohort that is only named exists without its own quota. Usage starts at zero. Amounts of cpu are
-    millicores, other amounts base units. Usage is exact; quotas saturate at `UNLIMITED`.
+    Cohorts that are only referred to exist without their own quota. The usage starts at zero. Amounts of cpu
+    are in millicores, and others are in base units. The usage is exact, whereas quotas saturate at
+    `UNLIMITED`.
 
     Args:
         cluster_queues: the leaves, by name.
         cohorts: the cohorts that have a manifest, by name.
-        also: flavor-resources that are in use and need a number although no queue has a quota for them.
+        also: flavor-resources that are in use and need a number although no queue has quota for them.
 
     Attributes:
-        width: number of flavor-resources.
+        width: the number of flavor-resources.
         flavor_resources: the flavor-resource of each number from 0 to `width`.
         labels: the names of flavor-resources in decisions.
-        names: node -> name; a ClusterQueue and a Cohort may have the same name.
-        queues: ClusterQueue -> node.
-        cohorts: Cohort -> node.
-        parent: node -> its cohort's node, or `NO_PARENT`.
-        children: node -> nodes below it, in ascending order.
-        root: node -> the node at the top of its tree.
-        declared: node -> the flavor-resources for which it, or a node below it, has a quota; ascending.
-        nominal, borrowing_limit, lending_limit: as in the manifests (flat; None means no limit).
-        subtree: what a node can give out: its own quota and what its children do not keep (flat).
+        names: the name of each node. A ClusterQueue and a Cohort can have the same name.
+        queues: the node of each ClusterQueue.
+        cohorts: the node of each Cohort.
+        parent: for each node, the node of its cohort, or `NO_PARENT`.
+        children: for each node, the nodes right below it, in ascending order.
+        root: for each node, the node at the top of its tree.
+        declared: for each node, the flavor-resources for which it or a node below it has quota, in ascending
+            order.
+        nominal, borrowing_limit, lending_limit: the values in the manifests (flat; None means no limit).
+        subtree: what a node can provide: its own quota and what its children do not keep (flat).
         local_quota: the part of `subtree` that the lending limit keeps from the parent (flat).
         kept: the sum of `local_quota` over all nodes below a node (flat).
-        potential_available: the most that a node could use without any other usage (flat).
-        usage: the usage; for a cohort, what its children use beyond what they keep (flat).
+        potential_available: the most that a node could use if nothing else were used (flat).
+        usage: the usage; for cohorts, what their children use beyond what they keep (flat).
 
     Raises:
         ClusterError: a cohort is its own ancestor.
@@ -131,19 +134,20 @@ class QuotaTree:
         self._derive(own)
 
     def cell(self, flavor: str, resource: str) -> int | None:
-        """Returns the number of a flavor-resource; None if no queue has a quota for it."""
+        """Returns the number of a flavor-resource; None if no queue has quota for it."""
         return self._numbers.get(FlavorResource(flavor, resource))
 
     def most(self, node: int, flavor: str, resource: str, *, borrow: bool = True) -> int:
-        """Returns the most of a flavor-resource that a node could use without any other usage."""
+        """Returns the most of a flavor-resource that a node could use if nothing else were used."""
         cell = self.cell(flavor, resource)
         at = node * self.width + (cell or 0)
         return 0 if cell is None else self.potential_available[at] if borrow else self.nominal[at]
 
     def charge(self, node: int, amounts: Amounts) -> None:
-        """Adds to the usage of a node; the part that exceeds what the node keeps is added to its parent too.
+        """Adds to the usage of a node, and adds the part that exceeds what the node keeps to its parent.
 
-        A negative amount lowers only the usage of this node; below zero only if it has a borrowing limit.
+        A negative amount reduces only the usage of this node. The usage becomes negative only if there is a
+        borrowing limit.
         """
         usage, local_quota, up = self.usage, self.local_quota, self._up
         first = node * self.width
@@ -155,14 +159,14 @@ class QuotaTree:
             while at >= 0:
                 used = usage[at]
                 usage[at] = used + amount
-                if used < local_quota[at]:  # hardly ever: few nodes keep anything
+                if used < local_quota[at]:  # hardly ever, because few nodes keep anything
                     amount -= local_quota[at] - used
                     if amount <= 0:
                         break
                 at = up[at]
 
     def refund(self, node: int, amounts: Amounts) -> None:
-        """Undoes `charge` exactly, even if other amounts were charged since."""
+        """Exactly reverts `charge`, even if other amounts were charged in between."""
         usage, local_quota, up = self.usage, self.local_quota, self._up
         first = node * self.width
         for cell, amount in amounts:
@@ -173,16 +177,16 @@ class QuotaTree:
             while at >= 0:
                 used = usage[at]
                 usage[at] = used - amount
-                if used - local_quota[at] < amount:  # hardly ever: few nodes keep anything
+                if used - local_quota[at] < amount:  # hardly ever, because few nodes keep anything
                     amount = used - local_quota[at]
                     if amount <= 0:
                         break
                 at = up[at]
 
     def available(self, node: int, cell: int) -> int:
-        """Returns the amount that a node could still use now, including borrowing.
+        """Returns the amount that a node could still use now, including what it could borrow.
 
-        The result is negative if the node or a cohort above it uses more than it may. Queues treat a negative
+        The result is negative if the node or a cohort above it exceeds its quota. Queues treat a negative
         result as zero when they admit jobs.
         """
         if self._saturates[cell]:
@@ -210,10 +214,10 @@ class QuotaTree:
         return found
 
     def covers(self, node: int, charged: Amounts) -> bool:
-        """Returns True if the amounts charged to a node were available: no usage exceeds its quota.
+        """Returns True if the amounts charged to a node were available, so that no quota is exceeded.
 
-        A charge reduces `available` by exactly its amount. So this method finds afterwards what `available`
-        would have returned before.
+        A charge reduces `available` by exactly its amount. This method therefore shows afterwards what
+        `available` would have returned before.
         """
         available = self.available
         for cell, _ in charged:  # noqa: SIM110 `all` of a generator takes twice as long, and targets ask often
@@ -222,7 +226,7 @@ class QuotaTree:
         return True
 
     def local_available(self, node: int, cell: int) -> int:
-        """Returns the unused part of what a node keeps from its parent; never negative."""
+        """Returns the unused part of what a node keeps from its parent, which is never negative."""
         at = node * self.width + cell
         local_quota, used = self.local_quota[at], self.usage[at]
         if local_quota >= UNLIMITED:
@@ -232,8 +236,8 @@ class QuotaTree:
     def lowest_with_room(self, node: int, cell: int, amount: int) -> int:
         """Returns the lowest node on the way up that can use the amount without borrowing, or the root.
 
-        A node may have unused quota that it does not lend. This quota reduces the amount for the nodes above
-        the node.
+        If a node has unused quota that it does not lend, this quota reduces the amount for the nodes above
+        it.
         """
         usage, subtree, up, width = self.usage, self.subtree, self._up, self.width
         at = node * width + cell
@@ -249,14 +253,14 @@ class QuotaTree:
         return self.usage[at] + amount > self.subtree[at]
 
     def path(self, node: int) -> list[int]:
-        """Returns the cohorts above a node, nearest first."""
+        """Returns the cohorts above a node, starting with the nearest one."""
         found = []
         while (node := self.parent[node]) != NO_PARENT:
             found.append(node)
         return found
 
     def _read_quotas(self, node: int, groups: tuple[ResourceGroup, ...]) -> list[int]:
-        """Fills in the quotas of a node's manifest; returns the flavor-resources that the manifest names."""
+        """Sets the quotas in a node's manifest, and returns the flavor-resources that it contains."""
         first = node * self.width
         parent = self.parent[node]
         if parent != NO_PARENT:
@@ -273,7 +277,7 @@ class QuotaTree:
         return named
 
     def _derive(self, own: list[list[int]]) -> None:
-        """Computes derived values from manifests: bottom up what a node has, top down what it can reach."""
+        """Computes derived values: what each node has, from the bottom up, and what it can use, from the top."""
         width = self.width
         self.subtree: list[int] = list(self.nominal)
         self.local_quota: list[int] = [0] * len(self.subtree)
@@ -310,7 +314,7 @@ class QuotaTree:
         for at, above in enumerate(self._up):
             if above >= 0 and self._ceiling[at] is None and not self.local_quota[at]:
                 self._bound[at] = self._bound[above]
-        # Without unlimited quotas, plain integers suffice; they are much faster than saturating sums.
+        # Without unlimited quotas, plain integers are sufficient, and much faster than saturating sums.
         self._saturates: list[bool] = [
             any(
                 self.subtree[at] >= UNLIMITED or (self._ceiling[at] or 0) >= UNLIMITED
@@ -333,14 +337,14 @@ class QuotaTree:
 
 
 def plus(left: int, right: int) -> int:
-    """Returns a sum within 64 bits; `UNLIMITED` plus any amount is `UNLIMITED`."""
+    """Returns a sum within 64 bits. `UNLIMITED` plus any amount is `UNLIMITED`."""
     if left >= UNLIMITED or right >= UNLIMITED:
         return UNLIMITED
     return _within_bounds(left + right)
 
 
 def minus(left: int, right: int) -> int:
-    """Returns a difference within 64 bits; `UNLIMITED` minus any limited amount is `UNLIMITED`."""
+    """Returns a difference within 64 bits. `UNLIMITED` minus any limited amount is `UNLIMITED`."""
     if left >= UNLIMITED:
         return 0 if right >= UNLIMITED else UNLIMITED
     if right >= UNLIMITED:
@@ -353,7 +357,7 @@ def _within_bounds(value: int) -> int:
 
 
 def _parents(cluster_queues: Mapping[str, ClusterQueue], cohorts: Mapping[str, Cohort]) -> dict[str, str]:
-    """Returns each cohort that has a manifest or is named in a manifest -> its parent ("" for none)."""
+    """Returns the parent of each cohort in the manifests, including cohorts that are only referred to."""
     parents = {name: cohort.parent for name, cohort in cohorts.items()}
     for named in [*parents.values(), *(queue.cohort for queue in cluster_queues.values())]:
         if named:
@@ -362,7 +366,7 @@ def _parents(cluster_queues: Mapping[str, ClusterQueue], cohorts: Mapping[str, C
 
 
 def _top_down(parents: Mapping[str, str]) -> list[str]:
-    """Returns the cohorts level by level, each after its parent."""
+    """Returns the cohorts level by level, with parents before their children."""
     below: dict[str, list[str]] = {}
     for name, parent in parents.items():
         below.setdefault(parent, []).append(name)

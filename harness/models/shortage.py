@@ -1,4 +1,4 @@
-"""The amounts that a queue lacks for a request: the same fields in decisions of all policies."""
+"""What a queue lacks for a request, with the same fields in the decisions of all policies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.models.quota import UNLIMITED, QuotaTree
 
-_MOST = 3  # at most this many queues are named
+_MOST = 3  # the maximum number of queues to list
 
 
 def shortage(
@@ -16,16 +16,19 @@ def shortage(
 ) -> dict[str, Any]:
     """Returns the figures of a request that does not fit.
 
-    `request` is the requested amount and `short` its missing part. `usage` and `quota` are the queue's.
-    `pool` is the root cohort with the usage of its queues. `kept` is outside the pool: the amounts that
-    queues keep for themselves by their lending limits. Unlimited quotas are left out. `holders` are the
-    queues that use most of a flavor that is short, if its resource has several flavors.
+    The result has these fields, without unlimited quotas:
+
+    - `request` has the requested amounts, and `short` has the missing part of each.
+    - `usage` and `quota` are those of the queue.
+    - `pool` is the root cohort with the usage of its queues.
+    - `kept` is outside the pool and has the amounts that lending limits keep in the queues.
+    - `holders` has the queues that use most of a flavor that is short, if its resource has several flavors.
 
     Args:
-        tree: the quotas.
-        node: the queue.
-        request: flavor-resources, each with its requested amount.
-        borrow: whether the queue may use unused quota of its cohort.
+        tree: the quota tree.
+        node: the node of the queue.
+        request: the requested amount of each flavor-resource.
+        borrow: whether the queue can use unused quota of its cohort.
     """
     labels, asked = tree.labels, _summed(request)
     missing = lacking(tree, node, asked.items(), borrow=borrow)
@@ -56,7 +59,7 @@ def shortage(
 def lacking(
     tree: QuotaTree, node: int, request: Iterable[tuple[int, int]], *, borrow: bool = True
 ) -> dict[str, int]:
-    """Returns the missing part of a request; the arguments are the same as for `shortage`."""
+    """Returns the missing part of a request. The arguments are the same as those of `shortage`."""
     missing: dict[str, int] = {}
     for cell, amount in _summed(request).items():
         free = tree.available(node, cell)
@@ -76,9 +79,9 @@ def _summed(request: Iterable[tuple[int, int]]) -> dict[int, int]:
 
 
 def _holders(tree: QuotaTree, top: int, cells: Iterable[int]) -> dict[str, dict[str, int]]:
-    """Returns the queues below a root that use most of a short resource, if it has several flavors.
+    """Returns the queues below a root that use most of a short resource with several flavors.
 
-    For a resource with one flavor, the timeline has their usage.
+    For a resource with only one flavor, the timeline already has their usage.
     """
     found: dict[str, dict[str, int]] = {}
     flavors = Counter(each.resource for each in tree.flavor_resources)

@@ -1,7 +1,7 @@
-"""The recorded reasons of a job's wait, so that a reason is recorded only when it changes.
+"""Tracks which reasons for a job's wait were recorded, so that only changes are recorded.
 
-Two reasons may alternate for a long time, for example for every job of a long queue at every event. A reason
-that was recorded before is then recorded again only at the first, fourth, sixteenth, ... such return.
+Two reasons can alternate for a long time, for example for every job in a long queue at every event. A reason
+that was recorded before is recorded again only the first, fourth, sixteenth, ... time that it returns.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 
 class Told(NamedTuple):
-    """The reasons recorded since a job began to wait.
+    """The reasons that were recorded since a job started to wait.
 
     Attributes:
-        last: the reason of the last attempt; None if it is unknown, or the attempt did not fail.
+        last: the reason of the last attempt; None if it is unknown or the attempt did not fail.
         known: the reasons that were recorded.
-        returns: how often a known reason followed another reason.
+        returns: how often a known reason followed a different one.
     """
 
     last: Hashable | None = None
@@ -24,13 +24,13 @@ class Told(NamedTuple):
     returns: int = 0
 
     def then(self, reason: Hashable) -> Told:
-        """Returns the state after one more failed attempt with another reason than the last attempt."""
+        """Returns the state after another failed attempt with a reason that differs from the last one."""
         if reason in self.known:
             return Told(reason, self.known, self.returns + 1)
         return Told(reason, self.known | {reason}, self.returns)
 
     def tells(self, after: Told) -> bool:
-        """Returns True if the reason must be recorded after one more attempt; `after` comes from `then`."""
+        """Returns True if the reason of the latest attempt must be recorded; `after` results from `then`."""
         returns = after.returns
         return returns == self.returns or (not returns & (returns - 1) and returns % 3 == 1)
 

@@ -1,1 +1,1 @@
-"""The built-in plugins of `harness`: one package per component, written against public names only."""
+"""The built-in plugins of `harness`, with one package per component. They use only public names."""

@@ -1,8 +1,8 @@
-"""kube-scheduler for `none` and `default-preemption`: it places pods one by one, or a gang's pods together.
+"""kube-scheduler for `none` and `default-preemption`, which places pods one by one or gangs together.
 
-By default kube-scheduler knows no gangs; `gangScheduling=true` approximates its own gangs. With
-`gang=all-or-nothing`, the code for elastic quotas places gangs, without any quota. So you can separate the
-effect of gangs from the effect of quotas.
+By default, kube-scheduler does not support gangs; `gangScheduling=true` approximates its own gangs. With
+`gang=all-or-nothing`, the code for elastic quotas places gangs, without any quota. This allows you to
+separate the effect of gangs from the effect of quotas.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from harness_plugins.kube.policy import GANG, GANG_SCHEDULING, TOGETHER, default
 
 
 def kube_scheduler(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
-    """Makes the scheduler that the options select.
+    """Returns the scheduler that the options select.
 
     Raises:
         InputError: the cluster has no nodes.
@@ -31,7 +31,7 @@ def kube_scheduler(cluster: Cluster, view: View, options: Mapping[str, Any]) -> 
             f"options {GANG.name}={TOGETHER} and {own}=true both place gangs, by different rules",
             hint=f"give one of them; {own}=true is kube-scheduler's own way",
         )
-    # Only gangs need the code for elastic quotas.
+    # This module is imported late, because only gangs need the code for elastic quotas.
     from harness_plugins.elastic_quota.policy import without_quotas
 
     others = {name: value for name, value in options.items() if name != own}

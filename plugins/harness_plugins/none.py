@@ -1,11 +1,11 @@
-"""The plugin `none`: no job is ever preempted.
+"""The plugin `none`, which never preempts a job.
 
-On a cluster with nodes it is kube-scheduler without preemption: the same code as `default-preemption`.
-Without nodes it is a queue of whole jobs within quotas.
+On a cluster with nodes, it is kube-scheduler without preemption and uses the same code as
+`default-preemption`. On a cluster without nodes, it is a queue of whole jobs within quotas.
 
-Without nodes, jobs wait in sub-queues. The first job of a sub-queue holds back the jobs behind it; sub-queues
-never hold back each other. With `blocking=strict` every queue is one sub-queue. With `blocking=skip`, jobs of
-one queue with exactly the same request share a sub-queue: if the first of them does not fit, none does.
+Without nodes, jobs wait in sub-queues. The first job of a sub-queue blocks the jobs behind it, but sub-queues
+never block each other. With `blocking=strict`, every queue is one sub-queue. With `blocking=skip`, jobs of
+one queue that have exactly the same request share a sub-queue, because either all of them fit or none does.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ QUEUE_OPTIONS = (
     ),
     BORROW,
 )
-"""The options of the queue without nodes."""
+"""The options for the queue on clusters without nodes."""
 
 NODE_OPTIONS = (PERCENTAGE, GANG, *DEVICES)
-"""The options of kube-scheduler on nodes; the queue without nodes always starts whole jobs."""
+"""The options for kube-scheduler on nodes. The queue without nodes always starts whole jobs."""
 
 OPTIONS = (*QUEUE_OPTIONS, *NODE_OPTIONS)
 
@@ -79,11 +79,11 @@ def harness_register_policies(register: RegisterPolicy) -> None:
 
 
 def without_preemption(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
-    """Makes the scheduler for a cluster; see the module.
+    """Returns the scheduler for a cluster, as this module describes.
 
     Raises:
         InputError: the cluster has neither nodes nor queues.
-        OptionError: an option was set that has no effect on this cluster.
+        OptionError: an option is set that has no effect on this cluster.
     """
     if not cluster.nodes:
         if not cluster.cluster_queues:
@@ -96,14 +96,14 @@ def without_preemption(cluster: Cluster, view: View, options: Mapping[str, Any])
 
 
 def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Finds the jobs that can never start: on nodes by kube-scheduler's rules, else by quotas."""
+    """Finds the jobs that can never start, by kube-scheduler's rules if there are nodes, or by quotas."""
     if cluster.nodes:
         return fits_no_node(cluster, options)
     return never_by_quotas(cluster, options)
 
 
 def never_by_quotas(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Finds the jobs that quotas admit neither now nor after any later change of the cluster."""
+    """Finds the jobs that quotas do not admit now or after any later change of the cluster."""
 
     def judge(state: Cluster) -> Possible:
         quotas = Quotas(state, borrow=options["borrow"])
@@ -114,7 +114,7 @@ def never_by_quotas(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
 
 
 def _by_queues(cluster: Cluster) -> bool:
-    """Returns True without nodes; on nodes, queues have no effect."""
+    """Returns True if there are no nodes, because queues have no effect on clusters with nodes."""
     return not cluster.nodes
 
 
@@ -132,11 +132,11 @@ def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[st
 
 
 Entry = tuple[int, int, Job, Request]
-"""A waiting job after the values that order it; the job's index decides ties, so jobs are never compared."""
+"""A waiting job after its sort key. Jobs are never compared, because their index decides ties."""
 
 
 class SubQueue:
-    """Waiting jobs behind one first job: a heap of entries, and the jobs with a recorded refusal."""
+    """Jobs that wait behind one first job: a heap of entries, and the jobs with a recorded refusal."""
 
     __slots__ = ("jobs", "told")
 
@@ -146,7 +146,7 @@ class SubQueue:
 
 
 class JobQueue:
-    """A queue of whole jobs; see the module."""
+    """A queue of whole jobs, as this module describes."""
 
     def __init__(self, cluster: Cluster, view: View, options: Mapping[str, Any]) -> None:
         self._by_priority = options["order"] == "priority"
@@ -154,13 +154,13 @@ class JobQueue:
         self._quotas = Quotas(cluster, borrow=options["borrow"])
         self._never = never_by_quotas(cluster, options) if cluster.changes else None
         self._subqueues: dict[object, SubQueue] = {}
-        self._open: list[SubQueue] = []  # sub-queues that may start a job now
-        self._blocked: dict[int, list[SubQueue]] = {}  # home -> sub-queues whose first job did not fit
+        self._open: list[SubQueue] = []  # sub-queues that may be able to start a job now
+        self._blocked: dict[int, list[SubQueue]] = {}  # by home: sub-queues whose first job did not fit
         self._assignments: dict[int, Assignment] = {}
         self._rejected: list[tuple[Job, Never]] = []
 
     def submit(self, job: Job, pods: range, now: int) -> None:
-        """Adds a job to its sub-queue, or to the rejected jobs if no change of the cluster lets it run."""
+        """Adds a job to its sub-queue, or rejects it if no change of the cluster allows it to run."""
         request = self._quotas.request(job)
         if request.never is not None and (self._never is None or self._never(job) is not None):
             self._rejected.append((job, request.never))
@@ -168,7 +168,6 @@ class JobQueue:
         self._queue_up(job, request)
 
     def _queue_up(self, job: Job, request: Request) -> None:
-        """Adds a job to its sub-queue."""
         key: object = request.queue if self._strict else (request.queue, job.pod_sets)
         subqueue = self._subqueues.get(key)
         if subqueue is None:
@@ -178,13 +177,13 @@ class JobQueue:
             self._open.append(subqueue)
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
-        """Gives back the job's quota, and reopens the sub-queues that lacked it."""
+        """Releases the quota of a job, and reopens the sub-queues that lacked it."""
         assignment = self._assignments.pop(job.index)
         self._quotas.refund(assignment)
         self._open += self._blocked.pop(assignment.home, ())
 
     def changed(self, change: Change, now: int) -> Iterable[Decision]:
-        """See `Policy`: jobs that hold quota keep it, and all waiting jobs are checked again."""
+        """See `Policy`. Jobs that hold quota keep it, and all waiting jobs are checked again."""
         self._assignments = self._quotas.follow(change.cluster, self._assignments)
         before, self._subqueues = self._subqueues, {}
         self._open, self._blocked = [], {}
@@ -198,14 +197,14 @@ class JobQueue:
         return self._quotas.has_room(self._quotas.request(job))
 
     def cycle(self, now: int) -> Iterator[Decision]:
-        """Starts jobs that fit, in order, until every sub-queue is empty or its first job does not fit."""
+        """Starts jobs that fit, in order, until each sub-queue is empty or its first job does not fit."""
         if self._rejected:
             for job, never in self._rejected:
                 yield Reject(job, never.why)
             self._rejected.clear()
         if not self._open:
             return
-        # A sub-queue may have been opened twice; its first job identifies it.
+        # A sub-queue may have been opened twice. It is identified by its first job.
         heads = list({each.jobs[0][1]: (*each.jobs[0], each) for each in self._open if each.jobs}.values())
         self._open = []
         heapify(heads)

@@ -1,9 +1,11 @@
-"""The plugin `recorded`: every job runs as the trace records it.
+"""The plugin `recorded`, with which every job runs as recorded in the trace.
 
-It decides nothing. A job starts as a whole when its first recorded run started. It is evicted when that run
-ended, and starts again with its next run; after its last run it ends. If the trace records a preemption, the
-job is preempted, without a known preemptor. Nodes and flavors are not recorded, so jobs get none. Nothing
-limits how many jobs run simultaneously: the run counts the usage beyond the cluster's capacity.
+The plugin makes no decisions of its own. A job starts as a whole when its first recorded run started. When
+that run ended, the job is evicted, and it starts again with its next run. After its last run, the job ends.
+If the trace records a preemption, the job is preempted by an unknown preemptor.
+
+Nodes and flavors are not recorded, so jobs get none. Nothing limits how many jobs run at the same time. The
+results include the usage beyond the cluster's capacity.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import Any
 from harness import Admit, Cluster, Decision, Job, Preempt, RegisterPolicy, View, Wake, Why, hookimpl
 
 RUN_ENDED = "recorded"
-"""The reason of an eviction if the trace does not say how the run ended."""
+"""The reason for an eviction if the trace does not show how the run ended."""
 
 
 @hookimpl
@@ -30,31 +32,31 @@ def harness_register_policies(register: RegisterPolicy) -> None:
 
 
 class Recorded:
-    """The policy `recorded`; see the module."""
+    """The policy `recorded`, as this module describes."""
 
     def __init__(self, cluster: Cluster, view: View, options: Mapping[str, Any]) -> None:
-        self._runs: dict[int, int] = {}  # job -> how many runs it has begun
+        self._runs: dict[int, int] = {}  # how many runs each job has started
         self._starts: list[tuple[int, int, Job]] = []
         self._evictions: list[tuple[int, int, Job]] = []
 
     def submit(self, job: Job, pods: range, now: int) -> None:
-        """Schedules the next recorded run of a job; a job without a further run keeps waiting."""
+        """Schedules the next recorded run of a job. A job that has no other run keeps waiting."""
         begun = self._runs.get(job.index, 0)
         if begun < len(job.recorded):
             heappush(self._starts, (job.recorded[begun].start, job.index, job))
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
-        """Forgets a job that has ended; an evicted job is submitted again."""
+        """Removes a job that has ended. An evicted job is submitted again."""
         if why is Why.ENDED:
             del self._runs[job.index]
 
     def cycle(self, now: int) -> Iterator[Decision]:
-        """Evicts and starts the jobs that are due, repeatedly, because a run may take no time."""
+        """Evicts and starts the jobs that are due. Repeats this, because runs can have no duration."""
         while _due(self._evictions, now) or _due(self._starts, now):
             while _due(self._evictions, now):
                 _, index, job = heappop(self._evictions)
                 if index not in self._runs:
-                    continue  # a last run of no length ended together with the run before it
+                    continue  # a last run without a duration ended together with the run before it
                 run = job.recorded[self._runs[index] - 1]
                 yield Preempt(job, by=None, reason=run.why or RUN_ENDED, unnamed=run.preempted)
             while _due(self._starts, now):

@@ -1,1 +1,1 @@
-"""Elastic quotas: a tree of guarantees and limits, the lent amounts, and Koordinator's runtime quotas."""
+"""Elastic quotas: a tree of guarantees and limits, amounts that are lent, and Koordinator's runtimes."""

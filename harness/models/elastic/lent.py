@@ -1,4 +1,4 @@
-"""The amounts that quotas use beyond their guarantees, and lose to quotas that reclaim guarantees."""
+"""What quotas use beyond their guarantees and can lose to quotas that reclaim their guarantees."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import TypeAlias, final
 from harness.models.elastic.quota import Amounts, Quota
 
 _Places: TypeAlias = list[tuple[int, str]]
-"""For each resource, its index in the list of amounts, and its name."""
+"""For each resource, its index in the list of amounts and its name."""
 
 
 @final
 class Lent:
-    """The amounts that quotas use beyond their guarantees, while a claimant takes pods from them.
+    """What quotas use beyond their guarantees, while a claimant takes pods from them.
 
-    Quotas must not change meanwhile. `restore` undoes all calls of `take`.
+    Quotas must not change in the meantime. `restore` reverts all calls of `take`.
 
     Args:
-        claimant: the claimant's quota.
+        claimant: the quota of the claimant.
     """
 
     __slots__ = ("_borrowed", "_claimant", "_left", "_places", "_places_of")
@@ -30,11 +30,11 @@ class Lent:
         self._places_of: dict[Quota, list[_Places]] = {}
 
     def may_lose(self, leaf: Quota) -> bool:
-        """Returns True if a quota uses more than its guarantee, seen from a claimant elsewhere in the tree.
+        """Returns True if a quota uses more than its guarantee, from the perspective of the claimant.
 
-        The same must hold for every quota on the path to the root that does not contain the claimant. Idle
-        guarantees within a group of quotas belong to that group. A group that stays within its guarantee
-        loses nothing to other groups.
+        The same must be true for all quotas on the path to the root that do not contain the claimant. Idle
+        guarantees within a group of quotas belong to that group, so a group within its guarantee loses
+        nothing to other groups.
         """
         left = self._left
         for places in self._places_of.get(leaf) or self._apart(leaf):
@@ -46,18 +46,18 @@ class Lent:
         return True
 
     def take(self, leaf: Quota, amounts: Amounts) -> None:
-        """Takes a pod with these amounts from a quota that may lose it."""
+        """Takes a pod with these requests from a quota that can lose it."""
         left = self._left
         for places in self._places_of[leaf]:
             for place, resource in places:
                 left[place] -= amounts.get(resource, 0)
 
     def restore(self) -> None:
-        """Undoes all calls of `take`."""
+        """Reverts all calls of `take`."""
         self._left = self._borrowed.copy()
 
     def _apart(self, leaf: Quota) -> list[_Places]:
-        """Returns the places of the remaining amounts, for each quota on a path without the claimant."""
+        """Returns the places of the remaining amounts, for each quota on the path that lacks the claimant."""
         found = self._places_of[leaf] = []
         for quota in leaf.line:
             if quota in self._claimant:

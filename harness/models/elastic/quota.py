@@ -1,4 +1,4 @@
-"""One elastic quota: its guarantee (`min`), its limit (`max`), and its usage."""
+"""One elastic quota, with its guarantee (`min`), its limit (`max`), and its usage."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from harness.cluster.model import UNLIMITED
 _CORE = frozenset(CORE_RESOURCES)
 
 Amounts = Mapping[str, int]
-"""Resource -> amount; a named resource counts, even with an amount of 0."""
+"""Maps resources to amounts. A resource that is present counts even if its amount is 0."""
 
 
 @final
 class Quota:
-    """One quota; only its tree changes it.
+    """One quota, which only its tree changes.
 
     Attributes:
-        name: its name.
+        name: the name of the quota.
         line: the quota itself, its parent, and so on up to the root.
-        min: resource -> guarantee; 0 for a resource that is not named.
-        max: resource -> limit. A resource that is not named has no limit, except that unnamed cpu, memory and
-            ephemeral storage have the limit 0 unless only named resources count.
-        used: resource -> the charged amount.
-        leaving: resource -> the part of `used` that will soon be given back.
-        firm: resource -> the part of `used` held by pods that must not be preempted, if this part counts.
-        runtime: resource -> the runtime quota, as last computed; None if only `max` limits the quota.
+        min: the guarantee of each resource; 0 for resources that are not named.
+        max: the limit of each resource. Resources that are not named have no limit. As an exception, cpu,
+            memory and ephemeral storage have the limit 0, unless only named resources count.
+        used: the amount of each resource that is charged.
+        leaving: the part of `used` that will soon be released.
+        firm: the part of `used` by pods that must not be preempted, if this distinction is made.
+        runtime: the most recently computed runtime quota; None if only `max` limits the quota.
     """
 
     __slots__ = (
@@ -41,7 +41,7 @@ class Quota:
         self.become(manifest)
 
     def become(self, manifest: ElasticQuota) -> None:
-        """Applies a manifest and sets the usage to zero."""
+        """Applies a manifest, and resets the usage to zero."""
         self.line: tuple[Quota, ...] = (self,)
         self.min = dict(manifest.min or {})
         core = () if self._only_named else CORE_RESOURCES
@@ -56,15 +56,15 @@ class Quota:
         return f"<Quota {self.name}>"
 
     def bounds(self, amounts: Amounts) -> list[tuple[str, int]]:
-        """Returns resource and `max` of all limited resources that `over_max` checks, in its order."""
+        """Returns the `max` of all limited resources that `over_max` checks, in its order."""
         most = self.max
         named = [(each, most[each]) for each in amounts if each not in CORE_RESOURCES and each in most]
         return self._core + [(each, bound) for each, bound in named if bound != UNLIMITED]
 
     def over_max(self, amounts: Amounts) -> str | None:
-        """Returns a resource in which usage plus these amounts would exceed `max`, or None.
+        """Returns a resource in which the usage with these amounts would exceed `max`; None if there is none.
 
-        Resources other than the core ones are checked only if they are among the amounts.
+        Resources other than the core resources are checked only if they are among the amounts.
         """
         used, most = self.used, self.max
         if not (_CORE.isdisjoint(amounts) and _CORE.isdisjoint(used)):  # no core resource is named
@@ -77,7 +77,7 @@ class Quota:
         return None
 
     def over_min(self, amounts: Amounts) -> str | None:
-        """Returns a resource in which usage plus these amounts would exceed `min`, or None."""
+        """Returns a resource in which the usage with these amounts would exceed `min`; None if there is none."""
         used, least = self.used, self.min
         if not (_CORE.isdisjoint(amounts) and _CORE.isdisjoint(used)):
             for resource in CORE_RESOURCES:
@@ -89,7 +89,7 @@ class Quota:
         return None
 
     def borrows(self) -> str | None:
-        """Returns a resource that is used beyond its guarantee, or None."""
+        """Returns a resource that is used beyond its guarantee; None if there is none."""
         least = self.min
         for resource, amount in self.used.items():
             if amount > least.get(resource, 0):
@@ -97,7 +97,7 @@ class Quota:
         return None
 
     def borrowed(self) -> dict[str, int]:
-        """Returns resource -> usage beyond the guarantee, after leaving pods have left."""
+        """Returns the usage of each resource beyond the guarantee, not counting terminating pods."""
         least, leaving = self.min, self.leaving
         return {
             resource: amount - leaving.get(resource, 0) - least.get(resource, 0)

@@ -1,7 +1,7 @@
-"""Koordinator's runtime quotas: what each quota of a tree may use now, given the requests of all quotas.
+"""Koordinator's runtime quotas, which determine what each quota can use given the requests of all quotas.
 
-They do not know pods, nodes or time: callers supply the requests and the capacity. Source of the rules:
-Koordinator's `GroupQuotaManager` and `RuntimeQuotaCalculator` of July 2026.
+They do not depend on pods, nodes or time; callers supply the requests and the capacity. The rules are based
+on Koordinator's `GroupQuotaManager` and `RuntimeQuotaCalculator` as of July 2026.
 """
 
 from __future__ import annotations
@@ -20,24 +20,23 @@ DEFAULT_QUOTA_RESOURCES = ("cpu", "memory")
 
 @final
 class RuntimeQuotas:
-    """The runtime of each quota of a tree.
+    """The runtime of each quota in a tree.
 
     Args:
-        quotas: by name.
-        capacity: resource -> the capacity of all nodes.
+        quotas: the quotas by name.
+        capacity: the capacity of all nodes for each resource.
         scales: whether guarantees that exceed the capacity are scaled down (`enableMinQuotaScale`).
-        quirks: whether to follow two properties of Koordinator's code that only the code explains. A
-            guarantee is scaled only when its own quota, or a quota below it, is queried. A quota without
-            child quotas that does not lend counts as requesting nothing until it has had a pod.
-        trees: whether quotas of other trees share only the capacity of their root (`MultiQuotaTree`); else
+        quirks: whether to reproduce two properties of Koordinator that only its code explains. First, a
+            guarantee is scaled only when its own quota or a quota below it is queried. Second, a quota
+            without children that does not lend counts as requesting nothing until it has had a pod.
+        trees: whether quotas of other trees share only the capacity of their root (`MultiQuotaTree`). If not,
             all quotas are in one tree.
 
     Attributes:
-        rescaled: how often a query changed the scale of a guarantee. The runtimes of other quotas can then
-            change, although no requests change.
-        changes: how often any input of runtimes changed.
-        anew: the quotas that the last change of a quota reset, so that earlier answers about these quotas are
-            invalid.
+        rescaled: how often a query changed the scale of a guarantee. The runtimes of other quotas can change
+            as a result, although no requests change.
+        changes: how often any input of the runtimes changed.
+        anew: the quotas that the last quota change reset. Earlier results for these quotas are invalid.
     """
 
     def __init__(
@@ -92,19 +91,19 @@ class RuntimeQuotas:
             if quota.above is not None:
                 add_to(quota.above.asked, {each: quota.limited(each) for each in quota.names}, 1)
         self._answers: dict[str, Mapping[str, int]] = {}  # since the last change
-        self._shared: set[_Level] = set()  # levels whose shares are up to date
-        self._scaled: set[_Quota] = set()  # quotas whose scaled guarantees are up to date
+        self._shared: set[_Level] = set()  # levels with up-to-date shares
+        self._scaled: set[_Quota] = set()  # quotas with up-to-date scaled guarantees
         self._settled: bool | None = None  # None until it is computed
-        self._lags = False  # whether the remembered request of a parent quota may be out of date
+        self._lags = False  # whether the stored request of a parent quota may be out of date
 
     # --- changes ------------------------------------------------------------------------------------------
 
     def ask(self, name: str, amounts: Mapping[str, int], sign: int = 1) -> None:
-        """Adds (1) or removes (-1) the requests of a waiting or running pod of a quota.
+        """Adds (1) or removes (-1) the requests of a pending or running pod of a quota.
 
         Args:
-            name: the quota.
-            amounts: only resources that the quota's `max` names.
+            name: the name of the quota.
+            amounts: the requests, which must only contain resources in the `max` of the quota.
             sign: 1 or -1.
         """
         quota: _Quota | None = self._quotas[name]
@@ -135,12 +134,13 @@ class RuntimeQuotas:
 
     @contextmanager
     def becoming(self, quotas: Mapping[str, ElasticQuota]) -> Iterator[None]:
-        """Adds, removes or changes one quota; within this context the caller counts all pods again.
+        """Adds, removes or changes one quota. Within this context, the caller counts all pods again.
 
-        Upstream: `UpdateQuota`, `DeleteQuota` and what they call. With quirks, a guarantee keeps its scale
-        unless its own quota changes. A change of a quota's `max` updates the request that Koordinator
-        remembers for the quota, but a change of `min` does not. If a quota begins or ceases to lend, or to be
-        a parent, all quotas are reset.
+        Upstream: `UpdateQuota`, `DeleteQuota` and the functions that they call.
+
+        With quirks, a guarantee keeps its scale unless its own quota changes. Changing the `max` of a quota
+        updates the request that Koordinator stores for it, but changing the `min` does not. If a quota starts
+        or stops lending, or starts or stops being a parent, all quotas are reset.
 
         Args:
             quotas: all quotas from now on.
@@ -153,7 +153,7 @@ class RuntimeQuotas:
         self._forget()
 
     def _take_over(self, before: dict[str, _Quota]) -> None:
-        """Keeps the state that Koordinator keeps of quotas when at most one quota has changed."""
+        """Keeps the state of quotas that Koordinator keeps if at most one quota has changed."""
         there = self._quotas
         both = [(before[name], quota) for name, quota in there.items() if name in before]
         if any(quota.starts_anew(was) for was, quota in both):
@@ -187,9 +187,9 @@ class RuntimeQuotas:
         return {resource: quota.request(resource) for resource in quota.names}
 
     def runtime(self, name: str) -> Mapping[str, int]:
-        """Returns the amounts that a quota may use now, in the resources that its `max` names.
+        """Returns what a quota can use now, for the resources in its `max`.
 
-        With lazy scaling, the query updates the guarantees of the quota and of its ancestors.
+        With lazy scaling, the query updates the guarantees of the quota and its ancestors.
         """
         known = self._answers.get(name)
         if known is not None:
@@ -206,7 +206,7 @@ class RuntimeQuotas:
 
     @property
     def settled(self) -> bool:
-        """Returns True if no answer depends on earlier or later queries: the capacity is sufficient."""
+        """True if no result depends on the order of queries, because the capacity is sufficient."""
         if self._settled is None:
             self._settled = not (self._scales and self._lazily) or self._is_enough()
         return self._settled
@@ -231,7 +231,7 @@ class RuntimeQuotas:
             self._shared.add(level)
 
     def _scale(self, asked: _Quota, level: _Level) -> None:
-        """Scales the guarantee of the queried quota, or also those of its siblings, to the capacity."""
+        """Scales the guarantee of the queried quota to the capacity, possibly with those of its siblings."""
         total = self._total(level)
         quotas = (asked,) if self._lazily else level.quotas
         changed = [quota.scale(total, level.guaranteed) for quota in quotas]
@@ -243,7 +243,7 @@ class RuntimeQuotas:
 
 @final
 class _Quota:
-    """One quota: its requests, and its share."""
+    """One quota with its requests and its share."""
 
     __slots__ = (
         "above", "asked", "figure", "least", "lends", "level", "manifest", "most", "name", "scaled", "share",
@@ -259,10 +259,10 @@ class _Quota:
         self.lends = manifest.lends
         self.above: _Quota | None = None
         self.level: _Level
-        # The remembered request that sharing uses if it lags behind: nothing until the quota has had a pod.
+        # The stored request that sharing uses if it is out of date; nothing until the quota has had a pod.
         self.figure: Mapping[str, int] | None = None
-        self.asked: dict[str, int] = {}  # by its pods, or by its child quotas
-        self.scaled: dict[str, int] = {}  # the scaled guarantee, for scaled resources only
+        self.asked: dict[str, int] = {}  # by its pods or its child quotas
+        self.scaled: dict[str, int] = {}  # the scaled guarantee, only for scaled resources
         self.share: dict[str, int] = {}
 
     @property
@@ -275,20 +275,20 @@ class _Quota:
 
     @property
     def names(self) -> Sequence[str]:
-        """The resources that it requests."""
+        """The resources that the quota requests."""
         return list(self.asked if self.lends else {**self.asked, **self.least})
 
     def request(self, resource: str) -> int:
-        """Returns the request of its pods or children, but at least its guarantee if it does not lend."""
+        """Returns the request of the pods or children, or its guarantee if that is larger and it does not lend."""
         asked = self.asked.get(resource, 0)
         return asked if self.lends else max(asked, self.least.get(resource, 0))
 
     def limited(self, resource: str) -> int:
-        """Returns its request for a resource, limited to its `max`."""
+        """Returns the request for a resource, limited to the `max`."""
         return min(self.request(resource), self.most.get(resource, UNLIMITED))
 
     def ask(self, change: Mapping[str, int]) -> dict[str, int]:
-        """Changes its requests; returns the resulting change of its parent's requests."""
+        """Changes the requests, and returns the resulting change in the requests of the parent."""
         found = {}
         for resource, amount in change.items():
             is_new, before = resource not in self.asked, self.limited(resource)
@@ -299,9 +299,9 @@ class _Quota:
         return found
 
     def scale(self, total: Mapping[str, int], guaranteed: Mapping[str, int]) -> bool:
-        """Scales its guarantee if all guarantees exceed the capacity; returns whether the guarantee changed.
+        """Scales the guarantee if all guarantees exceed the capacity, and returns whether it changed.
 
-        Like Koordinator, it uses IEEE doubles and multiplies before it divides.
+        Like Koordinator, this method uses IEEE doubles and multiplies before it divides.
         """
         before = self.scaled
         self.scaled = {
@@ -314,18 +314,18 @@ class _Quota:
         return self.scaled != before
 
     def moved_from(self, before: _Quota) -> bool:
-        """Returns True if its parent is another quota than before."""
+        """Returns True if the quota has a different parent than before."""
         return self.manifest.parent != before.manifest.parent
 
     def starts_anew(self, before: _Quota) -> bool:
-        """Returns True if a quota in the same place has changed its kind, so that all quotas are reset."""
+        """Returns True if a quota in the same place changed its kind, so that all quotas are reset."""
         now, was = self.manifest, before.manifest
         other = now.lends != was.lends or now.is_parent != was.is_parent
         return other and not self.moved_from(before)
 
     def follow(self, before: _Quota) -> None:
         """Takes over the state of the former quota of the same name: its pods, and their known requests."""
-        if self.moved_from(before):  # the quota is added again, and then its pods
+        if self.moved_from(before):  # the quota is added again, followed by its pods
             self.figure = None if _some(self.asked) else {}
             return
         if self.least == before.least:
@@ -340,14 +340,14 @@ class _Quota:
             self.figure = before.figure
 
     def _figure(self, least: Mapping[str, int]) -> Mapping[str, int]:
-        """Returns its request with another guarantee, limited to its `max`."""
+        """Returns the request with a different guarantee, limited to the `max`."""
         now, self.least = self.least, dict(least)
         found = {resource: self.limited(resource) for resource in self.names}
         self.least = now
         return found
 
     def part(self, resource: str) -> Part:
-        """Returns its input for the sharing of a resource."""
+        """Returns the input for sharing a resource."""
         least = self.scaled.get(resource, self.least.get(resource, 0))
         request = self.limited(resource) if self.figure is None else self.figure.get(resource, 0)
         return Part(self.name, request, least, self.weight.get(resource, 0), self.lends)
@@ -388,7 +388,6 @@ class _Level:
 
 
 def _some(amounts: Mapping[str, int]) -> dict[str, int]:
-    """Returns the amounts other than 0."""
     return {resource: amount for resource, amount in amounts.items() if amount}
 
 

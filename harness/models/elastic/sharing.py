@@ -1,6 +1,6 @@
-"""Divides one resource among quotas: guarantees first, then a weighted part of the remaining amount.
+"""Divides one resource among quotas: first the guarantees, then a weighted part of the rest.
 
-Source of the rules: Koordinator's `RuntimeQuotaCalculator` of July 2026.
+The rules are based on Koordinator's `RuntimeQuotaCalculator` as of July 2026.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from typing import NamedTuple
 
 
 class Part(NamedTuple):
-    """The input of one quota for the sharing of one resource.
+    """The input of one quota for sharing one resource.
 
     Attributes:
-        name: decides which quota gets a left-over unit if remainders are equal.
-        request: the requests of its running and waiting pods, at most its `max`.
-        least: its guarantee.
-        weight: its weight in sharing the remaining amount; with 0 it gets no more than its guarantee.
-        lends: whether other quotas may use the part of its guarantee that it does not request.
+        name: the name, which decides which quota gets a left-over unit if remainders are equal.
+        request: the requests of running and pending pods, up to the `max`.
+        least: the guarantee.
+        weight: the weight for sharing the rest. With a weight of 0, the quota gets no more than its
+            guarantee.
+        lends: whether other quotas can use the part of the guarantee that this quota does not request.
     """
 
     name: str
@@ -28,10 +29,11 @@ class Part(NamedTuple):
 
 
 def fair_shares(total: int, parts: Sequence[Part]) -> list[int]:
-    """Returns each quota's runtime: the requested part of its guarantee, and a weighted part of the rest.
+    """Returns the runtime of each quota: the requested part of its guarantee, and a share of the rest.
 
-    The rest of the total is divided in rounds by largest remainder. A quota that has its whole request drops
-    out, and the other quotas share its surplus. Guarantees are kept even if their sum exceeds the total.
+    The rest of the total is divided by weight, in rounds, by the largest remainder method. A quota that has
+    its whole request drops out, and the other quotas share its surplus. Guarantees are kept even if their sum
+    exceeds the total.
 
     Args:
         total: the amount to share.

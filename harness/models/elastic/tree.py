@@ -1,6 +1,7 @@
-"""The quota tree: guarantees, limits and usage, added up to the root.
+"""The quota tree, in which guarantees, limits and usage are added up to the root.
 
-It does not know pods, nodes or time. Amounts are integers; all answers depend only on the charged amounts.
+The tree does not depend on pods, nodes or time. Amounts are integers, and all results depend only on the
+amounts that are charged.
 """
 
 from __future__ import annotations
@@ -15,32 +16,32 @@ from harness.models.elastic.quota import Amounts, Quota
 from harness.models.elastic.runtime_quotas import DEFAULT_QUOTA_RESOURCES, RuntimeQuotas, add_to
 
 Bound: TypeAlias = tuple[str, str, str]
-"""A limit: `max` or `min`, its quota and its resource; see `Excess`."""
+"""A limit: `max` or `min`, the quota and the resource. See `Excess`."""
 
 
 Excesses: TypeAlias = Sequence[tuple[Quota | None, str, int]]
-"""Limits that would be exceeded: the quota, the resource, and the excess.
+"""Limits that would be exceeded, each with its quota, its resource and the excess.
 
-None instead of a quota stands for all quotas together.
+If the quota is None, the limit applies to all quotas together.
 """
 
 
 FirstExceeded: TypeAlias = Callable[[bool], Bound | None]
-"""Returns the first limit that would be exceeded, or None.
+"""Returns the first limit that would be exceeded; None if there is none.
 
-The argument says whether the quota's usage is the same as when none of its own limits was exceeded.
+The argument is whether the quota's usage is the same as when none of its own limits was exceeded.
 """
 
 
 _PREEMPTIBLE = f"{KOORDINATOR}preemptible"
-"""Pods with this label and the value `false` must not be preempted."""
+"""Pods that have this label with the value `false` must not be preempted."""
 
 FIRM = "firm min"
-"""The limit of pods that must not be preempted: the `min` of their quota."""
+"""The limit for pods that must not be preempted, which is the `min` of their quota."""
 
 
 class Excess(NamedTuple):
-    """A limit that would be exceeded, and the excess: of one quota, or the `min` of all quotas together."""
+    """A limit that would be exceeded, and the excess; without a quota, the `min` of all quotas together."""
 
     bound: str
     quota: str
@@ -49,7 +50,7 @@ class Excess(NamedTuple):
 
 
 def bound_of(excess: Excess | None) -> Bound | None:
-    """Returns the limit that would be exceeded, without the excess; None for None."""
+    """Returns the limit that would be exceeded, without the excess."""
     return None if excess is None else excess[:3]
 
 
@@ -59,18 +60,19 @@ class QuotaTree:
 
     Args:
         manifests: the quotas by name.
-        hierarchical: whether a quota also limits the quotas below it; otherwise only leaves count, each
-            independently.
-        runtimes: what quotas may use, if it depends on the requests of all quotas (Koordinator). A `max` then
-            limits only the resources that it names, and not the quotas below. Nominated pods do not count.
+        hierarchical: whether a quota also limits the quotas below it. If not, only leaves count,
+            independently of each other.
+        runtimes: what quotas can use, if it depends on the requests of all quotas (Koordinator). If so, a
+            `max` limits only the resources in it, and does not limit the quotas below. Nominated pods do not
+            count.
         asks_above: whether the runtimes of its ancestors also limit a quota (`enableCheckParentQuota`).
 
     Attributes:
         hierarchical: see `Args`.
-        quotas: the quotas by name; without hierarchy only the leaves.
+        quotas: the quotas by name; without a hierarchy, only the leaves.
         leaves: the quotas that pods count against, by name.
-        guaranteed: resource -> the sum of `min` over the roots; without hierarchy, over the leaves.
-        used: resource -> the usage of all quotas together.
+        guaranteed: the sum of `min` over the roots for each resource; without a hierarchy, over the leaves.
+        used: the usage of all quotas together for each resource.
         runtimes: see `Args`.
     """
 
@@ -89,7 +91,7 @@ class QuotaTree:
         self._set_up(manifests)
 
     def _set_up(self, manifests: Mapping[str, ElasticQuota]) -> None:
-        """Starts with these quotas and no charges; reuses the objects of quotas that existed before."""
+        """Starts with these quotas and no charges, and reuses the objects of quotas that existed before."""
         leaves, known = leaves_of(manifests), self.quotas
         self.quotas = {}
         for name in manifests if self.hierarchical else leaves:
@@ -103,7 +105,7 @@ class QuotaTree:
             for name, quota in self.quotas.items():
                 quota.line = tuple(self.quotas[each] for each in _line(name, manifests))
         tops = [quota for quota in self.quotas.values() if quota.line[-1] is quota]
-        self._leaving: dict[Quota, int] = {}  # quotas with leaving pods, and the number of these pods
+        self._leaving: dict[Quota, int] = {}  # the number of terminating pods, for quotas that have any
         self._top = tops[0] if len(tops) == 1 else None
         self.guaranteed: dict[str, int] = {}
         for quota in tops:
@@ -112,7 +114,7 @@ class QuotaTree:
 
     @property
     def counts_nominated(self) -> bool:
-        """Returns True if the requests of nominated pods count in addition to a pod's own."""
+        """Whether the requests of nominated pods count in addition to a pod's own."""
         return self.runtimes is None
 
     def is_firm(self, labels: Mapping[str, str]) -> bool:
@@ -121,18 +123,18 @@ class QuotaTree:
 
     @property
     def rescaled(self) -> int:
-        """How often a query of one quota changed the limits of other quotas, see `RuntimeQuotas`."""
+        """How often a query of one quota changed the limits of others. See `RuntimeQuotas`."""
         return 0 if self.runtimes is None else self.runtimes.rescaled
 
     @property
     def settled(self) -> bool:
-        """Returns True if no answer depends on earlier queries."""
+        """Whether no result depends on earlier queries."""
         return self.runtimes is None or self.runtimes.settled
 
     def counted(self, leaf: Quota | None, requests: Amounts) -> Amounts:
-        """Returns the part of a pod's requests that counts against its quota or Koordinator's default quota.
+        """Returns the part of a pod's requests that counts against its quota, or Koordinator's default quota.
 
-        With runtimes, only the resources that `max` names count.
+        With runtimes, only the resources in `max` count.
         """
         if self.runtimes is None:
             return {name: amount for name, amount in requests.items() if name != "pods"}
@@ -142,7 +144,7 @@ class QuotaTree:
     # --- changes ------------------------------------------------------------------------------------------
 
     def charge(self, leaf: Quota, amounts: Amounts) -> None:
-        """Charges a pod's amounts to a quota and its ancestors."""
+        """Charges the requests of a pod to a quota and its ancestors."""
         line, total = leaf.line, self.used
         for resource, amount in amounts.items():
             for quota in line:
@@ -151,7 +153,7 @@ class QuotaTree:
             total[resource] = total.get(resource, 0) + amount
 
     def refund(self, leaf: Quota, amounts: Amounts) -> None:
-        """Gives back charged amounts."""
+        """Releases amounts that were charged."""
         line, total = leaf.line, self.used
         for resource, amount in amounts.items():
             for quota in line:
@@ -163,7 +165,7 @@ class QuotaTree:
         add_to(leaf.firm, amounts, sign)
 
     def leave(self, leaf: Quota, amounts: Amounts, sign: int = 1) -> None:
-        """Marks charged amounts as leaving (1), or removes this mark (-1)."""
+        """Marks charged amounts as terminating (1), or removes this mark (-1)."""
         leaving = self._leaving
         for quota in leaf.line:
             add_to(quota.leaving, amounts, sign)
@@ -172,18 +174,18 @@ class QuotaTree:
                 del leaving[quota]
 
     def ask(self, leaf: Quota, amounts: Amounts, sign: int = 1) -> None:
-        """Adds (1) or removes (-1) the requests of a waiting or running pod."""
+        """Adds (1) or removes (-1) the requests of a pending or running pod."""
         if self.runtimes is not None:
             self.runtimes.ask(leaf.name, amounts, sign)
 
     def take_outside(self, amounts: Amounts, sign: int = 1) -> None:
-        """Takes a bound pod without a quota out of what quotas share (1), or gives its amounts back (-1)."""
+        """Removes the usage of a bound pod without a quota from what quotas share (1), or restores it (-1)."""
         if self.runtimes is not None:
             self.runtimes.take_outside(amounts, sign)
 
     @contextmanager
     def becoming(self, manifests: Mapping[str, ElasticQuota]) -> Iterator[None]:
-        """Adds, removes or changes one quota; within this context the caller counts all pods again.
+        """Adds, removes or changes one quota. Within this context, the caller counts all pods again.
 
         Args:
             manifests: all quotas from now on.
@@ -196,7 +198,7 @@ class QuotaTree:
 
     @contextmanager
     def departed(self) -> Iterator[None]:
-        """Within this context, all leaving amounts count as gone."""
+        """Counts terminating pods as gone within this context."""
         before = [(quota, quota.used, quota.leaving) for quota in self._leaving]
         total = self.used
         if before:
@@ -217,14 +219,15 @@ class QuotaTree:
     # --- questions ----------------------------------------------------------------------------------------
 
     def runtime(self, quota: Quota) -> Amounts:
-        """Returns what a quota may use now, in resources that its `max` names; empty without runtimes."""
+        """Returns what a quota can use now, for the resources in its `max`; empty without runtimes."""
         found = quota.runtime = {} if self.runtimes is None else self.runtimes.runtime(quota.name)
         return found
 
     def _over_runtime(self, leaf: Quota, amounts: Amounts) -> Iterator[tuple[Quota, str, int]]:
-        """Yields the excesses over the runtimes of the quota and of its ancestors.
+        """Yields how far the runtimes of the quota and its ancestors are exceeded.
 
-        All resources in the quota's `max` count for the quota, but only requested ones for its ancestors.
+        All resources in the quota's `max` count for the quota itself, but only requested ones for its
+        ancestors.
         """
         for quota in leaf.line if self._asks_above else (leaf,):
             for resource, bound in self.runtime(quota).items():
@@ -235,11 +238,11 @@ class QuotaTree:
     def over_max(
         self, leaf: Quota, amounts: Amounts, shared: Mapping[Quota, Amounts] | None = None
     ) -> Excess | None:
-        """Returns the first `max` or runtime that a quota or an ancestor would exceed, or None.
+        """Returns the first `max` or runtime that a quota or an ancestor would exceed; None if there is none.
 
         Args:
             leaf: the quota.
-            amounts: its additional usage.
+            amounts: the additional usage of the quota.
             shared: for its ancestors, the additional usage of their other descendants.
         """
         if self.runtimes is not None:
@@ -258,13 +261,13 @@ class QuotaTree:
     def refusing(
         self, leaf: Quota, in_quota: Amounts, shared: Mapping[Quota, Amounts], in_all: Amounts
     ) -> Excess | None:
-        """Returns why a pod is not admitted; None if it is. The arguments are the same as of `excesses`."""
+        """Returns why a pod is not admitted; None if it is. The arguments are those of `excesses`."""
         return self.over_max(leaf, in_quota, shared) or self.over_guaranteed(in_all)
 
     def over_firm(self, leaf: Quota, amounts: Amounts, *, alone: bool = False) -> Excess | None:
-        """Returns the excess if pods that must not be preempted would use more than their quota's `min`.
+        """Returns the excess if pods that must not be preempted would exceed the `min` of their quota.
 
-        `min` does not limit resources that it does not name.
+        `min` does not limit resources that are not in it.
 
         Args:
             leaf: the quota.
@@ -281,8 +284,8 @@ class QuotaTree:
     def first_exceeded(self, leaf: Quota, amounts: Amounts) -> FirstExceeded:
         """Returns a function that finds the first limit that these amounts exceed when it is called.
 
-        It serves callers that ask repeatedly. The usage that is possible in addition to these amounts is
-        computed once, unless it depends on the requests of other quotas.
+        This method is for callers that check repeatedly. The usage that is possible in addition to these
+        amounts is computed once, unless it depends on the requests of other quotas.
         """
         if self.runtimes is not None:
             return lambda _: bound_of(self.over_max(leaf, amounts))
@@ -300,14 +303,14 @@ class QuotaTree:
     def excesses(
         self, leaf: Quota, amounts: Amounts, shared: Mapping[Quota, Amounts], in_all: Amounts
     ) -> Excesses:
-        """Returns all limits that would be exceeded, see `over_max` and `over_guaranteed`.
+        """Returns all limits that would be exceeded. See `over_max` and `over_guaranteed`.
 
-        Limits of all quotas together count once for each resource, with the largest excess. These limits are
-        the sum of all `min`, and the `max` of the root quota.
+        Limits of all quotas together count once per resource, with the largest excess. These limits are the
+        sum of all `min`, and the `max` of the root quota.
 
         Args:
             leaf: the quota.
-            amounts: its additional usage.
+            amounts: the additional usage of the quota.
             shared: for quotas above it, the additional usage of other quotas below them.
             in_all: the additional usage of all quotas together.
         """
@@ -329,7 +332,7 @@ class QuotaTree:
         return [(whose, resource, excess) for (whose, resource), excess in found.items()]
 
     def never(self, leaf: Quota, amounts: Amounts) -> Excess | None:
-        """Returns a limit that these amounts exceed even without other usage, or None."""
+        """Returns a limit that these amounts exceed even without other usage; None if there is none."""
         amounts = self.counted(leaf, amounts)
         for quota in leaf.line:
             for resource, amount in amounts.items():
@@ -343,7 +346,7 @@ class QuotaTree:
         return None
 
     def over_guaranteed(self, amounts: Amounts) -> Excess | None:
-        """Returns the excess if all quotas together would use more than their guarantees: no `min` is idle.
+        """Returns the excess if all quotas together would exceed their guarantees, so that no `min` is idle.
 
         With runtimes, the quotas have no common limit.
         """
@@ -360,7 +363,7 @@ class QuotaTree:
         return None
 
     def within_min(self, leaf: Quota, amounts: Amounts) -> bool:
-        """Returns True if a quota's usage with these amounts stays within its `min`, in every resource."""
+        """Returns True if the usage of a quota with these amounts stays within its `min` in every resource."""
         return leaf.over_min({**dict.fromkeys(leaf.used, 0), **amounts}) is None
 
 
@@ -371,7 +374,7 @@ def _line(name: str, manifests: Mapping[str, ElasticQuota]) -> Iterator[str]:
 
 
 def _beside(quotas: Iterable[Quota], amounts: Amounts) -> list[tuple[Quota, str, int, Bound]]:
-    """Returns quota, resource, the usage that is possible in addition to some amounts, and its limit."""
+    """Returns each limit of quotas, and the usage that is possible in addition to some amounts."""
     return [
         (quota, resource, bound - amounts.get(resource, 0), ("max", quota.name, resource))
         for quota in quotas
@@ -380,7 +383,7 @@ def _beside(quotas: Iterable[Quota], amounts: Amounts) -> list[tuple[Quota, str,
 
 
 def sum_of(amounts: Amounts, more: Amounts) -> Amounts:
-    """Returns the sum of two sets of amounts."""
+    """Returns the sum of two mappings of amounts."""
     if not more:
         return amounts
     total = dict(amounts)

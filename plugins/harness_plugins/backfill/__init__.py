@@ -1,9 +1,13 @@
-"""The plugin `backfill`: batch schedulers in which a job may overtake waiting jobs if it does not delay them.
+"""The plugin `backfill`, which models batch schedulers in which jobs can overtake without causing delays.
 
-Sources of the rules: D. Lifka, The ANL/IBM SP scheduling system (1995), for EASY; A. Mu'alem and
-D. Feitelson, Utilization, predictability, workloads, and user runtime estimates in scheduling the IBM SP2
-with backfilling (2001), for both algorithms; D. Tsafrir, Y. Etsion and D. Feitelson, Backfilling using
-system-generated predictions rather than user runtime estimates (2007), for `estimate=last-two`.
+The rules are based on these sources:
+
+- D. Lifka, The ANL/IBM SP scheduling system (1995), for EASY.
+- A. Mu'alem and D. Feitelson, Utilization, predictability, workloads, and user runtime estimates in
+  scheduling the IBM SP2 with backfilling (2001), for both algorithms.
+- D. Tsafrir, Y. Etsion and D. Feitelson, Backfilling using system-generated predictions rather than user
+  runtime estimates (2007), for `estimate=last-two`.
+
 Corrections that count from the first prediction follow jad-darrous/predictsim 174c453.
 """
 
@@ -87,11 +91,11 @@ def harness_register_policies(register: RegisterPolicy) -> None:
 
 
 def backfilling(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
-    """Makes the scheduler for a cluster.
+    """Returns the scheduler for a cluster.
 
     Raises:
         InputError: the cluster has neither nodes nor queues.
-        OptionError: an option was set that has no effect on nodes.
+        OptionError: an option is set that has no effect on nodes.
     """
     from harness_plugins.backfill.policy import Backfill  # listing plugins does not need it
 
@@ -100,7 +104,7 @@ def backfilling(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Pol
 
 
 def _on_nodes(cluster: Cluster) -> bool:
-    """Returns True if the cluster has nodes at some time."""
+    """Returns True if the cluster has nodes at any time."""
     return bool(cluster.nodes) or cluster.nodes_change
 
 
@@ -119,17 +123,17 @@ def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
 
 
 def _running(cluster: Cluster, at: int) -> Sequence[Arrival]:
-    """Returns the Pods of the manifests, on nodes."""
+    """Returns jobs for the Pod manifests if the cluster has nodes."""
     return running_jobs(cluster, at) if cluster.nodes else ()
 
 
 def _by_queues(cluster: Cluster) -> bool:
-    """Returns True without nodes; on nodes, queues have no effect."""
+    """Returns True if there are no nodes, because queues have no effect on clusters with nodes."""
     return not _on_nodes(cluster)
 
 
 def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """Yields notes on PodGroups, on quotas if the cluster has nodes, and else on stopped queues."""
+    """Yields notes on PodGroups, and on quotas if there are nodes or on stopped queues if there are none."""
     yield from ignored_groups(cluster, "jobs start as a whole")
     yield from ignored_scheduling_groups(cluster)
     if _on_nodes(cluster):

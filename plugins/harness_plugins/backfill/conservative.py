@@ -1,9 +1,11 @@
-"""Conservative backfilling: every waiting job has a reservation, and no other job delays it.
+"""Conservative backfilling, in which every waiting job has a reservation that no other job delays.
 
-A job that arrives gets the first moment from which it fits for its expected run time, beside running and
-reserved jobs. When a job ends, waiting jobs are moved in order. Each gets the first moment that is then
-possible, which is never later than before. Reservations fail only if a job runs longer than expected. Then
-all reservations are made again, in order.
+When a job arrives, it is reserved at the earliest time at which it fits for its expected run time, in
+addition to running and reserved jobs. When a job ends, the waiting jobs are moved in order. Each of them is
+reserved at the earliest time that is possible then, which is never later than before.
+
+Reservations fail only if a job runs longer than expected. In this case, all reservations are made again in
+order.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ _RESERVED = {"message": "the job fits now, but it would delay jobs with reservat
 
 @final
 class Reserved(Generic[R, A]):
-    """A waiting job with its reservation: the start and the assignment."""
+    """A waiting job with its reservation, which consists of a start time and an assignment."""
 
     __slots__ = ("assignment", "at", "waiting")
 
@@ -42,7 +44,7 @@ class Reserved(Generic[R, A]):
 
 
 class Conservative(Generic[R, A, V]):
-    """Conservative backfilling of the jobs of one quota tree, or of all nodes."""
+    """Conservative backfilling for the jobs of one quota tree, or of all nodes."""
 
     def __init__(self, capacity: Capacity[R, A, V], expected: Expected) -> None:
         self._capacity = capacity
@@ -51,7 +53,7 @@ class Conservative(Generic[R, A, V]):
         self._new: list[Waiting[R]] = []
         self._waiting: list[Reserved[R, A]] = []
         self._running: dict[int, Running[A]] = {}
-        self._moves = False  # whether a job ended, so that reservations may move earlier
+        self._moves = False  # whether a job ended, so that reservations could move forward
 
     def add(self, waiting: Waiting[R]) -> None:
         """Adds a waiting job."""
@@ -63,12 +65,12 @@ class Conservative(Generic[R, A, V]):
         return sorted([*(each.waiting for each in self._waiting), *self._new])
 
     def resume(self, running: Running[A], now: int) -> None:
-        """Adds a job that already runs and holds its assignment."""
+        """Adds a job that is already running and uses its assignment."""
         self._running[running.job.index] = running
         self._plan.charge(running.assignment, now, running.end)
 
     def end(self, running: Running[A], now: int) -> None:
-        """Ends a job and gives back its assignment."""
+        """Ends a job and releases its assignment."""
         self._capacity.refund(running.assignment)
         del self._running[running.job.index]
         self._plan.refund(running.assignment, now, running.end)
@@ -119,7 +121,7 @@ class Conservative(Generic[R, A, V]):
                 yield refusal or Refuse(waiting.job, RESERVED, _RESERVED), None
 
     def _place(self, each: Reserved[R, A], now: int) -> None:
-        """Reserves the first possible moment for a job."""
+        """Reserves the earliest possible time for a job."""
         waiting = each.waiting
         each.at, each.assignment = self._plan.earliest(waiting.request, waiting.job, waiting.expected, now)
         self._plan.charge(each.assignment, each.at, each.until)
@@ -132,7 +134,7 @@ class Conservative(Generic[R, A, V]):
             self._place(each, now)
 
     def _prolong(self, now: int) -> bool:
-        """Moves the expected ends of jobs that still run after them; returns True if it moved any."""
+        """Extends jobs that are still running after their expected end; returns True if there were any."""
         late = [
             each for each in self._running.values() if each.end < now or (each.end == now and not each.ending)
         ]

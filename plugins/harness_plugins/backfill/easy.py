@@ -1,8 +1,8 @@
-"""EASY backfilling: a job may overtake waiting jobs if it does not delay the first of them.
+"""EASY backfilling, in which jobs can overtake waiting jobs if they do not delay the first of them.
 
-The first waiting job has a reservation: the moment at which it fits if running jobs end as expected. Another
-job may start earlier in two cases. Either it is expected to end by that moment, or the first job then fits
-beside it. Resources of a job that ends at exactly that moment count as free.
+The first waiting job has a reservation for the time at which it fits if running jobs end as expected. Another
+job can start earlier in two cases: if it is expected to end by that time, or if both jobs fit then. Resources
+of jobs that end at exactly that time count as free.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from harness_plugins.backfill.jobs import BEHIND, Entry, Running, Waiting
 
 
 class Easy(Generic[R, A, V]):
-    """EASY backfilling of the jobs of one quota tree, or of all nodes.
+    """EASY backfilling for the jobs of one quota tree, or of all nodes.
 
-    Shortcut: while no job ends and no expected end moves, free resources only shrink. So jobs that could not
-    start still cannot start, and only new jobs are examined (`_fresh`).
+    While no job ends and no expected end moves, free resources only shrink. Jobs that could not start still
+    cannot start, so only new jobs are examined (`_fresh`).
     """
 
     def __init__(self, capacity: Capacity[R, A, V], expected: Expected) -> None:
         self._capacity = capacity
         self._expected = expected
         self._waiting: list[Waiting[R]] = []
-        self._shapes: dict[R, int] = {}  # request of waiting jobs -> the number of these jobs
+        self._shapes: dict[R, int] = {}  # the number of waiting jobs with each request
         self._running: list[Entry[A]] = []  # by expected end
         self._fresh: list[Waiting[R]] = []
         self._settled = False  # whether no job ended and no end moved since all jobs were examined
-        self._reservation: V | None = None  # the last reservation that was made
+        self._reservation: V | None = None  # the most recent reservation
         self._holds = False  # whether no job ended and no end moved since that reservation
-        self._first: Waiting[R] | None = None  # the last first job with a recorded refusal
+        self._first: Waiting[R] | None = None  # the last first job whose refusal was recorded
 
     def add(self, waiting: Waiting[R]) -> None:
         """Adds a waiting job."""
@@ -49,11 +49,11 @@ class Easy(Generic[R, A, V]):
         return list(self._waiting)
 
     def resume(self, running: Running[A], now: int) -> None:
-        """Adds a job that already runs and holds its assignment."""
+        """Adds a job that is already running and uses its assignment."""
         insort(self._running, (running.place, running))
 
     def end(self, running: Running[A], now: int) -> None:
-        """Ends a job and gives back its assignment."""
+        """Ends a job and releases its assignment."""
         self._capacity.refund(running.assignment)
         del self._running[bisect_left(self._running, (running.place, running))]
         self._settled = False
@@ -69,7 +69,7 @@ class Easy(Generic[R, A, V]):
             yield decision, running
 
     def decide(self, now: int) -> Iterator[tuple[Decision, Running[A] | None]]:
-        """Starts the jobs that may start now; yields each decision with the job that it starts."""
+        """Starts the jobs that can start now, and yields each decision with the job that it starts."""
         self._capacity.advance(now)
         self._prolong(now)
         capacity, waiting, fresh = self._capacity, self._waiting, self._fresh
@@ -103,7 +103,7 @@ class Easy(Generic[R, A, V]):
                 yield Refuse(each.job, BEHIND, first), None
 
     def _for_first(self, head: Waiting[R]) -> A | None:
-        """Returns the assignment that the first waiting job can have now."""
+        """Returns an assignment that the first waiting job can have now."""
         assignment = self._capacity.assign(head.request, head.job, head.expected)
         known = self._reservation
         if assignment is None and known is not None and known.job is head.job:
@@ -113,7 +113,7 @@ class Easy(Generic[R, A, V]):
     def _backfill(
         self, head: Waiting[R], candidates: list[Waiting[R]], roomy: set[R], now: int
     ) -> Iterator[tuple[Decision, Running[A] | None]]:
-        """Starts the candidates that do not delay the first job; only requests in `roomy` may fit."""
+        """Starts the candidates that do not delay the first job. Only requests in `roomy` can fit."""
         capacity = self._capacity
         for each in candidates:
             if not roomy:
@@ -132,7 +132,7 @@ class Easy(Generic[R, A, V]):
                 yield from self._start(each, assignment, now)
 
     def _reserved_for(self, head: Waiting[R]) -> V:
-        """Returns the first job's reservation."""
+        """Returns the reservation of the first job."""
         known = self._reservation
         if known is None or not self._holds:
             before = known if known is not None and known.job is head.job else None
@@ -148,7 +148,7 @@ class Easy(Generic[R, A, V]):
         yield from self.take_over(waiting.job, assignment, waiting.expected, now)
 
     def _prolong(self, now: int) -> None:
-        """Moves the expected ends of jobs that still run after them."""
+        """Extends jobs that are still running after their expected end."""
         late = []
         for place, running in self._running:
             if place[0] > now:

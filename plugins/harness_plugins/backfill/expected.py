@@ -1,4 +1,4 @@
-"""The expected run times of jobs, and their correction when a job runs longer."""
+"""The expected run times of jobs, and how they are corrected when a job runs longer."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from harness.policy import ENDLESS
 STEPS = tuple(MINUTE * each for each in (1, 5, 15, 30)) + tuple(
     HOUR * each for each in (1, 2, 5, 10, 20, 50, 100)
 )
-"""The additions to the expected run time of a job: one each time the job runs longer than its estimate.
+"""What is added to the expected run time of a job each time it runs longer than estimated.
 
-Source: Tsafrir et al. 2007, section 4. The last step is repeated.
+The last step is repeated. Source: Tsafrir et al. 2007, section 4.
 """
 
 FROM_FIRST = tuple(step - before for before, step in pairwise([0, *STEPS]))
-"""The additions if each step counts from the first prediction, as predictsim corrects."""
+"""What is added if each step counts from the first prediction, as in predictsim."""
 
 
 class Expected:
-    """Expected run times, learned from jobs that ended if `estimate` is `last-two`."""
+    """Determines expected run times, based on finished jobs if `estimate` is `last-two`."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._estimate = options["estimate"]
@@ -34,14 +34,14 @@ class Expected:
         self._last: dict[str, tuple[int, ...]] = {}
 
     def requested(self, job: Job) -> int:
-        """Returns the run time that the job's user requested, microseconds; `ENDLESS` if it is unknown."""
+        """Returns the run time that the user requested, in microseconds; `ENDLESS` if it is unknown."""
         return self._unstated if job.requested is None else job.requested
 
     def of(self, job: Job) -> int:
-        """Returns the expected run time of a job that arrives, microseconds.
+        """Returns the expected run time of a job that arrives, in microseconds.
 
-        With `last-two`, it is the mean of the last two run times of its user's jobs that have ended, in whole
-        seconds. It is at most the requested time. With fewer than two ended jobs, it is the requested time
+        With `last-two`, it is the mean run time of the last two jobs of the user that have ended, in whole
+        seconds, but at most the requested time. If fewer than two jobs have ended, it is the requested time
         (Tsafrir et al. 2007, section 3).
         """
         if self._estimate == "actual":
@@ -54,21 +54,21 @@ class Expected:
         return requested
 
     def ended(self, job: Job, ran: int) -> None:
-        """Records the run time of a job that ended, for its user."""
+        """Records the run time of a job that ended for its user."""
         if self._estimate == "last-two" and job.user:
             self._last[job.user] = (*self._last.get(job.user, ())[-1:], ran)
 
     def prolonged(self, job: Job, expected: int, ran: int, step: int) -> tuple[int, int]:
         """Returns the new expected run time of a job that ran longer than expected, and its next step.
 
-        A prediction is raised to at most the requested time, step by step or in one go. After the requested
-        time it has no bound, because nothing ends a job that runs longer.
+        A prediction is increased to at most the requested time, either step by step or at once. Beyond the
+        requested time, there is no limit, because nothing ends a job that runs longer.
 
         Args:
-            job: the job, which runs.
-            expected: the total run time that was expected, microseconds.
-            ran: the time that the job has run.
-            step: the number of times that the job was prolonged.
+            job: the running job.
+            expected: the total run time that was expected, in microseconds.
+            ran: how long the job has been running.
+            step: how often the expected run time was already increased.
         """
         requested = self.requested(job)
         while expected <= ran:

@@ -1,4 +1,4 @@
-"""Jobs in backfilling: waiting jobs with a place in the order, running jobs with an expected end."""
+"""The waiting and running jobs in backfilling."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from harness.policy import ENDLESS
 from harness_plugins.backfill.expected import Expected
 
 BEHIND = "WaitsForFirst"
-"""The refusal of a job that waits behind the first job, which it must not delay."""
+"""The reason for not starting a job that is behind the first job and must not delay it."""
 
 RESERVED = "WaitsForReserved"
-"""The refusal of a job that fits now, but would delay other jobs with reservations."""
+"""The reason for not starting a job that fits now but would delay other jobs with reservations."""
 
 R = TypeVar("R")
 A = TypeVar("A")
 
 Key = tuple[int, int]
-"""The sort key of waiting jobs; the job's index decides ties."""
+"""The sort key of waiting jobs. Ties are decided by the index of the job."""
 
 
 class Waiting(NamedTuple, Generic[R]):
-    """A waiting job; the index within the key is unique, so fields after the key are never compared."""
+    """A waiting job. Only the key is compared, because the index that it contains is unique."""
 
     key: Key
     job: Job
@@ -36,14 +36,14 @@ class Running(Generic[A]):
 
     Attributes:
         job: the job.
-        assignment: the resources that it holds.
-        began: the job's start, microseconds.
-        end: the job's expected end.
-        step: the number of times that the expected end was moved because the job ran longer.
-        pods: the number of the job's pods that have not ended.
-        ending: True if the job ends at this instant, and its assignment is not given back yet.
-        going: True if the job was evicted, or lost a pod and so must be evicted as a whole.
-        stays: the time until which the job tolerates NoExecute taints; None without a limit.
+        assignment: the resources that the job uses.
+        began: the start of the job, in microseconds.
+        end: the expected end of the job.
+        step: how often the expected end was moved because the job ran longer.
+        pods: the number of pods that have not finished.
+        ending: whether the job ends at the current time but its assignment is not released yet.
+        going: whether the job was evicted, or lost a pod so that it must be evicted as a whole.
+        stays: the time until which the job tolerates NoExecute taints; None if there is no limit.
     """
 
     __slots__ = ("assignment", "began", "end", "ending", "going", "job", "pods", "stays", "step")
@@ -59,12 +59,12 @@ class Running(Generic[A]):
         self.stays: int | None = None
 
     def prolong(self, expected: Expected, now: int) -> None:
-        """Moves the expected end of a job that still runs after it."""
+        """Moves the expected end of a job that is still running after it."""
         whole, self.step = expected.prolonged(self.job, self.end - self.began, now - self.began, self.step)
         self.end = min(self.began + whole, ENDLESS)
 
     def is_due(self, expected: Expected, now: int) -> bool:
-        """Returns True if the job is expected to end at exactly this instant."""
+        """Returns True if the job is expected to end at exactly this time."""
         if self.end >= now:
             return self.end == now
         before = now - self.began - 1
@@ -73,9 +73,9 @@ class Running(Generic[A]):
 
     @property
     def place(self) -> tuple[int, int]:
-        """The sort key among running jobs: the expected end."""
+        """The sort key among running jobs, which is the expected end."""
         return self.end, self.job.index
 
 
 Entry = tuple[tuple[int, int], Running[A]]
-"""A running job, preceded by its place in the order of expected ends."""
+"""A running job after its sort key."""

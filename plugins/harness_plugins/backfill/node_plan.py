@@ -1,9 +1,11 @@
-"""The jobs on each node from now on, under their expected run times.
+"""A plan of the jobs on each node from now on, based on their expected run times.
 
-A reservation is a moment. The plan assumes that all running jobs end as expected. When the moment comes, the
-job gets the nodes of its plan if these are still free, or else other nodes. A job can reserve a moment if two
-conditions hold: the job finds nodes then, and every later job still finds nodes at its own reserved moment.
-So no job is delayed, and no job waits for certain nodes if other nodes would do.
+A reservation is for a certain time. The plan assumes that all running jobs end as expected. At that time, the
+job gets the nodes in its plan if they are still free, or other nodes if they are not.
+
+A job can reserve a time under two conditions: the job finds nodes then, and every later job still finds nodes
+at its own reserved time. As a result, no job is delayed, and no job waits for specific nodes if others would
+do.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from harness_plugins.backfill.snapshot import Places, Snapshot
 
 @final
 class Span:
-    """The time that a job is on its nodes."""
+    """The time during which a job is on its nodes."""
 
     __slots__ = ("end", "places", "start")
 
@@ -30,7 +32,7 @@ class Span:
 
 
 class Event(NamedTuple):
-    """The start or the end of a job; at the same moment, ends come first."""
+    """The start or the end of a job. If times are equal, ends come first."""
 
     time: int
     starts: bool
@@ -40,11 +42,11 @@ class Event(NamedTuple):
 
 @final
 class NodePlan:
-    """The plan of all jobs, see `capacity.Plan`.
+    """The plan of all jobs. See `capacity.Plan`.
 
     Args:
-        snapshot: nodes that hold only the pods of this plan.
-        outlook: the announced changes of nodes.
+        snapshot: nodes that have only the pods of this plan.
+        outlook: the announced node changes.
     """
 
     def __init__(self, snapshot: Snapshot, outlook: Outlook) -> None:
@@ -60,7 +62,7 @@ class NodePlan:
             del self._spans[index]
 
     def charge(self, assignment: Places, start: int, end: int) -> None:
-        """See `Plan`: a job that runs longer stays on its nodes."""
+        """See `Plan`. A job that runs longer stays on its nodes."""
         known = self._spans.get(assignment.job.index)
         if known is None:
             self._spans[assignment.job.index] = Span(assignment, start, end)
@@ -77,9 +79,9 @@ class NodePlan:
             del self._spans[assignment.job.index]
 
     def earliest(self, request: object, job: Job, length: int, now: int) -> tuple[int, Places]:
-        """See `Plan`; returns `ENDLESS` and no nodes if rules between pods exclude all nodes at any moment.
+        """See `Plan`. Returns `ENDLESS` and no nodes if rules between pods always exclude all nodes.
 
-        The start of another job cannot help a job, unless its pods must be near pods of the other job.
+        The start of another job does not help a job, unless its pods must be near pods of the other job.
         """
         snapshot, events = self._snapshot, self._events(now)
         ahead = self._outlook.moments(now) if self._outlook else []
@@ -111,14 +113,14 @@ class NodePlan:
         return time > self._now
 
     def _moved(self, job: Job, start: int, end: int, events: Iterable[Event]) -> list[Places] | None:
-        """Returns the nodes of a job that starts at `start`, then the nodes of reserved jobs that must move.
+        """Returns the nodes of a job that starts at `start`, and those of reserved jobs that must move.
 
-        Returns None if some job would find no nodes. A job that starts at `start` or earlier keeps its nodes.
+        Returns None if some job would not find nodes. Jobs that start at `start` or earlier keep their nodes.
 
         Args:
             job: the job.
-            start: the moment, which the snapshot shows.
-            end: the job's expected end.
+            start: the start time, whose state the snapshot must have.
+            end: the expected end of the job.
             events: the events after `start`.
         """
         snapshot = self._snapshot
@@ -127,7 +129,7 @@ class NodePlan:
             return None
         found = [places]
         snapshot.put(places)
-        differs, runs = end, True  # until when nodes may differ from the plan; whether the job runs
+        differs, runs = end, True  # until when nodes may differ from the plan; whether the job is running
         for event in events:
             if event.time >= differs:
                 break
@@ -151,7 +153,7 @@ class NodePlan:
         return found
 
     def _show(self, time: int) -> None:
-        """Shows exactly the jobs that run at `time` in the snapshot."""
+        """Changes the snapshot to contain exactly the jobs that run at `time`."""
         there = {index: span.places for index, span in self._spans.items() if span.start <= time < span.end}
         self._snapshot.show(there)
 

@@ -1,7 +1,7 @@
-"""Jobs on nodes: kube-scheduler's filters and scores place all pods of a job together.
+"""Capacity in the form of nodes, on which kube-scheduler's filters and scores place all pods of a job.
 
-The reservation of the first waiting job is a moment at which its pods find nodes. These nodes may change when
-other jobs start, but the job still finds nodes at that moment.
+The first waiting job has a reservation for a time at which its pods find nodes. These nodes can change when
+other jobs start, but the job will still find nodes at that time.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from harness_plugins.backfill.outlook import Outlook
 from harness_plugins.backfill.snapshot import Places, Snapshot
 
 MAINTENANCE = "ReqNodeNotAvail"
-"""The refusal of a job that would not end before nodes are removed or shrink; the word is Slurm's."""
+"""The reason for refusing a job that would not end before nodes are removed or shrink, as named by Slurm."""
 
 _MAINTENANCE = {"message": "the job fits now, but it would not end before an announced change"}
 
 
 @final
 class NodeRequest:
-    """The request of jobs of one shape.
+    """The request of all jobs with the same shape.
 
     Attributes:
         job: one of these jobs.
-        home: all nodes are one cluster.
-        never: the reason why no such job can ever run, or None.
+        home: always 0, because all nodes belong to one cluster.
+        never: why such jobs can never run; None if they can.
     """
 
     __slots__ = ("home", "job", "never")
@@ -46,13 +46,13 @@ class NodeRequest:
 
 @final
 class NodeReservation:
-    """The time when the first waiting job is expected to find nodes.
+    """The time at which the first waiting job is expected to find nodes.
 
     Attributes:
         at, job: see `capacity.Reservation`.
-        until: the job's expected end.
+        until: the expected end of the job.
         places: the nodes; None if the job finds none even after all running jobs have ended.
-        refused: the requests of jobs that would leave the reserved job no nodes.
+        refused: the requests of jobs that would leave no nodes for the reserved job.
     """
 
     __slots__ = ("at", "job", "places", "refused", "until")
@@ -67,7 +67,7 @@ class NodeReservation:
 
 @final
 class OnNodes:
-    """The nodes of a cluster, see `capacity.Capacity`."""
+    """The nodes of a cluster. See `capacity.Capacity`."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._outlook = Outlook(cluster)
@@ -78,7 +78,7 @@ class OnNodes:
     def _begin(self, cluster: Cluster) -> None:
         cluster = self._cluster = self._outlook.with_coming(cluster)
         self._now = Snapshot(cluster)
-        # The nodes as expected when the first waiting job starts, without this job.
+        # The expected nodes when the first waiting job starts, without this job.
         self._then = Snapshot(cluster)
         self._requests: dict[tuple[str, tuple[PodSet, ...]], NodeRequest] = {}
         self._empty: Snapshot | None = None
@@ -87,14 +87,14 @@ class OnNodes:
         }
 
     def follow(self, cluster: Cluster, held: Mapping[int, Places]) -> dict[int, Places]:
-        """Switches to the nodes of another cluster; earlier requests are invalid from now on.
+        """Switches to the nodes of another cluster. Earlier requests become invalid.
 
         Args:
-            cluster: the cluster. Jobs on a node that is no longer in it are about to be lost.
-            held: job -> its nodes.
+            cluster: the cluster. Jobs on nodes that it no longer has are about to be lost.
+            held: the nodes of each job.
 
         Returns:
-            Job -> the same places under their new positions.
+            The places of each job under their new positions.
         """
         before = [node.name for node in self._now.cache.nodes]
         known = self._cluster.nodes
@@ -120,7 +120,7 @@ class OnNodes:
         return self._now.stays(assignment, self._tainted)
 
     def is_drained(self, assignment: Places) -> bool:
-        """Returns True if the last change began to drain a node of a job."""
+        """Returns True if the last change started to drain a node of a job."""
         nodes = self._now.cache.nodes
         return bool(self._drained) and any(
             node >= 0 and nodes[node].name in self._drained and not is_left(assignment.job, pod)
@@ -129,7 +129,7 @@ class OnNodes:
 
     @property
     def others_matter(self) -> bool:
-        """See `Capacity`: pods may have to be near other pods."""
+        """See `Capacity`. Pods may have to be near other pods."""
         return self._now.between_pods
 
     @property
@@ -151,7 +151,7 @@ class OnNodes:
         return found
 
     def held(self, job: Job) -> Places | None:
-        """See `Capacity`: a running Pod has its node."""
+        """See `Capacity`. A running Pod has its node."""
         return self._now.held(job)
 
     def assign(self, request: NodeRequest, job: Job, expected: int) -> Places | None:
@@ -177,7 +177,7 @@ class OnNodes:
             snapshot.forget(assignment.job)
 
     def decisions(self, job: Job, assignment: Places) -> Iterator[Decision]:
-        """See `Capacity`: one binding for consecutive pods on a node, but one for each pod on devices."""
+        """See `Capacity`. Consecutive pods on a node share one binding, unless they use devices."""
         for pod, devices in enumerate(assignment.devices):
             name = self._now.cache.nodes[assignment.nodes[pod]].name
             yield Bind(job, range(pod, pod + 1), name, {"devices": list(devices)} if devices else {})
@@ -208,8 +208,8 @@ class OnNodes:
     ) -> NodeReservation:
         """See `Capacity`.
 
-        Pods are placed one by one. So a job can fail to find nodes although more are free than before. Then
-        its reservation keeps the nodes that were reserved before.
+        Because pods are placed one by one, a job may not find nodes although more nodes are free than before.
+        In this case, its reservation keeps the nodes that were reserved before.
         """
         snapshot, ends = self._then, {end: list(group) for end, group in groupby(running, key=_end)}
         snapshot.show({each.job.index: each.assignment for _, each in running})
@@ -240,7 +240,7 @@ class OnNodes:
         expected: int,
         assignment: Places,
     ) -> Places | None:
-        """See `Capacity`: the job gets the nodes that suit it best, or else nodes that are not reserved."""
+        """See `Capacity`. The job gets the best nodes, or else nodes that are not reserved."""
         if request in reservation.refused or reservation.places is None:
             return None
         if self._leave(reservation, assignment):
@@ -258,7 +258,7 @@ class OnNodes:
         return NodePlan(self._then, self._outlook)
 
     def _leave(self, reservation: NodeReservation, places: Places) -> bool:
-        """Returns True, and puts a job on its places, if the reservation can still be kept."""
+        """Puts a job on its places and returns True, if the reservation can still be kept."""
         snapshot = self._then
         snapshot.put(places)
         found = snapshot.find_during(reservation.job, self._outlook, reservation.at, reservation.until)
@@ -269,7 +269,7 @@ class OnNodes:
         return True
 
     def _but_reserved(self, job: Job, reserved: Places) -> Places | None:
-        """Returns nodes that a job can have without taking a reserved node."""
+        """Returns nodes for a job that are not reserved; None if there are none."""
         then = self._then
         then.put(reserved)
         with self._now.limited(then, reserved.nodes):
@@ -278,7 +278,7 @@ class OnNodes:
         return found
 
     def _never(self, job: Job) -> Never | None:
-        """Returns the reason why a job can never run: a pod fits no node, or its pods do not fit together."""
+        """Returns why a job can never run: a pod fits on no node, or its pods do not fit together."""
         never = self._now.never(job)
         if never is not None or job.pods == 1:
             return never

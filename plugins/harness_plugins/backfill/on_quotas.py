@@ -1,4 +1,4 @@
-"""Jobs within quotas, for clusters without nodes: only amounts matter, not places."""
+"""Capacity in the form of quotas, for clusters without nodes. Only amounts matter, not places."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from harness_plugins.backfill.profile import Profile
 
 @final
 class QuotaReservation:
-    """The time when the first waiting job is expected to have quota.
+    """The time at which the first waiting job is expected to have quota.
 
     Attributes:
         at, job: see `capacity.Reservation`.
-        request: the job's request.
+        request: the request of the job.
         usage: the usage at that time, without the job.
-        delaying: assignments that would delay the job if another job held them at that time.
+        delaying: the assignments that would delay the job if another job had them at that time.
     """
 
     __slots__ = ("at", "delaying", "job", "request", "usage")
@@ -35,7 +35,7 @@ class QuotaReservation:
 
 @final
 class OnQuotas:
-    """The quota trees of a cluster, see `Capacity`."""
+    """The quota trees of a cluster. See `Capacity`."""
 
     others_matter = False
     foresees = False
@@ -50,18 +50,18 @@ class OnQuotas:
         self.follow = quotas.follow
 
     def advance(self, now: int) -> None:
-        """See `Capacity`: no change of quotas is foreseen."""
+        """See `Capacity`. Quota changes are not announced."""
 
     def assign(self, request: Request, job: Job, expected: int) -> Assignment | None:
         """See `Capacity`."""
         return self._quotas.assign(request, job)
 
     def held(self, job: Job) -> Assignment | None:
-        """See `Capacity`: Pods of the manifests run on nodes, and this cluster has none."""
+        """See `Capacity`. Pods in the manifests run on nodes, and this cluster has none."""
         return None
 
     def stays(self, assignment: Assignment) -> int | None:
-        """See `Capacity`: quotas have no taints."""
+        """See `Capacity`. Quotas have no taints."""
         return None
 
     def decisions(self, job: Job, assignment: Assignment) -> Iterator[Decision]:
@@ -95,7 +95,7 @@ class OnQuotas:
         return QuotaReservation(job, request, ENDLESS if at is None else at, then)
 
     def reserved(self, reservation: QuotaReservation) -> Assignment | None:
-        """See `Capacity`: if `assign` finds nothing, the reserved amount is not free either."""
+        """See `Capacity`. If `assign` finds nothing, the reserved quota is not free either."""
         return None
 
     def beside(

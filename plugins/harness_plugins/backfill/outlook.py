@@ -1,6 +1,6 @@
 """The announced changes of nodes, such as maintenance.
 
-A node failure is not announced. Announced changes of labels, taints and cordons are not foreseen.
+Node failures are not announced. Announced changes of labels, taints and cordons are not taken into account.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from harness.models.kube.devices import WHOLE, amounts_of, device_count
 from harness.models.kube.node import NodeInfo
 
 _NOBODY = 1 << 40
-"""A number of pods that no node can take."""
+"""A number of pods that exceeds the capacity of any node."""
 
 
 class Step(NamedTuple):
-    """The state of a node from a time on; None if the node does not exist."""
+    """The state of a node from a given time on; None if the node does not exist."""
 
     at: int
     node: Node | None
 
 
 class Less(NamedTuple):
-    """The part of a node that cannot be counted on: of each resource, of its pods, and of each device."""
+    """The part of a node that is not reliably available: of each resource, of pods, and of each device."""
 
     node: NodeInfo
     amounts: Sequence[int]
@@ -38,7 +38,7 @@ class Less(NamedTuple):
 
 @final
 class Outlook:
-    """The announced changes of a cluster, and the capacity of its nodes that can be counted on.
+    """The announced changes of a cluster, and the node capacity that is reliably available.
 
     Args:
         cluster: the cluster with all its changes.
@@ -63,15 +63,15 @@ class Outlook:
         self._there: Mapping[str, Node] = {}
 
     def __bool__(self) -> bool:
-        """Returns True if an announced change is still to come."""
+        """Returns True if there are announced changes in the future."""
         return bool(self.times) and self.times[-1] > self._now
 
     def advance(self, now: int) -> None:
-        """Moves the time to `now`."""
+        """Advances to `now`."""
         self._now = now
 
     def with_coming(self, cluster: Cluster) -> Cluster:
-        """Returns a cluster that also has the nodes that are announced for later."""
+        """Returns a copy of the cluster that also has the nodes that are announced for later."""
         self._there = cluster.nodes
         coming = {
             name: next((step.node for step in steps if step.at > self._now and step.node is not None), None)
@@ -82,7 +82,7 @@ class Outlook:
         return replace(cluster, nodes=frozen({**cluster.nodes, **found})) if found else cluster
 
     def less(self, cache: Cache, start: int, end: int) -> Iterator[Less]:
-        """Yields the parts of nodes that are missing at some time from `start` to before `end`."""
+        """Yields the parts of nodes that are missing at any time from `start` until just before `end`."""
         for name, steps in self._steps.items():
             info = cache.by_name.get(name)
             if info is None:

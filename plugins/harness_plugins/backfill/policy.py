@@ -1,4 +1,4 @@
-"""The policy `backfill`: plays the events of an instant one by one, for each quota tree or for all nodes."""
+"""The policy `backfill`, which processes simultaneous events one by one, per quota tree or for all nodes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from harness_plugins.backfill.on_nodes import OnNodes
 from harness_plugins.backfill.on_quotas import OnQuotas
 
 NODE_FAILED = "NodeFail"
-"""The reason why a job is evicted after it lost a pod; the word is from Slurm, which requeues the job."""
+"""The reason for evicting a job after it lost a pod, as named by Slurm, which requeues the job."""
 
 
 def capacity_of(cluster: Cluster, options: Mapping[str, Any]) -> OnNodes | OnQuotas:
-    """Returns the shared capacity: nodes if the cluster has any at some time, or else quotas."""
+    """Returns the shared capacity: nodes if the cluster has any at some time, otherwise quotas."""
     return OnNodes(cluster) if cluster.nodes or cluster.nodes_change else OnQuotas(cluster, options)
 
 
@@ -41,11 +41,12 @@ def possible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
 
 
 class Backfill:
-    """Backfilling of whole jobs, on nodes or within quotas. Jobs of different quota trees never interact.
+    """Backfilling of whole jobs on nodes or within quotas. Jobs in different quota trees never interact.
 
-    The engine delivers all events of an instant before it asks for decisions once. But a batch scheduler
-    decides after each event. So this policy keeps the events and plays them one by one, in the order of the
-    option `ties`. Both ends and submissions are played in the order in which their jobs arrived.
+    The engine delivers all events of one time before it requests decisions, whereas a batch scheduler decides
+    after each event. This policy therefore keeps the events and processes them one by one, in the order of
+    the option `ties`. Both completions and submissions are processed in the order in which their jobs
+    arrived.
     """
 
     def __init__(self, cluster: Cluster, options: Mapping[str, Any]) -> None:
@@ -61,16 +62,16 @@ class Backfill:
         self._rejected: list[tuple[Job, Never]] = []
         self._there: list[tuple[Job, Any]] = []
         self._never = possible(cluster, options) if cluster.changes else None
-        self._aside: list[Job] = []  # jobs that may start only after a change
+        self._aside: list[Job] = []  # jobs that can start only after a change
         self._changed = False
         self._hit: list[Running[Any]] = []  # jobs that lost a pod
-        self._drained: list[Running[Any]] = []  # jobs with a pod on a newly drained node
+        self._drained: list[Running[Any]] = []  # jobs with a pod on a node that is now drained
         self._gone: list[Running[Any]] = []  # evicted jobs that have left their nodes
-        self._away: dict[int, int] = {}  # evicted job -> the number of pods that are not back in the queue
+        self._away: dict[int, int] = {}  # for each evicted job, the number of pods that are not queued again
         self._woken = -1
 
     def submit(self, job: Job, pods: range, now: int) -> None:
-        """Adds a job that arrived, or pods of an evicted job; that job waits again when all its pods do."""
+        """Adds a job that arrived, or pods of an evicted job, which waits again when all its pods do."""
         if job.index in self._away:
             self._away[job.index] -= len(pods)
             if self._away[job.index]:
@@ -92,10 +93,10 @@ class Backfill:
             self._rejected.append((job, never))
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
-        """Handles pods of a job that have ended or left their nodes.
+        """Handles pods of a job that have finished or left their nodes.
 
-        If pods ended, all other pods of the job end at the same instant. If a pod was evicted or lost with
-        its node, the whole job is evicted.
+        If pods have finished, all other pods of the job finish at the same time. If a pod was evicted or lost
+        with its node, the whole job is evicted.
         """
         running = self._running[job.index]
         ended = why is Why.ENDED
@@ -111,7 +112,7 @@ class Backfill:
             (self._ended if ended else self._gone).append(self._running.pop(job.index))
 
     def changed(self, change: Change, now: int) -> Iterable[Decision]:
-        """See `harness.policy.Policy`: makes all reservations again; running jobs keep their resources.
+        """See `harness.policy.Policy`. Makes all reservations again. Running jobs keep their resources.
 
         On nodes, quotas have no effect.
         """
@@ -139,7 +140,7 @@ class Backfill:
         return ()
 
     def cycle(self, now: int) -> Iterator[Decision]:
-        """Plays the events of the instant, and decides after each, or after all of them."""
+        """Processes the events at this time, and decides after each of them or after all of them."""
         for job, never in self._rejected:
             yield Reject(job, never.why)
         self._rejected.clear()
@@ -173,10 +174,11 @@ class Backfill:
     def _submissions_first(
         self, arrived: list[Job], ended: list[Running[Any]], now: int
     ) -> Iterator[Decision]:
-        """Plays submissions, then ends in the order of their starts, as pyss does.
+        """Processes submissions and then completions in the order of their starts, like pyss.
 
-        Jobs that end exactly when expected give back their processors before the submissions. A submission
-        leads to a decision only if the job may fit. pyss: dinesh121991/pyss 44a2423, `src/base/prototype.py`.
+        Jobs that end exactly when expected release their processors before the submissions. A submission
+        leads to a decision only if the job might fit. pyss: dinesh121991/pyss 44a2423,
+        `src/base/prototype.py`.
         """
         ended.sort(key=_start)
         due = [each for each in ended if each.is_due(self._expected, now)]
@@ -193,7 +195,7 @@ class Backfill:
             yield from self._decide(each.assignment.home, now)
 
     def _evict(self, now: int) -> Iterator[Decision]:
-        """Evicts whole jobs that lost a pod, have one on a drained node, or no longer tolerate a taint."""
+        """Evicts jobs that lost a pod, have a pod on a drained node, or no longer tolerate a taint."""
         while self._hit:
             hit = self._hit.pop(0)
             if hit.pods:
@@ -216,7 +218,7 @@ class Backfill:
             yield Wake(later)
 
     def _heed(self, running: Running[Any], now: int) -> None:
-        """Sets the time until which a job may stay in its place; a timer that already runs is kept."""
+        """Sets the time until which a job can stay in its place. A timer that is already running is kept."""
         seconds = self._capacity.stays(running.assignment)
         if seconds is None:
             running.stays = None
@@ -224,17 +226,17 @@ class Backfill:
             running.stays = now + seconds * SECOND
 
     def _changed_homes(self) -> list[int]:
-        """Returns all trees if anything changed since the last cycle, else none."""
+        """Returns all trees if anything changed since the last cycle, otherwise none."""
         changed, self._changed = self._changed, False
         return list(self._trees) if changed else []
 
     def within_quota(self, job: Job, pods: Sequence[int]) -> bool:
-        """See `harness.policy.Policy`; True on nodes, where quotas have no effect."""
+        """See `harness.policy.Policy`. Returns True on nodes, where quotas have no effect."""
         capacity = self._capacity
         return isinstance(capacity, OnNodes) or bool(capacity.has_room(capacity.request(job)))
 
     def _take_over(self, now: int) -> Iterator[Decision]:
-        """Takes over the jobs that already run in their places, before any other decision."""
+        """Takes over the jobs that are already running in their places, before any other decision."""
         there, self._there = self._there, []
         for job, held in there:
             tree = self._tree(self._capacity.request(job).home)
@@ -257,7 +259,6 @@ class Backfill:
         return home
 
     def _learn(self, running: Running[Any], now: int) -> None:
-        """Records the run time of a job that ended."""
         self._expected.ended(running.job, now - running.began)
 
     def _arrive(self, job: Job) -> int:
@@ -278,7 +279,7 @@ class Backfill:
                 return 0, job.index
 
     def _decide(self, home: int, now: int) -> Iterator[Decision]:
-        """Decides for one tree, and again while starts may let further jobs start."""
+        """Decides for one tree, and repeats this while starting jobs could allow others to start."""
         again = True
         while again:
             again = False

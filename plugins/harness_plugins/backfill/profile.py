@@ -1,4 +1,4 @@
-"""The expected usage of quotas from now on, as spans of time with constant usage."""
+"""The expected usage of quotas from now on, as time spans with constant usage."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from harness.models.job_quotas import Assignment, Quotas, Request
 
 
 class Profile:
-    """Usage over time; the last span has no end.
+    """The usage over time. The last span has no end.
 
     Args:
-        quotas: checks whether requests fit. Its usage is replaced by that of a span and then restored.
+        quotas: checks whether requests fit. Its usage is temporarily replaced by that of a span.
     """
 
     def __init__(self, quotas: Quotas) -> None:
@@ -22,25 +22,25 @@ class Profile:
         self._usages: list[list[int]] = [[0] * len(quotas.usage)]
 
     def forget(self, now: int) -> None:
-        """Drops past spans, so that spans begin at `now` or later."""
+        """Drops past spans, so that the first span starts at `now`."""
         over = bisect_right(self._times, now) - 1
         del self._times[:over], self._usages[:over]
         self._times[0] = now
 
     def charge(self, assignment: Assignment, start: int, end: int) -> None:
-        """Adds an assignment from `start` to before `end`."""
+        """Adds an assignment from `start` until just before `end`."""
         self._apply(self._quotas.charge, assignment, start, end)
 
     def refund(self, assignment: Assignment, start: int, end: int) -> None:
-        """Removes an assignment from `start` to before `end`."""
+        """Removes an assignment from `start` until just before `end`."""
         self._apply(self._quotas.refund, assignment, start, end)
 
     def earliest(self, request: Request, job: Job, length: int, now: int) -> tuple[int, Assignment]:
-        """Returns the first moment from `now` on when a job has quota for `length`, and that quota.
+        """Returns the earliest time from `now` on at which a job has quota for `length`, and that quota.
 
-        The last span has only running jobs that never end. If a job could never start in it, the job starts
-        as soon as the earlier spans have quota. So a job that may start in an empty cluster always finds a
-        moment.
+        The last span contains only running jobs that never end. If a job could never start in it, the job
+        starts as soon as the earlier spans have quota. A job that can start in an empty cluster therefore
+        always finds a time.
         """
         first = roomy = 0
         while first < len(self._times):
@@ -60,8 +60,8 @@ class Profile:
     def may_begin_before(self, time: int, request: Request) -> bool:
         """Returns True if a request might have quota before `time`, or another flavor at `time`.
 
-        Shortcut: a job that holds nothing before its reservation can get an earlier reservation only if some
-        earlier span has quota for it. A request with a single flavor has no other flavor to take.
+        A job that uses nothing before its reservation can be reserved earlier only if some earlier span has
+        quota for it. A request with a single flavor has no other flavor to use.
         """
         if any(len(flavors) > 1 for flavors in request.groups):
             return True
@@ -69,7 +69,7 @@ class Profile:
         return any(self._first_full(request, place, place + 1) is None for place in range(before))
 
     def _first_full(self, request: Request, first: int, last: int) -> int | None:
-        """Returns the first of some spans without quota for a request, or None."""
+        """Returns the first of several spans that has no quota for a request; None if all have some."""
         quotas = self._quotas
         held = quotas.usage
         found = None
@@ -95,7 +95,7 @@ class Profile:
         self._quotas.usage = held
 
     def _split(self, time: int) -> int:
-        """Returns the span that begins at `time`, and makes it if it does not exist."""
+        """Returns the span that starts at `time`, creating it if it does not exist."""
         at = bisect_left(self._times, time)
         if at == len(self._times) or self._times[at] != time:
             self._times.insert(at, time)

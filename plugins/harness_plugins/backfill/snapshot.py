@@ -1,7 +1,7 @@
-"""Nodes with the pods of whole jobs on them, now or at an expected time.
+"""The nodes with the pods of whole jobs on them, either now or at a future time.
 
 kube-scheduler's filters and scores choose the node of each pod (`harness.models.kube`). A job gets nodes for
-all of its pods or for none.
+either all of its pods or none.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from harness.models.kube.taint_evictions import tolerated_for
 from harness_plugins.backfill.outlook import Less, Outlook
 
 Devices: TypeAlias = Sequence[tuple[int, ...]]
-"""The devices of a job's pods, pod by pod."""
+"""The devices of each pod of a job."""
 
 _FINE = 1 << 20
-"""The number of parts of a node's amount in which requests are compared."""
+"""The number of parts into which a node's capacity is divided to compare requests."""
 
 
 @final
@@ -33,11 +33,11 @@ class Places:
     """The nodes of a job's pods.
 
     Attributes:
-        home: all nodes are one cluster.
+        home: always 0, because all nodes belong to one cluster.
         job: the job.
-        nodes: positions of the nodes, pod by pod; -1 for a removed node. A plan may change them until the
-            job starts.
-        devices: the GPUs that the pods have on their nodes; empty before the job starts.
+        nodes: the position of each pod's node; -1 for a removed node. A plan can change them until the job
+            starts.
+        devices: the GPUs that the pods have on their nodes; empty until the job starts.
     """
 
     __slots__ = ("devices", "job", "nodes")
@@ -50,12 +50,12 @@ class Places:
 
 
 class Failure(NamedTuple):
-    """The reason why a job finds no nodes.
+    """Why a job finds no nodes.
 
     Attributes:
         pod: the first pod of the job that finds no node.
-        detail: the figures, with the job's earlier pods in place.
-        by_nodes: True if no rule between pods was involved.
+        detail: the figures when the earlier pods of the job are in place.
+        by_nodes: whether no rule between pods was involved.
     """
 
     pod: PodInfo
@@ -65,10 +65,10 @@ class Failure(NamedTuple):
 
 @final
 class Snapshot:
-    """Nodes and the jobs on them at one moment, which may be in the future.
+    """The nodes and the jobs on them at one time, which can be in the future.
 
-    Every pod examines all nodes (`percentageOfNodesToScore` has no effect). The largest pods of a job come
-    first.
+    All nodes are examined for each pod, because `percentageOfNodesToScore` has no effect. The largest pods of
+    a job are placed first.
 
     Args:
         cluster: the cluster with the nodes.
@@ -77,7 +77,7 @@ class Snapshot:
         cache: the nodes with the pods on them.
         templates: the templates that pods share.
         scheduling: finds a node for a pod.
-        between_pods: True after the first job whose pods have rules about other pods.
+        between_pods: whether there has been a job whose pods have rules about other pods.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -96,7 +96,7 @@ class Snapshot:
     # --- who is there -------------------------------------------------------------------------------------
 
     def put(self, places: Places) -> None:
-        """Puts the pods of a job on their nodes; pods without devices get them in turn."""
+        """Puts the pods of a job on their nodes. Pods that have no devices yet get them in order."""
         self._there[places.job.index] = places.nodes, places.devices
         pods = self._of(places.job)
         for pod, devices in zip(pods, places.devices, strict=False):
@@ -107,7 +107,7 @@ class Snapshot:
                 self.cache.add_pod(pod, self.cache.nodes[nodes[pod]])
 
     def devices_of(self, job: Job) -> Devices:
-        """Returns the devices of the pods of a job on its nodes; empty if no pod has any."""
+        """Returns the devices of a job's pods on their nodes; empty if no pod has any."""
         found = [pod.devices for pod in self._of(job)]
         return found if any(found) else ()
 
@@ -117,7 +117,7 @@ class Snapshot:
         self._undo(self._of(job))
 
     def forget(self, job: Job) -> None:
-        """Removes a job that has ended, with all that is known of it."""
+        """Removes a job that has ended, with everything that is known about it."""
         if job.index in self._there:
             self.take(job)
         self._pods.pop(job.index, None)
@@ -139,19 +139,19 @@ class Snapshot:
     # --- who could be -------------------------------------------------------------------------------------
 
     def never(self, job: Job) -> Never | None:
-        """Returns why one of the job's pods fits no node even when all are empty.
+        """Returns why a pod of the job fits on no node even if all nodes are empty.
 
-        Returns None if each pod fits a node.
+        Returns None if each pod fits on some node.
         """
         return self._kinds.never(job)
 
     def held(self, job: Job) -> Places | None:
-        """Returns the node of a Pod that already runs; None for any other job."""
+        """Returns the node of a Pod that is already running; None for other jobs."""
         node = self._kinds.of(job, job.pod_sets[0]).node
         return Places(job, (self.cache.by_name[node].position,)) if node else None
 
     def find(self, job: Job) -> Places | None:
-        """Returns nodes for all pods of a job, beside the jobs in place; None if some pod finds no node."""
+        """Returns nodes for all pods of a job in addition to other jobs; None if some pod finds no node."""
         pods = self._of(job)
         placed, failed = self._place(job)
         nodes = None if failed is not None else tuple(pod.node for pod in pods)
@@ -159,14 +159,14 @@ class Snapshot:
         return None if nodes is None else Places(job, nodes)
 
     def find_during(self, job: Job, outlook: Outlook, start: int, end: int) -> Places | None:
-        """Returns nodes for all pods of a job that can be counted on from `start` to before `end`."""
+        """Returns nodes for all pods of a job that are available from `start` until just before `end`."""
         if not outlook:
             return self.find(job)
         with self.during(outlook, start, end):
             return self.find(job)
 
     def failure(self, job: Job) -> Failure | None:
-        """Returns the reason why a job finds no nodes; None if it finds them."""
+        """Returns why a job finds no nodes; None if it finds some."""
         placed, failed = self._place(job)
         why = None
         if failed is not None:
@@ -192,7 +192,7 @@ class Snapshot:
     def stays(self, places: Places, tainted: Mapping[str, Sequence[Taint]]) -> int | None:
         """Returns for how many seconds all pods of a job tolerate the taints of their nodes.
 
-        Returns None without a limit.
+        Returns None if there is no limit.
         """
         found = [
             tolerated_for(pod.template.spec.tolerations, tainted.get(self.cache.nodes[node].name, ()))
@@ -202,7 +202,7 @@ class Snapshot:
         return min((seconds for seconds in found if seconds is not None), default=None)
 
     def has_room(self, job: Job) -> bool:
-        """Returns True if each pod of a job, taken alone, fits a node."""
+        """Returns True if each pod of a job fits on a node by itself."""
         kinds = [self._kinds.of(job, pod_set) for pod_set in job.pod_sets]
         return all(self.scheduling.shape_nodes(kind.template.shape).any_fits for kind in kinds)
 
@@ -220,7 +220,7 @@ class Snapshot:
 
     @contextmanager
     def during(self, outlook: Outlook, start: int, end: int) -> Iterator[None]:
-        """Limits the capacity of nodes to the part that can be counted on from `start` to before `end`."""
+        """Limits node capacity to the part that is available from `start` until just before `end`."""
         with self._without(list(outlook.less(self.cache, start, end)) if outlook else ()):
             yield
 
@@ -244,7 +244,7 @@ class Snapshot:
         self.cache.touch(node)
 
     def _place(self, job: Job) -> tuple[list[PodInfo], tuple[PodInfo, Diagnosis] | None]:
-        """Puts pods on nodes one by one; returns the placed pods, and the first that found no node."""
+        """Puts pods on nodes one by one. Returns the placed pods, and the first pod that found no node."""
         placed: list[PodInfo] = []
         for pod in self._in_turn(job):
             found = self.scheduling.schedule(pod)
@@ -262,7 +262,7 @@ class Snapshot:
     # --- pods ---------------------------------------------------------------------------------------------
 
     def _of(self, job: Job) -> list[PodInfo]:
-        """Returns the pods of a job, in their order."""
+        """Returns the pods of a job, in order."""
         pods = self._pods.get(job.index)
         if pods is None:
             pods = self._pods[job.index] = []
@@ -279,7 +279,8 @@ class Snapshot:
     def _in_turn(self, job: Job) -> list[PodInfo]:
         """Returns the pods of a job, largest first.
 
-        A pod's size is its largest share of any resource, relative to the node with most of that resource.
+        The size of a pod is its largest share of any resource, relative to the node that has the most of the
+        resource.
         """
         pods = self._of(job)
         if len(job.pod_sets) == 1:
@@ -297,5 +298,5 @@ class Snapshot:
 
 
 def _no_budgets(namespace: str, labels: Mapping[str, str]) -> tuple[int, ...]:
-    """Returns no budgets: PodDisruptionBudgets have no effect, because no pod is evicted for another."""
+    """Returns no budgets. They have no effect here, because no pod is evicted for another."""
     return ()

@@ -1,4 +1,4 @@
-"""Elastic quotas: guarantees that quotas reclaim by preemption, for pods and for gangs."""
+"""Elastic quotas, which reclaim their guarantees by preempting pods, for single pods and for gangs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
 
 @hookimpl
 def harness_register_kinds(register: RegisterKind) -> None:
-    """Register ElasticQuotaTree, and ElasticQuota of both API groups."""
+    """Register ElasticQuotaTree, and ElasticQuota in both API groups."""
     from harness_plugins.elastic_quota.manifests.coverage import ELASTIC_QUOTA, ELASTIC_QUOTA_TREE
     from harness_plugins.elastic_quota.manifests.reading import read_elastic_quota, read_elastic_quota_tree
     from harness_plugins.elastic_quota.manifests.rules import check_elastic
@@ -57,7 +57,7 @@ def harness_register_kinds(register: RegisterKind) -> None:
 
 @hookimpl
 def harness_register_conformance(register: RegisterConformance) -> None:
-    """Register the recorded questions to capacity scheduling and to Koordinator."""
+    """Register the recorded cases of capacity scheduling and Koordinator."""
     register(
         "elasticquota/preempt",
         _conformance("answer"),
@@ -81,7 +81,8 @@ def harness_register_conformance(register: RegisterConformance) -> None:
     )
 
 
-# Listing plugins does not need the scheduler and the readers of manifests, so they are imported late.
+# These modules are imported late, because listing plugins needs neither the scheduler nor the manifest
+# readers.
 
 
 def _make(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:

@@ -1,8 +1,10 @@
-"""ACK's documented rules of preemption between quotas, the default.
+"""The rules for preemption between quotas as documented for ACK, which are the default.
 
-If a quota stays within its `min`, its pods and gangs may preempt pods of quotas that use more than their
-`min`. Otherwise they may only preempt less important pods of their own quota. A pod without a quota may not
-preempt. No pod is a victim twice, or against a PodDisruptionBudget. Protected pods are never victims.
+If a quota stays within its `min`, its pods and gangs can preempt pods of quotas that use more than their
+`min`. Otherwise, they can only preempt less important pods of their own quota. A pod without a quota cannot
+preempt. No pod is preempted twice, or in violation of a PodDisruptionBudget. Protected pods are never
+preempted.
+
 https://www.alibabacloud.com/help/en/ack/ack-managed-and-ack-dedicated/user-guide/enable-preemptive-scheduling
 """
 
@@ -33,21 +35,21 @@ NOBODY_BORROWS = "no other quota uses more than its min"
 
 @final
 class AckRules:
-    """See the module, and `Rules`.
+    """Implements `Rules` as this module describes.
 
     Args:
         usage: the quota tree.
-        budgets: the PodDisruptionBudgets, a hard rule here.
-        protection: which pods are never victims.
-        by_usage: True if a quota claims its guarantee while its usage is within its `min`. False if its usage
-            plus the request must be within its `min`.
+        budgets: the PodDisruptionBudgets, which preemption never violates under these rules.
+        protection: determines which pods are never preempted.
+        by_usage: True if a quota can claim its guarantee while its usage is within its `min`. False if its
+            usage plus the request must be within its `min`.
         examines_all: see `Rules`.
     """
 
     names_nodes = False
     counts_twice = False
     sorts_victims = True
-    least_first = True  # so that no quota falls below its `min` when it loses a pod to another quota
+    least_first = True  # so that no quota falls below its `min` when another quota preempts one of its pods
     keeps_room = True
     looks_ahead = True
     keeps_dry_runs = True
@@ -66,13 +68,13 @@ class AckRules:
         self._budgets = budgets
         self._protection = protection
         self._by_usage = by_usage
-        self._may_go: dict[NodeInfo, tuple[int, list[PodInfo]]] = {}  # with the node's generation
+        self._may_go: dict[NodeInfo, tuple[int, list[PodInfo]]] = {}  # with the generation of the node
 
     def reclaims(self, quota: Quota | None, amounts: Amounts, own: Amounts) -> bool:
-        """Returns True if the quota is within its `min` in every resource, with the request or without it.
+        """Returns True if the quota is within its `min` in every resource, with or without the request.
 
-        Resources that a preemption frees for other pods of the quota count as used. So a guarantee is not
-        claimed several times while victims leave.
+        Resources that a preemption is freeing for other pods of the quota count as used. A quota therefore
+        cannot claim its guarantee more than once while victims terminate.
         """
         if quota is None:
             return False
@@ -96,10 +98,10 @@ class AckRules:
     def why_not_eligible(
         self, request: QuotaRequest, expected: NodeInfo | None, *, reclaims: bool
     ) -> str | None:
-        """Returns why the pod may not: it never preempts, or waits for leaving pods of its node or quota.
+        """Returns why a pod cannot preempt: it never preempts, or it waits for pods to terminate.
 
-        The node is the one to which a preemption nominated the pod. The dry run of that preemption counted
-        the leaving pods as gone.
+        These are pods of its quota, or pods on the node to which an earlier preemption nominated the pod. The
+        dry run of that preemption counted terminating pods as gone.
         """
         if not request.pod.preempts:
             return NEVER_PREEMPTS
@@ -115,7 +117,7 @@ class AckRules:
         return None
 
     def exceeded(self, request: QuotaRequest) -> Exceeded:
-        """Returns all exceeded limits, with nominated pods."""
+        """Returns all limits that are exceeded, including the requests of nominated pods."""
         excesses = request.excesses(self._usage.tree)
         return Exceeded(excesses, excesses)
 
@@ -125,7 +127,7 @@ class AckRules:
         return AckClaim(self, self._usage, self._budgets, request.pod, request.quota, reclaims=reclaims)
 
     def may_go(self, node: NodeInfo) -> Sequence[PodInfo]:
-        """Returns the pods of a node that may be victims, least important first, regardless of budgets."""
+        """Returns the pods of a node that can be preempted, least important first, regardless of budgets."""
         known = self._may_go.get(node)
         if known is not None and known[0] == node.generation:
             return known[1]
@@ -138,15 +140,15 @@ class AckRules:
 
 @final
 class AckClaim:
-    """The potential victims: pods of borrowing quotas if the pod reclaims, else of its own; see `Claim`.
+    """The potential victims of a pod: pods of borrowing quotas if it reclaims, otherwise of its own quota.
 
     Args:
-        rules: determine which pods may ever be victims.
+        rules: determine which pods can be preempted at all.
         usage: the quotas.
         budgets: the PodDisruptionBudgets.
-        pod: the pod.
-        quota: its quota.
-        reclaims: whether the pod reclaims its quota's guarantee from other quotas.
+        pod: the preemptor.
+        quota: the quota of the preemptor.
+        reclaims: whether the preemptor reclaims the guarantee of its quota from other quotas.
     """
 
     def __init__(
@@ -169,7 +171,7 @@ class AckClaim:
         self._may_have_mates = pod.gang is not None or (job is not None and job.pods > 1)
 
     def where(self) -> Collection[int]:
-        """Returns the nodes with pods of borrowing quotas if the pod reclaims, else of its own quota."""
+        """Returns the nodes that have pods of borrowing quotas if the pod reclaims, or of its own quota."""
         usage, quota, lent = self._usage, self._quota, self._lent
         if lent is None:
             return usage.nodes_of(quota)
@@ -177,10 +179,11 @@ class AckClaim:
         return set().union(*(usage.nodes_of(leaf) for leaf in losing))
 
     def potential_victims(self, node: NodeInfo) -> list[PodInfo]:
-        """Returns pods of borrowing quotas if the pod reclaims, else less important pods of its own quota.
+        """Returns pods of borrowing quotas if the pod reclaims, or less important pods of its own quota.
 
-        The result has no pods of its own gang or job. The least important pods come first: they use up the
-        disruptions that budgets allow, and a quota loses pods until it no longer borrows.
+        The result excludes pods of the same gang or job. The least important pods come first. They are the
+        first to use up the disruptions that budgets allow, and quotas lose pods only until they no longer
+        borrow.
         """
         pod, quota, lent, quota_of = self._pod, self._quota, self._lent, self._usage.of
         found: list[PodInfo] = []
@@ -189,7 +192,7 @@ class AckClaim:
             lent.restore()
         for each in self._rules.may_go(node):
             if lent is None and each.priority >= pod.priority:
-                break  # no further pod is less important
+                break  # the remaining pods are not less important
             theirs, amounts, _ = quota_of(each)
             if lent is None:
                 if theirs is not quota:
@@ -207,7 +210,7 @@ class AckClaim:
         return found
 
     def _disrupts(self, victim: PodInfo, left: dict[int, int]) -> bool:
-        """Returns True if all budgets also allow this victim; it then uses one disruption of each."""
+        """Returns True if all budgets allow this victim, too, which then uses one disruption of each."""
         budgets = self._budgets
         charged = list(budgets.charged(victim))
         if any(left.setdefault(number, budgets.allowed[number]) < 1 for number in charged):

@@ -1,6 +1,6 @@
-"""One attempt to place a pod or a whole gang: the nodes and victims, or the reason of failure.
+"""An attempt to place a pod or a gang, which finds nodes and victims or the reason for the failure.
 
-An attempt has no lasting effect: afterwards, cache, quotas and budgets are as before.
+An attempt has no lasting effect. Afterwards, the cache, quotas and budgets are the same as before.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ TOO_FEW = "its group has fewer pods than must be placed together"
 
 
 class Whole(NamedTuple):
-    """The total request of pods of one quota; `first` is the request of the first pod."""
+    """The total request of several pods of one quota; `first` is the request of the first pod."""
 
     first: QuotaRequest
     own: dict[str, int]
@@ -47,7 +47,7 @@ class Whole(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """The outcome: all pods get a node without preemption."""
+    """The outcome if all pods get a node without preemption."""
 
     nodes: Mapping[PodInfo, NodeInfo]
 
@@ -55,7 +55,7 @@ class Placed:
 @final
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The preemption for one pod: the node, the ordered victims, the reason, and the detail."""
+    """The preemption for one pod, with the node, the victims in order, the reason, and the detail."""
 
     pod: PodInfo
     chosen: Candidate
@@ -67,7 +67,7 @@ class Step:
 @final
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """The outcome: a preemption helps all pods.
+    """The outcome if preemption helps all pods.
 
     Attributes:
         nodes: the node of each pod.
@@ -87,16 +87,16 @@ Outcome: TypeAlias = Placed | Planned | QuotaRefusal
 
 @final
 class Attempts:
-    """Tries pods and gangs.
+    """Tries to place pods and gangs.
 
     Args:
         scheduling: finds nodes.
         budgets: the PodDisruptionBudgets.
         usage: the quotas.
-        nominated: the pods nominated to nodes.
-        rules: the rules of preemption between quotas.
-        default: preempts for pods without a quota; None leaves these pods to the rules.
-        preempts: whether any pod may preempt.
+        nominated: the pods that are nominated to nodes.
+        rules: the rules for preemption between quotas.
+        default: preempts for pods without a quota; None to apply the rules to these pods.
+        preempts: whether any pod can preempt.
     """
 
     def __init__(
@@ -124,13 +124,13 @@ class Attempts:
         return KeptDryRuns(self._usage, self._cache) if self._rules.keeps_dry_runs else None
 
     def renew(self) -> None:
-        """Drops all results that depend on nodes, because nodes or their order have changed."""
+        """Drops all results that depend on nodes, because the nodes or their order have changed."""
         self._kept = self._new_answers()
         if self._default is not None:
             self._default.renew()
 
     def try_pod(self, pod: PodInfo) -> Outcome:
-        """Tries one pod."""
+        """Tries to place one pod."""
         request = quota_request(pod, self._usage, self._nominated.besides([pod]))
         found = self._find_node(request)
         if isinstance(found, NodeInfo):
@@ -141,14 +141,15 @@ class Attempts:
         return refusal or self._make_room([pod], search, {}, {pod: found})
 
     def try_gang(self, pods: Sequence[PodInfo], least: int) -> Outcome:
-        """Tries pods one after the other, with earlier pods counted as placed; if one fails, all fail.
+        """Tries to place pods one by one, each as if those before it were placed. If one fails, all fail.
 
-        If only some pods must be placed together, the pods that fit are placed, provided they are enough. The
-        other pods then form a separate list. The attempt preempts for all pods of a list or for none.
+        If only some pods must be placed together, the pods that fit are placed, provided that there are
+        enough of them. The remaining pods are then tried as a group of their own. Preemption helps either all
+        pods of a group or none.
 
-        A gang that no preemption can help fails at its first pod without a node. If its quota cannot admit
-        the whole gang, it fails before any pod is placed. The next search then begins at the same node as
-        before. The same holds after an equal gang whose attempt is skipped.
+        If no preemption can help a gang, the attempt ends at the first pod without a node. If the quota
+        cannot admit the whole gang, the attempt ends before any pod is placed. In these cases, the next
+        search starts at the same node as before. The same is true if the attempt of an equal gang is skipped.
         """
         start = self._scheduling.start
         outcome = self._try_together(pods, least)
@@ -203,7 +204,7 @@ class Attempts:
         )
 
     def _find_node(self, request: QuotaRequest) -> NodeInfo | Failure:
-        """Returns the node for a pod if its quota admits it, else why not."""
+        """Returns the node for a pod, or why there is none."""
         if request.excess is not None:
             return self._failure(request, request.excess)
         found = self._scheduling.schedule(request.pod)
@@ -215,7 +216,7 @@ class Attempts:
         return Failure(request, self._scheduling.pre_filter(request.pod), self._cache, None, excess)
 
     def _fitting(self, pods: Sequence[PodInfo], others: Others | None) -> Mapping[PodInfo, NodeInfo]:
-        """Returns the pods that get a node without preemption, with earlier pods counted as placed."""
+        """Returns the pods that get a node without preemption, each as if those before it were placed."""
         tentative = TentativePlacement(self._cache, self._usage, self._budgets)
         try:
             for pod in pods:
@@ -229,7 +230,7 @@ class Attempts:
     # --- gangs --------------------------------------------------------------------------------------------
 
     def _wholes(self, pods: Sequence[PodInfo], others: Others | None) -> dict[Quota | None, Whole]:
-        """Returns the total request of a gang's pods to each of their quotas."""
+        """Returns the total request of the pods of a gang for each of their quotas."""
         wholes: dict[Quota | None, Whole] = {}
         for pod in pods:
             quota = self._usage.quota_of(pod)
@@ -243,14 +244,14 @@ class Attempts:
         return wholes
 
     def lets_in(self, pods: Sequence[PodInfo]) -> bool:
-        """Returns True if quotas admit all these pods now, in addition to nominated pods."""
+        """Returns True if the quotas admit all of these pods now, in addition to nominated pods."""
         wholes = self._wholes(pods, self._nominated.besides(pods))
         return all(
             whole.first.excess is None and self._over(quota, whole) is None for quota, whole in wholes.items()
         )
 
     def _over(self, quota: Quota | None, whole: Whole) -> Excess | None:
-        """Returns why a quota does not admit all pods; None if it does."""
+        """Returns why a quota does not admit all of its pods; None if it admits them."""
         if quota is None:
             return None
         return self._usage.tree.refusing(quota, whole.in_quota, whole.first.shared, whole.in_all)
@@ -258,7 +259,7 @@ class Attempts:
     # --- preemption ---------------------------------------------------------------------------------------
 
     def _search(self, reclaims: Mapping[Quota | None, bool]) -> Search | None:
-        """Returns the search for victims in an attempt of pods of these quotas; None without preemption."""
+        """Returns the search for victims in an attempt for pods of these quotas; None without preemption."""
         if not self._preempts:
             return None
         if self._default is not None and None in reclaims:
@@ -266,7 +267,7 @@ class Attempts:
         return QuotaSearch(self._scheduling, self._budgets, self._usage, self._rules, reclaims, self._kept)
 
     def _refused(self, search: Search | None, failure: Failure) -> QuotaRefusal | None:
-        """Returns why no preemption is tried for a pod; None if one is tried."""
+        """Returns why preemption is not tried for a pod; None if it is tried."""
         if search is None:
             return _refusal(failure, DISABLED, keeps=True)
         why = search.why_not(failure)
@@ -282,13 +283,13 @@ class Attempts:
         placed: Mapping[PodInfo, NodeInfo],
         failures: Mapping[PodInfo, Failure],
     ) -> Planned | QuotaRefusal:
-        """Plans a preemption for one pod after the other; if one cannot be helped, all fail.
+        """Plans a preemption for one pod after the other. If one of them cannot be helped, all fail.
 
         Args:
             pods: all pods of the attempt.
             search: the search for victims.
             placed: the pods that get a node without preemption.
-            failures: why the other pods get no node.
+            failures: why the other pods do not get a node.
         """
         assert search is not None, "room is made without a preemption"
         rejecting = frozenset(plugin for failure in failures.values() for plugin in failure.rejecting)
@@ -301,7 +302,8 @@ class Attempts:
             for pod, first in failures.items():
                 failure = first
                 if tentative.placed:
-                    # Resources freed for earlier pods may suffice, and victims must be searched again.
+                    # The resources freed for earlier pods may be enough. If not, victims must be searched for
+                    # again.
                     again = self._find_node(quota_request(pod, self._usage, others))
                     if isinstance(again, NodeInfo):
                         tentative.place(pod, again)
@@ -327,7 +329,7 @@ class Attempts:
 
 
 def _as_seen(refusal: QuotaRefusal, tentative: TentativePlacement) -> QuotaRefusal:
-    """Returns a refusal, with its figures if trial placements exist: they end before it is recorded."""
+    """Returns a refusal. If there are trial placements, adds the figures before these are reverted."""
     return refusal.with_figures() if tentative.placed else refusal
 
 

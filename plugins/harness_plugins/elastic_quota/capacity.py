@@ -1,7 +1,8 @@
-"""Capacity scheduling: the rules of scheduler-plugins for preemption between quotas.
+"""Capacity scheduling, which has the scheduler-plugins rules for preemption between quotas.
 
-Quotas are flat, one per namespace. A pod that would borrow preempts in its own namespace, by priority. A pod
-that requests its guarantee preempts pods of any priority in namespaces that borrow.
+Quotas are flat, with one quota per namespace. A pod that would borrow preempts within its namespace by
+priority. A pod that stays within the guarantee of its quota preempts pods of any priority in namespaces that
+borrow.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from harness_plugins.elastic_quota.rules import Claim, waits_for_victims
 
 @final
 class CapacityRules:
-    """See the module, and `Rules`.
+    """Implements `Rules` as this module describes.
 
     Args:
-        usage: the quotas, without hierarchy.
+        usage: the quotas, without a hierarchy.
     """
 
     names_nodes = True
@@ -46,7 +47,7 @@ class CapacityRules:
     def why_never(self, request: QuotaRequest, *, reclaims: bool) -> str | None:
         """Returns why preemption cannot help: no quota borrows, or no pod of the quota is less important.
 
-        For a pod outside of quotas, no pod outside of quotas is less important.
+        For a pod outside of all quotas, only the other pods outside of quotas are considered.
         """
         usage, quota = self._usage, request.quota
         if not reclaims:
@@ -58,13 +59,13 @@ class CapacityRules:
     def why_not_eligible(
         self, request: QuotaRequest, expected: NodeInfo | None, *, reclaims: bool
     ) -> str | None:
-        """Returns why the pod may not: it never preempts, or waits for pods that leave its node."""
+        """Returns why a pod cannot preempt: it never preempts, or pods on its node are still terminating."""
         return waits_for_victims(request, expected, self._usage, reclaims=reclaims)
 
     def exceeded(self, request: QuotaRequest) -> Exceeded:
-        """Returns all exceeded limits. While all potential victims are removed, nominated pods do not count.
+        """Returns all exceeded limits. While all potential victims are gone, nominated pods do not count.
 
-        Nominated pods count in the following attempt.
+        Nominated pods do count in the attempt that follows.
         """
         tree = self._usage.tree
         return Exceeded(request.excesses(tree), request.own_excesses(tree))
@@ -76,12 +77,12 @@ class CapacityRules:
 
 @final
 class CapacityClaim:
-    """The potential victims: pods of borrowing quotas if the pod reclaims, else of its own; see `Claim`.
+    """The potential victims of a pod: pods of borrowing quotas if it reclaims, otherwise of its own quota.
 
     Args:
         usage: the quotas.
-        request: the pod's request.
-        reclaims: whether it requests its guarantee.
+        request: the request of the pod.
+        reclaims: whether the pod claims the guarantee of its quota.
     """
 
     def __init__(self, usage: QuotaUsage, request: QuotaRequest, *, reclaims: bool) -> None:
@@ -91,7 +92,7 @@ class CapacityClaim:
         self._reclaims = reclaims
 
     def where(self) -> Collection[int]:
-        """Returns the nodes with pods of borrowing quotas if the pod reclaims, else of its quota, if any."""
+        """Returns the nodes that have pods of borrowing quotas if the pod reclaims, or of its own quota."""
         usage, quota = self._usage, self._quota
         if not self._reclaims:
             return usage.nodes_of(quota)
@@ -100,7 +101,7 @@ class CapacityClaim:
         return {position for leaf in losing for position in usage.nodes_of(leaf)}
 
     def potential_victims(self, node: NodeInfo) -> list[PodInfo]:
-        """Returns pods of borrowing quotas if the pod reclaims, else less important pods of its own quota."""
+        """Returns pods of borrowing quotas if the pod reclaims, or less important pods of its own quota."""
         pod, quota, usage = self._pod, self._quota, self._usage
         least_first = (each for each in reversed(node.by_importance()) if not are_mates(each, pod))
         if self._reclaims:
@@ -109,7 +110,7 @@ class CapacityClaim:
             found = [
                 each for each in least_first if each.priority < pod.priority and usage.quota_of(each) is quota
             ]
-        # For equal priority and start, the sort keeps the order in which pods were visited.
+        # If priority and start are equal, sorting keeps the order in which the pods were visited.
         return sorted(found, key=lambda each: (-each.priority, each.start))
 
     def _borrowers(self, claimant: Quota | None, least_first: Iterable[PodInfo]) -> list[PodInfo]:

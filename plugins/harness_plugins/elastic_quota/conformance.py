@@ -1,4 +1,4 @@
-"""Answers recorded cases of capacity scheduling and of Koordinator with the same code that replays use."""
+"""Computes the results of recorded capacity scheduling and Koordinator cases, with the code for replays."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _REASONS = {"max": "overMax", "min": "overAggregatedMin", "runtime": "runtime", 
 
 
 def answer(case: Mapping[str, Any]) -> dict[str, Any]:
-    """Answers a case of `elasticquota/preempt`: whether the pod is admitted, the node, and the victims."""
+    """Returns whether a pod is admitted, its node, and the victims in a case of `elasticquota/preempt`."""
     asked = question_of(case)
     tree = QuotaTree(asked.cluster.elastic_quotas, hierarchical=False)
     usage = _usage(asked.cluster, tree, asked.running)
@@ -47,7 +47,7 @@ def answer(case: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def runtime(case: Mapping[str, Any]) -> dict[str, Any]:
-    """Answers a case of `koordinator/runtime`: the request, usage and runtime of each quota."""
+    """Returns the request, usage and runtime of each quota in a case of `koordinator/runtime`."""
     world = world_of(case)
     tree, runtimes = _with_runtimes(case, world.cluster)
     usage = _usage(world.cluster, tree, world.pods)
@@ -60,7 +60,7 @@ def runtime(case: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def attempt(case: Mapping[str, Any]) -> dict[str, Any]:
-    """Answers a case of `koordinator/preempt`: whether the pod is admitted, the node, and the victims."""
+    """Returns whether a pod is admitted, its node, and the victims in a case of `koordinator/preempt`."""
     asked = question_of(case)
     tree, _ = _with_runtimes(case, asked.cluster)
     usage = _usage(asked.cluster, tree, asked.running)
@@ -81,7 +81,7 @@ def _with_runtimes(case: Mapping[str, Any], cluster: Cluster) -> tuple[QuotaTree
 
 
 def _usage(cluster: Cluster, tree: QuotaTree, pods: Iterable[PodInfo]) -> QuotaUsage:
-    """Returns the quotas of a cluster, charged with the requests and holdings of its pods."""
+    """Returns the quotas of a cluster, charged with the requests and usage of its pods."""
     usage = QuotaUsage(cluster, tree)
     for pod in pods:
         usage.ask(pod)
@@ -91,7 +91,7 @@ def _usage(cluster: Cluster, tree: QuotaTree, pods: Iterable[PodInfo]) -> QuotaU
 
 
 def explain(case: Mapping[str, Any]) -> str:
-    """Returns the answer to a case in words, node by node."""
+    """Describes the result of a case, node by node."""
     found = attempt(case) if case["component"] == "koordinator/preempt" else answer(case)
     lines = [f"{found['outcome']}; quota: {found.get('preFilterReason', 'lets it in')}"]
     lines += [f"{key}: {found[key]}" for key in ("limit", "reason", "node", "victims") if key in found]
@@ -105,7 +105,7 @@ def explain(case: Mapping[str, Any]) -> str:
 
 
 def _pre_filter(request: QuotaRequest) -> dict[str, str]:
-    """Returns the result of the quota's check of a pod."""
+    """Returns the result of checking a pod against its quota."""
     if request.excess is None:
         return {"preFilter": "Success"}
     return {"preFilter": Code.UNSCHEDULABLE.value, "preFilterReason": _REASONS[request.excess.bound]}
@@ -141,7 +141,7 @@ def _outcome(request: QuotaRequest, asked: Question, usage: QuotaUsage, rules: R
 
 
 def _used(usage: QuotaUsage) -> dict[str, dict[str, str]]:
-    """Returns quota -> its usage in the format of the recorded cases."""
+    """Returns the usage of each quota in the format of the recorded cases."""
     quotas = usage.tree.quotas.values()
     return _as_recorded({quota.name: {k: v for k, v in quota.used.items() if v} for quota in quotas})
 

@@ -1,7 +1,7 @@
-"""The quotas' part in the dry run of a preemption on one node.
+"""The part of a preemption dry run that concerns quotas.
 
-The semantics determine which pods may be victims, and when each limit counts. The dry run itself is
-kube-scheduler's.
+The semantics determine which pods can be victims and when each limit counts. The dry run itself is that of
+kube-scheduler.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from harness.models.kube.pod import PodInfo
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 OVER_QUOTA = Status(Code.UNSCHEDULABLE, "", ("global quota max exceeded",))
-"""The preemptor's quota does not admit it even without all potential victims."""
+"""The preemptor's quota does not admit it even without any of the potential victims."""
 
 
 NO_VICTIMS = Status(Code.UNRESOLVABLE, "", ("no pod on it may be a victim",))
-"""No pod on a node may be a victim."""
+"""No pod on the node can be a victim."""
 
 
 def no_victims(pod: PodInfo, node: NodeInfo) -> Status:
-    """Returns the status that no pod on a node may be a victim, in scheduler-plugins' words."""
+    """Returns the status for a node without possible victims, with the message of scheduler-plugins."""
     said = f"No victims found on node {node.name} for preemptor pod {pod.name}"
     return Status(Code.UNRESOLVABLE, "", (said,))
 
@@ -44,9 +44,9 @@ class Exceeded(NamedTuple):
 
 @final
 class Shortfall:
-    """The amounts that must be freed so that a quota admits a pod.
+    """The amounts that must be freed before a quota admits a pod.
 
-    A dry run only puts back pods that it has removed, so no further limits can become exceeded.
+    No other limits can become exceeded, because a dry run only puts back pods that it has removed.
 
     Args:
         excesses: the exceeded limits.
@@ -75,13 +75,14 @@ class Shortfall:
 
 @final
 class QuotaBound:
-    """The limits that a preemptor exceeds; see `harness.models.kube.preemption.victims.Bound`.
+    """The limits that a preemptor exceeds. See `harness.models.kube.preemption.victims.Bound`.
 
     Args:
         exceeded: the limits.
         usage: the quotas.
-        twice: whether a victim that no longer fits the node is also checked against the quota. If the quota
-            refuses it too, the whole node fails, as in scheduler-plugins and Koordinator.
+        twice: whether a victim that no longer fits on the node is also checked against the quota. If the
+            quota refuses the victim, too, the node is not a candidate, as in scheduler-plugins and
+            Koordinator.
     """
 
     __slots__ = ("_back", "_gone", "_twice", "_usage")

@@ -1,4 +1,4 @@
-"""Groups of equal pods, and of equal gangs: if one member of a group fails, all fail."""
+"""Groups equal pods and equal gangs. If one member of a group fails, all of them fail."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 @final
 class Equals:
-    """Knows the peers of each pod and gang.
+    """Finds the peers of each pod and gang.
 
     Args:
         usage: finds the quota of a pod.
@@ -23,7 +23,7 @@ class Equals:
         self._peers: dict[object, Peers] = {}
 
     def renew(self) -> None:
-        """Gives all pods new peers, because equal pods may differ after a change of quotas."""
+        """Assigns new peers to all pods, because equal pods can become different when quotas change."""
         self._peers.clear()
 
     def of_pod(self, pod: PodInfo) -> Peers:
@@ -32,7 +32,7 @@ class Equals:
         return self._peers.setdefault((pod.template, quota, pod.priority, pod.preempts, apart), Peers())
 
     def of_gang(self, gang: Gang) -> Peers:
-        """Returns equal gangs without bound pods; other gangs, and pod groups, change as pods join."""
+        """Returns equal gangs if no pod is bound. Other gangs, and pod groups, change as pods join."""
         pods = gang.in_order()
         if not gang.is_whole:
             return Peers(loose=True)
@@ -42,9 +42,10 @@ class Equals:
         return self._peers.setdefault(key, Peers(loose=gang.least is not None))
 
     def _apart(self, job: Job) -> int | None:
-        """Returns the job's index if its pods may be victims of equal jobs but not of itself; else None.
+        """Returns the index of a job whose pods can be victims of equal jobs but not of the job itself.
 
-        This holds if its pods belong to several quotas: pods of one job and quota are equally important.
+        Pods of one job and quota are equally important, so this is possible only if the job's pods belong to
+        several quotas. Returns None for other jobs.
         """
         if len(job.pod_sets) == 1:
             return None
@@ -54,6 +55,6 @@ class Equals:
 
 
 def job_of(pod: PodInfo) -> Job:
-    """Returns the job of a pod of a replay."""
+    """Returns the job of a pod in a replay."""
     assert pod.job is not None, "a pod of a replay belongs to a job"
     return pod.job

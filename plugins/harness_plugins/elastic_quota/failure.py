@@ -1,4 +1,4 @@
-"""Why a pod got no node: its quota does not admit it, or it fits no node."""
+"""Describes why a pod did not get a node: its quota does not admit it, or it fits on no node."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from harness_plugins.elastic_quota.quota_detail import states
 from harness_plugins.elastic_quota.quota_request import QuotaRequest
 
 PLUGIN = "ElasticQuota"
-"""The name of the plugin that rejects pods because of their quota, beside kube-scheduler's plugins."""
+"""The name of the plugin that rejects pods because of their quota, next to kube-scheduler's plugins."""
 
 _NAMED = 3
 
 
 class Failure(NamedTuple):
-    """A pod that got no node.
+    """A pod that did not get a node.
 
     Attributes:
-        request: its request.
+        request: the request of the pod.
         state: the counts of the attempt.
         cache: the nodes.
-        diagnosis: why each node rejected it; None if its quota did, before any node was checked.
-        excess: why its quota, or its gang's quota, rejected it.
+        diagnosis: why each node rejected the pod; None if the quota rejected it before any node was checked.
+        excess: why the quota rejected the pod or its gang; None if it did not.
     """
 
     request: QuotaRequest
@@ -41,14 +41,14 @@ class Failure(NamedTuple):
 
     @property
     def potential(self) -> Sequence[int]:
-        """Returns the positions of nodes on which a preemption may help; all nodes if the quota refused."""
+        """The positions of the nodes on which preemption may help; all nodes if the quota refused."""
         return range(len(self.cache.nodes)) if self.diagnosis is None else self.diagnosis.potential
 
     @property
     def rejecting(self) -> frozenset[str]:
         """The plugins that rejected the pod.
 
-        If its quota rejected it, every deletion may help, as if resources of nodes were short.
+        If the quota rejected it, any deletion of a pod may help, as if the nodes lacked resources.
         """
         if self.diagnosis is None:
             return frozenset((PLUGIN, NODE_RESOURCES_FIT))
@@ -56,7 +56,7 @@ class Failure(NamedTuple):
 
     @property
     def expected(self) -> NodeInfo | None:
-        """The node to which a preemption nominated the pod, unless that node can never run it."""
+        """The node to which a preemption nominated the pod, unless the pod can never run on that node."""
         node = self.cache.by_name.get(self.request.pod.nominated)
         if node is not None and self.diagnosis is not None:
             return None if self.diagnosis.status(node).code is Code.UNRESOLVABLE else node
@@ -64,18 +64,19 @@ class Failure(NamedTuple):
 
 
 class QuotaRefusal(NamedTuple):
-    """Why a preemption did not help a pod, or a gang because of one of its pods.
+    """Why preemption did not help a pod, or did not help a gang because of one of its pods.
 
     Attributes:
-        pod: the pod that could not be placed.
-        rule: the rule behind the refusal, in words.
-        failure: why the pod got no node.
+        pod: the name of the pod that could not be placed.
+        rule: a description of the rule behind the refusal.
+        failure: why the pod did not get a node.
         nodes: why each node is not a candidate, by position; empty if nodes did not matter.
-        keeps: whether nominations stay: the pod waits for leaving victims, or a dry run ended in an error.
+        keeps: whether nominations are kept, because the pod waits for terminating victims or a dry run ended
+            with an error.
         rejecting: the plugins that rejected pods.
-        place: the pod's place among the pods of its gang; None for a single pod.
-        figures: the figures of nodes and quotas at the attempt; None until they are requested, which happens
-            before the next change.
+        place: the index of the pod in its gang; None for a single pod.
+        figures: the figures of nodes and quotas at the time of the attempt; None until they are requested,
+            which must happen before anything changes.
     """
 
     pod: str
@@ -89,19 +90,19 @@ class QuotaRefusal(NamedTuple):
 
     @property
     def said(self) -> tuple[str, str]:
-        """The key that equal refusals share; it leaves out nodes and amounts."""
+        """The key that equal refusals share, which does not include nodes and amounts."""
         excess = self.failure.excess
         return self.rule, in_words(excess) if excess is not None else ""
 
     def with_figures(self) -> QuotaRefusal:
-        """Returns the refusal with its figures, which would change when trial placements are undone.
+        """Returns the refusal with its figures, which would change when trial placements are reverted.
 
-        Equal pods then share one record object, which is turned into text once.
+        Equal pods then share one record, which is serialized only once.
         """
         return self if self.figures is not None else self._replace(figures=self._figures())
 
     def detail(self) -> dict[str, Any]:
-        """Returns the figures for the record; counts equal answers of nodes, and names the first nodes."""
+        """Returns the figures for the record, with the number of nodes for each reason and a few names."""
         said = self._figures() if self.figures is None else self.figures
         request = self.failure.request
         job, labels = request.pod.job, request.pod.template.labels
@@ -142,7 +143,7 @@ class QuotaRefusal(NamedTuple):
 
 
 def in_words(excess: Excess) -> str:
-    """Returns the quota's reason for rejecting a pod, in words."""
+    """Describes why the quota rejected a pod."""
     if not excess.quota:
         return f"all quotas together would use more {excess.resource} than their min"
     if excess.bound == FIRM:

@@ -1,7 +1,7 @@
-"""Koordinator's elastic quotas: a tree in which each quota's runtime depends on all requests.
+"""Koordinator's elastic quotas, which form a tree in which each runtime depends on all requests.
 
-A pod is admitted within the runtime of its quota, and preempts less important pods of its own quota. Lent
-quota is taken back by `revoke.py`, not by preemption.
+A pod is admitted within the runtime of its quota, and preempts less important pods of its own quota. Quota
+that was lent is taken back by `revoke.py`, not by preemption.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ FIRM_PODS = "pods that must not be preempted leave too little of min"
 
 @final
 class KoordinatorRules:
-    """See the module, and `Rules`.
+    """Implements `Rules` as this module describes.
 
     Args:
         usage: the quotas, with runtimes.
-        quirks: whether dry runs follow properties of Koordinator that only its code explains, see `exceeded`.
+        quirks: whether dry runs have the properties of Koordinator that only its code explains. See
+            `exceeded`.
     """
 
     names_nodes = False
@@ -53,9 +54,9 @@ class KoordinatorRules:
         return False
 
     def why_never(self, request: QuotaRequest, *, reclaims: bool) -> str | None:
-        """Returns why preemption cannot help: the pod has no quota, or no pod of its quota is less important.
+        """Returns why preemption cannot help: the pod has no quota, or no pod of the quota is less important.
 
-        Without quirks there is a further reason. A pod that must not be preempted does not preempt if such
+        Without quirks, there is one more reason. A pod that must not be preempted does not preempt if such
         pods use the whole `min`, because preemption cannot change this.
         """
         pod, quota = request.pod, request.quota
@@ -70,14 +71,14 @@ class KoordinatorRules:
     def why_not_eligible(
         self, request: QuotaRequest, expected: NodeInfo | None, *, reclaims: bool
     ) -> str | None:
-        """Returns why the pod may not: it never preempts, or less important pods of its quota are leaving."""
+        """Returns why a pod cannot preempt: it never preempts, or less important pods are terminating."""
         return waits_for_victims(request, expected, self._usage, reclaims=False)
 
     def exceeded(self, request: QuotaRequest) -> Exceeded:
-        """Returns an exceeded runtime in the requested resources, which counts while victims are put back.
+        """Returns the requested resources that exceed the runtime, which count while victims are put back.
 
-        So admission may refuse the pod after its victims are gone. Without quirks, all limits of admission
-        count, also when all potential victims are removed.
+        Admission can therefore refuse the pod after its victims are gone. Without quirks, all limits of
+        admission count, including when all potential victims are removed.
         """
         excesses = request.excesses(self._usage.tree)
         if not self._quirks:
@@ -92,11 +93,11 @@ class KoordinatorRules:
 
 @final
 class KoordinatorClaim:
-    """The potential victims of a pod: less important pods of its own quota; see `Claim`.
+    """The potential victims of a pod, which are the less important pods of its own quota.
 
     Args:
         usage: the quotas.
-        request: the pod's request.
+        request: the request of the pod.
     """
 
     def __init__(self, usage: QuotaUsage, request: QuotaRequest) -> None:
@@ -109,7 +110,7 @@ class KoordinatorClaim:
         return () if quota is None else self._usage.nodes_of(quota)
 
     def potential_victims(self, node: NodeInfo) -> list[PodInfo]:
-        """Returns less important, preemptible pods of its own quota, without its own gang and job."""
+        """Returns less important, preemptible pods of its own quota that are not in its gang or job."""
         pod, of = self._request.pod, self._usage.of
         lower = (each for each in node.by_importance() if each.priority < pod.priority)
         own = (each for each in lower if of(each).quota is self._request.quota and not of(each).firm)

@@ -17,7 +17,7 @@ from harness_plugins.elastic_quota.options import places_gangs, semantics_asked
 from harness_plugins.elastic_quota.quota_request import add
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
-_SHAPES = 1 << 16  # at most this many shapes of jobs are remembered
+_SHAPES = 1 << 16  # the maximum number of distinct job shapes to cache
 
 
 def usage_of(cluster: Cluster, options: Mapping[str, Any]) -> QuotaUsage:
@@ -42,7 +42,7 @@ def usage_of(cluster: Cluster, options: Mapping[str, Any]) -> QuotaUsage:
 
 
 def never_by_quota(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Returns why a job exceeds its quota even alone, under all changes of quotas while it waits."""
+    """Returns why a job exceeds its quota even alone, under all changes of quotas while the job waits."""
 
     def judge(state: Cluster) -> Callable[[Job], Never | None]:
         return QuotaLimits(usage_of(state, options), state, options).never
@@ -58,12 +58,12 @@ def never_by_quota(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
 
 @final
 class QuotaLimits:
-    """The most that jobs may request from their quotas.
+    """The most that jobs can request from their quotas.
 
     Args:
         usage: the quotas.
-        cluster: has the pod groups.
-        options: whether gangs are placed together.
+        cluster: the cluster with the pod groups.
+        options: determine whether gangs are placed together.
     """
 
     def __init__(self, usage: QuotaUsage, cluster: Cluster, options: Mapping[str, Any]) -> None:
@@ -73,7 +73,7 @@ class QuotaLimits:
         self._known: Memo[tuple[tuple[PodSet, ...], str, str, bool], tuple[Never | None]] = Memo(_SHAPES)
 
     def never(self, job: Job) -> Never | None:
-        """Returns why a job's pods, or the gang, exceed their quota even alone; None if they do not."""
+        """Returns why a job's pods or gang exceed their quota even alone; None if they do not exceed it."""
         together = self._together and job.gang and not self._in_group(job)
         key = (job.pod_sets, job.namespace, job.queue, together)
         known = self._known.get(key)
@@ -82,7 +82,7 @@ class QuotaLimits:
         return known[0]
 
     def _in_group(self, job: Job) -> bool:
-        """Returns True if pods of a job belong to a pod group, which may need only some, or further pods."""
+        """Returns True if pods of a job belong to a pod group, which may need fewer pods or other ones."""
         return any(membership_of(job.namespace, each.labels, self._groups) for each in job.pod_sets)
 
     def _too_large(self, job: Job, *, together: bool) -> Never | None:

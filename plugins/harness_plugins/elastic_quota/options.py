@@ -16,7 +16,7 @@ from harness_plugins.kube.policy import OPTIONS as KUBE_OPTIONS
 from harness_plugins.kube.policy import pods_alone as kube_pods_alone
 
 ELASTIC_QUOTA = "ElasticQuota"
-"""The kind of the objects whose changes are changes of elastic quotas."""
+"""The kind of objects in whose changes elastic quotas change."""
 
 WITH_REQUEST = "with-request"
 BY_USAGE = "usage"
@@ -37,17 +37,17 @@ _LEFT_OUT = {
 
 
 def quotas_ever(cluster: Cluster) -> Mapping[str, ElasticQuota]:
-    """Returns all elastic quotas that exist at some time."""
+    """Returns all elastic quotas that exist at any time."""
     return ever(cluster).elastic_quotas
 
 
 def semantics_asked(cluster: Cluster, options: Mapping[str, Any]) -> str:
-    """Returns the semantics of the option, else of the manifests of all quotas that ever exist."""
+    """Returns the semantics from the options, or else those of all quotas that ever exist."""
     return semantics_of(quotas_ever(cluster), options["semantics"])
 
 
 def without_elastic_quotas(cluster: Cluster) -> Cluster:
-    """Returns the same cluster without elastic quotas at any time."""
+    """Returns a copy of the cluster that never has any elastic quotas."""
     changes = (
         Instant(at, tuple(edit for edit in edits if edit.kind != ELASTIC_QUOTA))
         for at, edits in cluster.changes
@@ -56,14 +56,14 @@ def without_elastic_quotas(cluster: Cluster) -> Cluster:
 
 
 def places_gangs(cluster: Cluster, options: Mapping[str, Any]) -> bool:
-    """Returns True if a gang's pods are placed together, by the option or else by the semantics."""
+    """Returns True if the pods of a gang are placed together, according to the options or the semantics."""
     gang: str | None = options[GANG.name]
     semantics = semantics_asked(cluster, options)
     return semantics == ACK if gang is None else gang == TOGETHER
 
 
 def ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """Yields notes on the chosen semantics, ignored manifests, and options and pod groups without effect."""
+    """Yields notes on the chosen semantics, and on manifests, options and pod groups without an effect."""
     asked: str | None = options["semantics"]
     quotas = quotas_ever(cluster)
     native = semantics_of(quotas)
@@ -83,7 +83,7 @@ def ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str
 
 
 def parse_label(text: str) -> tuple[str, str | None] | None:
-    """Parses `key` or `key=value` as a pair, in which None stands for any value; None for an empty text."""
+    """Parses `key` or `key=value`, where the value None means any value; returns None for empty text."""
     key, equals, value = text.partition("=")
     if not key and equals:
         raise InputError(f"{text!r} is not a label; write key or key=value")

@@ -1,4 +1,4 @@
-"""The policies `elasticquota` and `auto`: they schedule jobs as pods, like kube-scheduler, within quotas."""
+"""The policies `elasticquota` and `auto`, which schedule pods within quotas, like kube-scheduler."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from harness_plugins.kube.policy import configuration_of, fits_no_node
 
 
 def elastic_quota(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
-    """Returns a policy that preempts by quotas; pods without a quota do not preempt.
+    """Returns a policy that preempts by quotas. Pods without a quota do not preempt.
 
     Raises:
         InputError: the cluster has no nodes, or no quotas.
@@ -55,12 +55,12 @@ def _require_quotas(cluster: Cluster) -> None:
 
 
 def auto(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
-    """Returns the policy for `preemptionAlgorithm`; by default by quotas if any exist, else by priority.
+    """Returns the policy for `preemptionAlgorithm`: by default quotas if there are any, or priorities.
 
-    Pods without a quota also preempt by priority, unless the option `autoBy` makes one choice for all pods.
+    Pods without a quota preempt by priority, unless the option `autoBy` makes one choice for all pods.
 
     Raises:
-        InputError: the cluster has no nodes, or no quotas although its configuration demands them.
+        InputError: the cluster has no nodes, or has no quotas although its configuration requires them.
     """
     match cluster.scheduler.plugin if cluster.scheduler is not None else "auto":
         case "elasticquota":
@@ -74,12 +74,12 @@ def auto(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
 
 
 def without_quotas(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
-    """Returns a policy with default preemption that ignores quotas; gangs follow the options.
+    """Returns a policy with default preemption that ignores quotas; options determine how it places gangs.
 
     Args:
-        cluster: must have nodes.
+        cluster: the cluster, which must have nodes.
         view: not used.
-        options: options of this plugin or of `default-preemption`; other options have their defaults.
+        options: options of this plugin or of `default-preemption`. Missing options have their defaults.
 
     Raises:
         InputError: the cluster has no nodes.
@@ -89,7 +89,7 @@ def without_quotas(cluster: Cluster, view: View, options: Mapping[str, Any]) -> 
 
 
 def impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Finds jobs that `elasticquota` rejects: they exceed their quota even alone, or fit no node.
+    """Finds the jobs that `elasticquota` rejects: they exceed their quota even alone, or fit on no node.
 
     Raises:
         InputError: the cluster has no nodes, or no quotas.
@@ -99,12 +99,12 @@ def impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
 
 
 def impossible_for_auto(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Finds the jobs that the plugin chosen by `auto` rejects; without quotas, only nodes count."""
+    """Finds the jobs that the plugin chosen by `auto` rejects. Without quotas, only nodes count."""
     return _impossible(cluster if by_quotas(cluster) else without_elastic_quotas(cluster), options)
 
 
 def by_quotas(cluster: Cluster) -> bool:
-    """Returns True if `auto` uses elastic quotas: some exist, and the configuration allows them."""
+    """Returns True if `auto` uses elastic quotas: there are some, and the configuration allows them."""
     plugin = cluster.scheduler.plugin if cluster.scheduler is not None else "auto"
     return plugin in ("auto", "elasticquota") and bool(quotas_ever(cluster))
 
@@ -118,13 +118,13 @@ def _impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
 def _quota_policy(
     cluster: Cluster, options: Mapping[str, Any], *, falls_back: bool, by_quotas: bool = True
 ) -> PodPolicy:
-    """Returns a policy that replays jobs through the scheduler with quotas and gangs.
+    """Returns a policy that simulates jobs with the scheduler for quotas and gangs.
 
     Args:
-        cluster: must have nodes.
-        options: values of the plugin's options.
-        falls_back: whether pods that belong to no quota preempt by default preemption.
-        by_quotas: whether quotas count, including those that the cluster may get later.
+        cluster: the cluster, which must have nodes.
+        options: the values of the plugin's options.
+        falls_back: whether pods that belong to no quota use default preemption.
+        by_quotas: whether quotas count, including those that the cluster gets later.
 
     Raises:
         InputError: the cluster has no nodes.

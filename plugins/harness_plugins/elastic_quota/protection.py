@@ -1,4 +1,4 @@
-"""Pods that ACK's rules never evict: pods of system classes, of DaemonSets, or with a protecting label."""
+"""Pods that are never evicted under ACK's rules: system and DaemonSet pods, and those with a label."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ _SYSTEM = min(known.value for known in SYSTEM_PRIORITY_CLASSES.values())
 
 @final
 class Protection:
-    """See the module.
+    """Determines which pods are protected.
 
     Args:
-        label: key and value of a label that protects pods, with None for any value; None for no label.
+        label: the key and value of a label that protects pods, where the value None means any value; None if
+            there is no such label.
         daemons: whether pods of DaemonSets are protected.
     """
 
     def __init__(self, label: tuple[str, str | None] | None = None, *, daemons: bool = True) -> None:
         self._label = label
         self._daemons = daemons
-        self._of_daemon_sets: dict[str, bool] = {}  # by the manifest
+        self._of_daemon_sets: dict[str, bool] = {}  # keyed by the manifest
 
     def covers(self, pod: PodInfo) -> bool:
         """Returns True if a pod is never a victim."""

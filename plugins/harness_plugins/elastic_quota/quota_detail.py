@@ -1,4 +1,4 @@
-"""The figures behind a preemption: usage, guarantees and limits of the preemptor's and victims' quotas."""
+"""The figures behind a preemption: the usage and limits of the quotas that are involved."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 
 def quota_detail(pod: PodInfo, victims: Iterable[PodInfo], usage: QuotaUsage) -> dict[str, Any]:
-    """Returns usage, guarantees and limits of the preemptor's and victims' quotas, before any eviction.
+    """Returns the usage and limits of the quotas of the preemptor and the victims, before any eviction.
 
-    `queue` is the preemptor's quota, `request` the pod's request, `taken` what each quota loses.
+    `queue` is the preemptor's quota, `request` is the pod's request, and `taken` has what each quota loses.
 
     Args:
         pod: the preemptor.
-        victims: its victims.
+        victims: the victims.
         usage: the quotas.
     """
     quota = usage.quota_of(pod)
@@ -40,9 +40,9 @@ def quota_detail(pod: PodInfo, victims: Iterable[PodInfo], usage: QuotaUsage) ->
 
 
 def states(quotas: Iterable[Quota]) -> dict[str, dict[str, Amounts]]:
-    """Returns usage, guarantee (`quota`) and limit (`max`) of quotas, without unlimited resources.
+    """Returns the usage, guarantee (`quota`) and limit (`max`) of quotas, without unlimited resources.
 
-    Koordinator's quotas also have their runtime, as last computed (`runtime`).
+    Koordinator's quotas also have their most recently computed runtime (`runtime`).
     """
     said: dict[str, dict[str, Amounts]] = {"usage": {}, "quota": {}, "max": {}}
     for quota in quotas:

@@ -1,4 +1,4 @@
-"""The request of a pod to its quota at the beginning of an attempt, and whether its quota admits it."""
+"""What a pod requests from its quota when an attempt starts, and whether the quota admits it."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _NOTHING: Mapping[Quota, Amounts] = MappingProxyType({})
 
 
 class QuotaRequest(NamedTuple):
-    """The request of a pod to its quota.
+    """What a pod requests from its quota.
 
     Attributes:
         pod: the pod.
-        quota: its leaf quota; None without a quota, and then it requests nothing.
-        own: its own amounts.
-        in_quota: `own`, plus the amounts of nominated pods of its quota that are at least as important.
-        in_all: `in_quota`, plus the amounts of nominated pods of other quotas that do not borrow.
-        shared: the amounts of these pods of other quotas, for each common ancestor of both quotas.
-        excess: why its quota does not admit it; None if it does.
-        together: the amounts of all pods of its gang in its quota, if they are requested together.
+        quota: the leaf quota of the pod; None if it has no quota, in which case it requests nothing.
+        own: the requests of the pod itself.
+        in_quota: `own` plus the requests of nominated pods of the same quota that are at least as important.
+        in_all: `in_quota` plus the requests of nominated pods of other quotas that do not borrow.
+        shared: the requests of these pods of other quotas, for each ancestor that both quotas share.
+        excess: why the quota does not admit the pod; None if it does.
+        together: the requests of all pods of the gang in this quota, if they are requested together.
     """
 
     pod: PodInfo
@@ -42,11 +42,11 @@ class QuotaRequest(NamedTuple):
 
     @property
     def asked(self) -> Amounts:
-        """The requesting pods' own amounts."""
+        """What the requesting pods themselves request."""
         return self.own if self.together is None else self.together
 
     def nominated(self, excess: Excess) -> dict[str, int]:
-        """Returns the amounts of nominated pods that count against a limit."""
+        """Returns the requests of the nominated pods that count against a limit."""
         if excess.bound == FIRM:
             return {}
         counted = self.in_quota
@@ -59,20 +59,20 @@ class QuotaRequest(NamedTuple):
         return {each: amount for each, amount in rest.items() if amount}
 
     def excesses(self, tree: QuotaTree) -> Excesses:
-        """Returns all limits that refuse it now, with nominated pods; empty if its quota admits it."""
+        """Returns all limits that refuse the request now, including nominated pods; () if it is admitted."""
         if self.quota is None or self.excess is None:
             return ()
         return tree.excesses(self.quota, self.in_quota, self.shared, self.in_all)
 
     def own_excesses(self, tree: QuotaTree) -> Excesses:
-        """Returns all limits that its own amounts exceed now."""
+        """Returns all limits that the requests of the pod itself exceed now."""
         if self.quota is None or self.excess is None:
             return ()
         return tree.excesses(self.quota, self.own, _NOTHING, self.own)
 
 
 class Taken(NamedTuple):
-    """The amounts of nominated pods that count in addition to a pod's own, see `QuotaRequest`."""
+    """The requests of nominated pods that count in addition to a pod's own. See `QuotaRequest`."""
 
     in_quota: Amounts
     in_all: Amounts
@@ -81,11 +81,11 @@ class Taken(NamedTuple):
 
 @final
 class Others:
-    """Pods that are nominated to nodes; an attempt does not change them.
+    """The pods that are nominated to nodes, which do not change during an attempt.
 
     Args:
-        pods: pod -> its priority, quota and amounts.
-        cache: the nodes; sums of amounts stay valid while no node changes, because usage then stays the same.
+        pods: the priority, quota and requests of each pod.
+        cache: the nodes. While no node changes, the usage is the same, so totals remain valid.
     """
 
     __slots__ = ("_at", "_cache", "_pods", "_taken")
@@ -97,9 +97,9 @@ class Others:
         self._taken: dict[tuple[Quota, int], Taken] = {}
 
     def with_pod(self, pod: PodInfo, quota: Quota, own: Amounts) -> Taken:
-        """Returns the amounts of a pod plus those of the nominated pods, see `QuotaRequest`.
+        """Returns the requests of a pod plus those of the nominated pods. See `QuotaRequest`.
 
-        A pod that is itself nominated counts once.
+        If the pod itself is nominated, it counts once.
         """
         taken = self.beside(quota, pod.priority)
         if pod not in self._pods:
@@ -108,7 +108,7 @@ class Others:
         return Taken(_named_first(own, in_quota), _named_first(own, in_all), shared)
 
     def beside(self, quota: Quota, priority: int) -> Taken:
-        """Returns the amounts that count in addition to a pod of this quota and priority."""
+        """Returns what counts in addition to the requests of a pod with this quota and priority."""
         if self._at != self._cache.version:
             self._at = self._cache.version
             self._taken.clear()
@@ -140,7 +140,7 @@ class Nominated:
 
     Args:
         usage: the quotas.
-        cache: has the nominations.
+        cache: the cache with the nominations.
     """
 
     def __init__(self, usage: QuotaUsage, cache: Cache) -> None:
@@ -151,22 +151,23 @@ class Nominated:
         self._at = -1
 
     def renew(self) -> None:
-        """Drops the amounts of nominated pods, because quotas have changed."""
+        """Drops the requests of nominated pods, because quotas have changed."""
         self._at = -1
 
     def besides(self, mates: Sequence[PodInfo]) -> Others | None:
-        """Returns the nominated pods with a quota, except those of a gang; None without such pods.
+        """Returns the nominated pods with a quota, except those of a gang; None if there are none.
 
         Args:
-            mates: the pods of the attempt. The nominations of a gang's own pods do not count, because its
-                pods are charged when they are placed; for a single pod see `Others.with_pod`.
+            mates: the pods of the attempt. If the pods of a gang are nominated, these nominations do not
+                count, because its pods are charged when they are placed. For a single pod, see
+                `Others.with_pod`.
         """
         cache = self._cache
         if not (cache.expecting and self._counts):
             return None
         if len(mates) > 1 and any(mate.nominated for mate in mates):
             return self._but_for(mates)
-        if self._at != cache.version:  # every change of a nomination changes the version
+        if self._at != cache.version:  # every nomination change also changes the version
             self._all, self._at = self._but_for(()), cache.version
         return self._all
 
@@ -186,9 +187,9 @@ def quota_request(pod: PodInfo, usage: QuotaUsage, others: Others | None) -> Quo
     """Returns the request of a pod.
 
     Args:
-        pod: the pod, not bound.
+        pod: the pod, which must not be bound.
         usage: the quotas.
-        others: the nominated pods, see `Nominated.besides`, or None.
+        others: the nominated pods (see `Nominated.besides`); None if there are none.
     """
     quota, own, firm = usage.of(pod)
     if quota is None:
@@ -204,19 +205,19 @@ def quota_request(pod: PodInfo, usage: QuotaUsage, others: Others | None) -> Quo
 
 
 def with_amounts(amounts: Amounts, taken: Taken) -> Taken:
-    """Returns the amounts of nominated pods, plus amounts of the quota."""
+    """Returns the requests of nominated pods plus other requests in the same quota."""
     in_quota, in_all, shared = taken
     return Taken(sum_of(amounts, in_quota), sum_of(amounts, in_all), shared)
 
 
 def _named_first(names: Amounts, amounts: Amounts) -> Amounts:
-    """Returns amounts with the resources in `names` first: limits are checked in this order."""
+    """Returns the amounts with the resources in `names` first, because limits are checked in this order."""
     found = {name: amounts[name] for name in names}
     found.update(amounts)
     return found
 
 
 def add(total: dict[str, int], amounts: Amounts) -> None:
-    """Add amounts to a total."""
+    """Adds amounts to a total."""
     for resource, amount in amounts.items():
         total[resource] = total.get(resource, 0) + amount

@@ -1,4 +1,4 @@
-"""The quota of each pod, and its amounts."""
+"""The quota of each pod, and what the pod takes from it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from harness.models.kube.pod import PodInfo, Template
 
 
 class PodQuota(NamedTuple):
-    """The leaf quota of a pod, if any, and the pod's amounts.
+    """The leaf quota of a pod, or None, and the pod's requests.
 
-    `firm` says whether the pod must not be preempted, if the quota tree distinguishes this: see
+    `firm` is True if the pod must not be preempted, provided that the quota tree makes this distinction. See
     `QuotaTree.is_firm`.
     """
 
@@ -28,10 +28,10 @@ class PodQuota(NamedTuple):
 
 @final
 class QuotaUsage:
-    """The quota tree of a cluster, charged by pods.
+    """The quota tree of a cluster, which pods charge.
 
     Args:
-        cluster: has the elastic quotas and LocalQueues.
+        cluster: the cluster with the elastic quotas and LocalQueues.
         tree: the quotas of this cluster.
     """
 
@@ -39,19 +39,19 @@ class QuotaUsage:
         self.tree = tree
         self._leaves = QuotaLeaves(cluster)
         self._pod_quotas: dict[tuple[Template, str], PodQuota] = {}
-        self._bound: dict[Quota | None, dict[int, int]] = {}  # how many pods of each priority
-        self._nodes: dict[Quota | None, dict[int, int]] = {}  # how many pods on each node
+        self._bound: dict[Quota | None, dict[int, int]] = {}  # the number of pods of each priority
+        self._nodes: dict[Quota | None, dict[int, int]] = {}  # the number of pods on each node
         self._changes: Counter[Quota | None] = Counter()
 
     def become(self, cluster: Cluster, pods: Iterable[PodInfo]) -> None:
         """Counts all pods again, because quotas or the queues that lead to quotas have changed.
 
-        Without hierarchy and runtimes, as in scheduler-plugins, a quota counts only pods that were bound
-        while it existed. Pods are added to the quota only when they are bound.
+        In scheduler-plugins, which have neither hierarchy nor runtimes, a quota counts only the pods that
+        were bound while it existed. Pods are added to the quota only when they are bound.
 
         Args:
-            cluster: has the elastic quotas and LocalQueues.
-            pods: all existing pods.
+            cluster: the cluster with the elastic quotas and LocalQueues.
+            pods: all pods that exist.
         """
         tree = self.tree
         later = not tree.hierarchical and tree.runtimes is None
@@ -71,11 +71,11 @@ class QuotaUsage:
                     self.bind(pod, pod.node)
 
     def quota_of(self, pod: PodInfo) -> Quota | None:
-        """Returns the leaf quota of a pod, or None."""
+        """Returns the leaf quota of a pod; None if it has none."""
         return self.of(pod).quota
 
     def of(self, pod: PodInfo) -> PodQuota:
-        """Returns the quota of a pod and its amounts; the pod stores them, because they are used often."""
+        """Returns a pod's quota and requests, which are stored in the pod because they are used often."""
         known: PodQuota | None = pod.quota
         if known is not None:
             return known
@@ -91,16 +91,16 @@ class QuotaUsage:
         return found
 
     def leaf_of(self, namespace: str, labels: Mapping[str, str], queue: str) -> Quota | None:
-        """Returns the leaf quota of pods with this namespace, labels and queue, or None."""
+        """Returns the leaf quota of pods with this namespace, labels and queue; None if they have none."""
         name = self._leaves.of(namespace, queue, labels.get(QUOTA_NAME_LABEL, ""))
         return None if name is None else self.tree.leaves[name]
 
     def amounts(self, pod: PodInfo) -> Amounts:
-        """Returns the amounts that a pod takes from its quota."""
+        """Returns what a pod takes from its quota."""
         return self.of(pod).amounts
 
     def charge(self, pod: PodInfo) -> None:
-        """Charges the amounts of a pod to its quota."""
+        """Charges the requests of a pod to its quota."""
         quota, amounts, firm = self.of(pod)
         if quota is not None:
             self.tree.charge(quota, amounts)
@@ -110,7 +110,7 @@ class QuotaUsage:
                 self.tree.leave(quota, amounts)
 
     def refund(self, pod: PodInfo) -> None:
-        """Gives back the amounts of a pod."""
+        """Refunds the requests of a pod to its quota."""
         quota, amounts, firm = self.of(pod)
         if quota is not None:
             self.tree.refund(quota, amounts)
@@ -120,13 +120,13 @@ class QuotaUsage:
                 self.tree.leave(quota, amounts, -1)
 
     def ask(self, pod: PodInfo, sign: int = 1) -> None:
-        """Adds the request of a waiting or running pod (1), or removes it when the pod is gone (-1)."""
+        """Adds the request of a pending or running pod (1), or removes it when the pod is gone (-1)."""
         quota, amounts, _ = self.of(pod)
         if quota is not None:
             self.tree.ask(quota, amounts, sign)
 
     def bind(self, pod: PodInfo, position: int) -> None:
-        """Binds a pod to the node at a position permanently, not for a trial."""
+        """Binds a pod to the node at a position, permanently and not as a trial."""
         self.charge(pod)
         quota, amounts, _ = self.of(pod)
         if quota is None:
@@ -137,7 +137,7 @@ class QuotaUsage:
             of_quota[key] = of_quota.get(key, 0) + 1
 
     def find_on(self, nodes: Sequence[NodeInfo]) -> None:
-        """Finds the pods again after the positions of nodes have changed."""
+        """Looks up the nodes of all pods again after the positions of nodes have changed."""
         self._nodes.clear()
         for node in nodes:
             for pod in node.pods:
@@ -155,7 +155,7 @@ class QuotaUsage:
         _less(self._nodes[quota], pod.node)
 
     def reprioritize(self, pod: PodInfo, priority: int) -> None:
-        """Prepares a permanently bound pod for a new priority; the pod still has its old priority."""
+        """Prepares for a new priority of a permanently bound pod, which must still have its old priority."""
         quota = self.quota_of(pod)
         self._changes[quota] += 1
         of_quota = self._bound[quota]
@@ -163,19 +163,19 @@ class QuotaUsage:
         _less(of_quota, pod.priority)
 
     def changes(self, quota: Quota | None) -> int:
-        """Returns how often pods of a quota, or of None, were bound, removed or given a new priority."""
+        """Returns how often pods of a quota (or of none) were bound, removed or given a new priority."""
         return self._changes[quota]
 
     def nodes_of(self, quota: Quota | None) -> Collection[int]:
-        """Returns the positions of the nodes on which pods of a quota, or of None, are bound."""
+        """Returns the positions of the nodes on which pods of a quota (or of none) are bound."""
         return self._nodes.get(quota, {}).keys()
 
     def has_lower(self, quota: Quota | None, priority: int) -> bool:
-        """Returns True if a less important pod of a quota is bound; None stands for pods without a quota."""
+        """Returns True if a less important pod of a quota (or of none) is bound."""
         return any(each < priority for each in self._bound.get(quota, ()))
 
     def terminate(self, pod: PodInfo) -> None:
-        """Notes that a bound pod is about to terminate."""
+        """Records that a bound pod is about to terminate."""
         quota = self.quota_of(pod)
         if quota is not None:
             self.tree.leave(quota, self.amounts(pod))

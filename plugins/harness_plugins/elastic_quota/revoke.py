@@ -1,6 +1,6 @@
-"""Koordinator's over-use revoke: evicts pods of quotas that use more than their runtime for too long.
+"""Koordinator's over-use revoke, which evicts pods of quotas that exceed their runtime for too long.
 
-The module follows the description of Koordinator's controller; no recorded case confirms it.
+This module follows the description of Koordinator's controller. No recorded case confirms it.
 """
 
 from __future__ import annotations
@@ -16,25 +16,26 @@ from harness_plugins.elastic_quota.quota_detail import states
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 OVERUSED = "QuotaOveruse"
-"""The reason of the eviction of a pod whose quota used more than its runtime for too long."""
+"""The reason for evicting a pod because its quota exceeded its runtime for too long."""
 
 _REFRESH = 10 * SECOND
-"""The time between two queries of all quotas' runtimes."""
+"""The time between two computations of the runtimes of all quotas."""
 
 
 @final
 class Revocation:
-    """Watches quotas that use more than their runtime.
+    """Watches quotas that exceed their runtime.
 
-    Koordinator checks once a second, against the last computed runtime: it computes the runtime when a pod of
-    the quota is tried, and in the refresh of all quotas. This class skips seconds without possible changes.
+    Koordinator compares the usage with the most recently computed runtime once per second. It computes the
+    runtime when a pod of the quota is tried, and when all quotas are refreshed. This class skips seconds in
+    which nothing can change.
 
     Args:
-        usage: the charges of quotas.
-        after: how long a quota may use more than its runtime, in microseconds.
+        usage: the usage of quotas.
+        after: how long a quota can exceed its runtime, in microseconds.
         quirks: whether only the resources of the last removed pod are checked.
         cache: the pods on nodes.
-        budgets: the PodDisruptionBudgets; no eviction breaks them.
+        budgets: the PodDisruptionBudgets, which evictions never violate.
     """
 
     def __init__(self, usage: QuotaUsage, after: int, quirks: bool, cache: Cache, budgets: Budgets) -> None:
@@ -44,16 +45,16 @@ class Revocation:
         self._quirks = quirks
         self._cache = cache
         self._budgets = budgets
-        self._after = after // SECOND * SECOND + SECOND  # the first second after more has passed
+        self._after = after // SECOND * SECOND + SECOND  # the first full second after this time
         self._started: int | None = None
-        self._refreshed = -1  # the changes of runtimes that the last refresh has seen
-        # For each quota: since when it uses no more than its runtime (None if it uses more now), and the last
-        # second at which it used no more.
+        self._refreshed = -1  # the value of `changes` at the last refresh
+        # For each quota, the time since when it has been within its runtime, or None if it exceeds it now,
+        # and the last second in which it was within its runtime.
         self._within: dict[Quota, int | None] = {}
         self._good: dict[Quota, int] = {}
 
     def refresh(self, now: int) -> None:
-        """Queries the runtimes of all quotas if a refresh is due."""
+        """Computes the runtimes of all quotas if a refresh is due."""
         if self._started is None:
             self._started = now // SECOND * SECOND
             self._within = dict.fromkeys(self._tree.leaves.values(), self._started)
@@ -65,20 +66,20 @@ class Revocation:
                 self._tree.runtime(leaf)
 
     def quotas_change(self, now: int) -> None:
-        """Follows a change of quotas; the usage of a new quota counts from now on."""
+        """Applies a change of quotas. The usage of a new quota counts from now on."""
         if self._started is not None:
             leaves = self._tree.leaves.values()
             self._within = {leaf: self._within.get(leaf, now) for leaf in leaves}
             self._good = {leaf: self._good.get(leaf, now) for leaf in leaves}
 
     def watch(self, now: int) -> int | None:
-        """Checks which quotas use too much now; returns the time of the next step."""
+        """Checks which quotas exceed their runtime now, and returns the time of the next step."""
         assert self._started is not None, "quotas are refreshed first"
         due = []
         for leaf, within in self._within.items():
             over = self._is_over(leaf, leaf.used)
             if over and within is not None:
-                last = -(-now // SECOND) * SECOND - SECOND  # the last second before now
+                last = -(-now // SECOND) * SECOND - SECOND  # the last full second before now
                 if last >= within:
                     self._good[leaf] = last
                 self._within[leaf] = None
@@ -91,7 +92,7 @@ class Revocation:
         return min((each for each in due if each > now), default=None)
 
     def standing(self, now: int) -> tuple[object, ...]:
-        """Returns the relevant usage of quotas and its duration, see `harness.policy.Standing`."""
+        """Returns the relevant usage of quotas and how long it lasts. See `harness.policy.Standing`."""
         assert self._started is not None, "quotas are refreshed first"
         return (
             (now - self._started) % _REFRESH,
@@ -108,12 +109,12 @@ class Revocation:
         )
 
     def skip(self, span: int) -> None:
-        """Moves all stored times by this span; all quotas keep their state."""
+        """Moves all stored times by this duration. The state of all quotas remains the same."""
         self._within = {leaf: _later(within, span) for leaf, within in self._within.items()}
         self._good = {leaf: good + span for leaf, good in self._good.items()}
 
     def due(self, now: int) -> list[Quota]:
-        """Returns the quotas that have used too much for too long, and still do; restarts their time."""
+        """Returns the quotas that have exceeded their runtime for too long, and restarts their time."""
         late = [leaf for leaf, within in self._within.items() if within is None and self._is_late(leaf, now)]
         for leaf in late:
             self._good[leaf] = now
@@ -123,10 +124,11 @@ class Revocation:
         return self._good[leaf] + self._after <= now and self._is_over(leaf, leaf.used)
 
     def victims(self, leaf: Quota) -> list[PodInfo]:
-        """Returns the pods to evict; some may already be leaving, or a budget may keep them.
+        """Returns the pods to evict, including pods that are already terminating or protected by a budget.
 
-        Pods are removed from the least important upwards until usage is within the runtime. If it never is,
-        all pods are evicted. Otherwise the pods that still fit are put back, the most important first.
+        Pods are removed in ascending order of importance until the usage is within the runtime. If this never
+        happens, all pods are evicted. Otherwise, pods that still fit are put back, starting with the most
+        important.
         """
         positions = sorted(self._usage.nodes_of(leaf))
         on_nodes = [pod for position in positions for pod in self._cache.nodes[position].pods]
@@ -153,23 +155,23 @@ class Revocation:
         return gone[::-1]
 
     def evictable(self, pod: PodInfo) -> bool:
-        """Returns True if a victim is not already leaving, and no budget keeps it now."""
+        """Returns True if a victim is not terminating already and no budget protects it now."""
         self._budgets.refresh()
         allowed = self._budgets.allowed
         return not pod.terminating and all(allowed[number] > 0 for number in self._budgets.charged(pod))
 
     def _changed(self, used: Amounts, pod: PodInfo, sign: int) -> Amounts:
-        """Returns the usage without a pod, or with it; with quirks, only in the requested resources."""
+        """Returns the usage without or with a pod; with quirks, only in the resources that it requests."""
         amounts = self._usage.amounts(pod)
         kept = used if not self._quirks else [each for each in used if each in amounts]
         return {each: used[each] + sign * amounts.get(each, 0) for each in kept}
 
     def _is_over(self, leaf: Quota, used: Amounts) -> bool:
-        """Returns True if this usage exceeds the last computed runtime."""
+        """Returns True if this usage exceeds the most recently computed runtime."""
         return any(used.get(resource, 0) > bound for resource, bound in (leaf.runtime or {}).items())
 
     def detail(self, leaf: Quota) -> dict[str, Any]:
-        """Returns the usage and limits of a quota, before any eviction."""
+        """Returns the usage and limits of a quota before any eviction."""
         return {
             "queue": leaf.name,
             "message": f"quota {leaf.name} has used more than its runtime for too long",
@@ -178,10 +180,9 @@ class Revocation:
 
 
 def _ago(since: int | None, now: int) -> int | None:
-    """Returns how long ago an instant was; all instants a second or longer ago are equal."""
+    """Returns how long ago a time was, where everything from one second ago onwards counts as equal."""
     return None if since is None else max(since - now, -SECOND)
 
 
 def _later(since: int | None, span: int) -> int | None:
-    """Returns the instant, moved by this span."""
     return None if since is None else since + span

@@ -1,4 +1,4 @@
-"""The rules of preemption in the semantics of elastic quotas."""
+"""The preemption rules that differ between the semantics of elastic quotas."""
 
 from __future__ import annotations
 
@@ -15,73 +15,74 @@ from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 
 class Claim(Protocol):
-    """The potential victims of a pod now; used in one search, during which nothing else changes."""
+    """The potential victims of a pod in one search, during which nothing else changes."""
 
     def where(self) -> Collection[int]:
-        """Returns the positions of nodes that may have a victim; other nodes certainly have none."""
+        """Returns the positions of the nodes that may have victims. Other nodes certainly have none."""
 
     def potential_victims(self, node: NodeInfo) -> list[PodInfo]:
         """Returns the potential victims on a node, most important first."""
 
 
 class Rules(Protocol):
-    """The rules in which the semantics differ; all other code is common to them."""
+    """The rules that differ between semantics. All other code is shared."""
 
     @property
     def names_nodes(self) -> bool:
-        """True if the record names each node on which no pod may be a victim."""
+        """True if the record lists each node on which no pod can be a victim."""
 
     @property
     def counts_twice(self) -> bool:
-        """True if a victim that does not fit the node is also checked against the quota, see `QuotaBound`."""
+        """True if a victim that does not fit on the node is also checked against the quota (`QuotaBound`)."""
 
     @property
     def sorts_victims(self) -> bool:
-        """True if victims are in order of importance, even if some of them break a budget."""
+        """True if victims are sorted by importance, even if some of them violate a budget."""
 
     @property
     def least_first(self) -> bool:
-        """True if the least important victims are evicted first, instead of in the order of dry runs."""
+        """True if the least important victims are evicted first, and not in the order of dry runs."""
 
     @property
     def keeps_room(self) -> bool:
-        """True if resources reclaimed for a guarantee are kept for the preemptor against all pods."""
+        """True if resources reclaimed for a guarantee are reserved for the preemptor against all pods."""
 
     @property
     def looks_ahead(self) -> bool:
-        """True if dry runs count leaving pods as gone, so that no pod is a victim twice."""
+        """True if dry runs count terminating pods as gone, so that no pod is preempted twice."""
 
     @property
     def examines_all(self) -> bool:
-        """True if unschedulable nodes are tried for a single pod too, as they are for several pods."""
+        """True if unschedulable nodes are tried for single pods, as they are for several pods."""
 
     @property
     def keeps_dry_runs(self) -> bool:
         """True if dry runs depend only on what `shortcuts/kept_dry_runs.py` lists."""
 
     def reclaims(self, quota: Quota | None, amounts: Amounts, own: Amounts) -> bool:
-        """Returns True if a request is claimed from the quota's guarantee, instead of being borrowed.
+        """Returns True if a request claims the guarantee of the quota and does not borrow.
 
-        If it is not, it is also not with more nominated pods, as long as the quota's usage is the same.
+        If the result is False, it remains False with more nominated pods, as long as the quota's usage is the
+        same.
 
         Args:
             quota: the quota.
-            amounts: the requested amounts and those of its nominated pods, see `QuotaRequest.in_quota`.
+            amounts: the requests, including those of nominated pods. See `QuotaRequest.in_quota`.
             own: the part of `amounts` that belongs to the pod, or to the pods of its gang.
         """
 
     def why_never(self, request: QuotaRequest, *, reclaims: bool) -> str | None:
-        """Returns why no preemption on any node can help; None if one might."""
+        """Returns why preemption cannot help on any node; None if it might."""
 
     def why_not_eligible(
         self, request: QuotaRequest, expected: NodeInfo | None, *, reclaims: bool
     ) -> str | None:
-        """Returns why a pod may not preempt now; None if it may.
+        """Returns why a pod cannot preempt now; None if it can.
 
         Args:
-            request: the pod's request.
-            expected: the node to which a preemption nominated the pod, unless it can never run the pod.
-            reclaims: whether the pod, with its gang, requests its guarantee.
+            request: the request of the pod.
+            expected: the node to which a preemption nominated the pod, unless the pod can never run on it.
+            reclaims: whether the pod, with its gang, claims the guarantee of its quota.
         """
 
     def exceeded(self, request: QuotaRequest) -> Exceeded:
@@ -94,10 +95,10 @@ class Rules(Protocol):
 def waits_for_victims(
     request: QuotaRequest, expected: NodeInfo | None, usage: QuotaUsage, *, reclaims: bool
 ) -> str | None:
-    """Returns why a pod may not preempt now, by scheduler-plugins and Koordinator; None if it may.
+    """Returns why a pod cannot preempt now in scheduler-plugins and Koordinator; None if it can.
 
-    The reason is that pods are leaving its node: less important pods of its quota, or, for a pod that
-    reclaims, pods of a borrowing quota. The arguments are the same as for `Rules.why_not_eligible`.
+    The reason is that pods on its node are terminating. These are less important pods of its quota or, if the
+    pod reclaims, pods of a borrowing quota. The arguments are the same as those of `Rules.why_not_eligible`.
     """
     pod, quota = request.pod, request.quota
     if not pod.preempts:

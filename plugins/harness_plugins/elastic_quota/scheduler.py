@@ -1,7 +1,7 @@
-"""The scheduler with quotas and gangs: tries pods, or whole gangs, and preempts for them.
+"""The scheduler for quotas and gangs, which tries pods or whole gangs and preempts for them.
 
-It uses the records of kube-scheduler's model and yields its decisions. It differs from kube-scheduler in
-three ways: quotas are checked first, the pods of a gang are placed together, and other pods may be victims.
+It uses the records and decisions of the kube-scheduler model. It differs from kube-scheduler in three ways:
+quotas are checked first, the pods of a gang are placed together, and other pods can be victims.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _LOCAL_QUEUE = "LocalQueue"
 
 
 def _refused_by_quota(template: Template, rejected_by: frozenset[str]) -> bool:
-    """Returns True if a change of a quota may help pods that these plugins rejected, as in both upstreams."""
+    """Returns True if a quota change may help pods that these plugins rejected, as in both upstreams."""
     return PLUGIN in rejected_by
 
 
 def _leads_elsewhere(edit: Edit) -> bool:
-    """Returns True if a LocalQueue gets another ClusterQueue, and so perhaps another quota."""
+    """Returns True if a LocalQueue gets another ClusterQueue, and therefore possibly another quota."""
     before, after = (None if each is None else each.cluster_queue for each in (edit.before, edit.after))
     return before != after
 
@@ -52,16 +52,16 @@ class QuotaScheduler:
     """Schedules pods and gangs onto nodes within quotas.
 
     Args:
-        cluster: nodes, namespaces, budgets, quotas and priority classes.
-        configuration: the used fields of a KubeSchedulerConfiguration.
+        cluster: the nodes, namespaces, budgets, quotas and priority classes.
+        configuration: the KubeSchedulerConfiguration fields that are used.
         usage: the quotas.
-        rules: makes the semantics' rules from quotas and budgets.
-        falls_back: whether pods without a quota preempt by default preemption.
+        rules: creates the rules of the semantics, given the quotas and budgets.
+        falls_back: whether pods without a quota use default preemption.
         gangs: whether gangs are placed together.
-        revocation: makes the over-use revoke, given the nodes; None for semantics without it.
+        revocation: creates the over-use revoke, given the nodes; None if the semantics have none.
 
     Attributes:
-        said: the last recorded reason of a refusal, for each gang that waits.
+        said: the last recorded reason for refusing each waiting gang.
     """
 
     def __init__(
@@ -96,23 +96,23 @@ class QuotaScheduler:
         )
         self._places = Places(kube.scheduling, usage)
         self._equals = Equals(usage)
-        self._version = 0  # grows with every change that may help a pod that has failed
+        self._version = 0  # incremented by every change that may help a pod that has failed
 
     @property
     def _state(self) -> int:
-        """The version of the state; it also grows when a query of a quota changes limits."""
+        """The version of the state, which also changes when querying a quota changes limits."""
         return self._version + self.usage.tree.rescaled
 
     # --- what the scheduler is told -----------------------------------------------------------------------
 
     @property
     def attempts(self) -> int:
-        """The number of scheduling attempts; a gang is one attempt."""
+        """The number of scheduling attempts, where a gang counts as one attempt."""
         return self._kube.attempts
 
     @property
     def nodes(self) -> QuotaScheduler:
-        """This object, which follows added, removed and changed nodes."""
+        """This object, which handles added, removed and changed nodes."""
         return self
 
     @property
@@ -131,17 +131,17 @@ class QuotaScheduler:
         return self._kube.error_due
 
     def lets_in(self, pods: Sequence[PodInfo]) -> bool:
-        """Returns True if quotas admit pods together now, without preemption."""
+        """Returns True if the quotas admit these pods together now, without preemption."""
         return self._attempts.lets_in(pods)
 
     def advance(self, now: int) -> None:
-        """Moves the time to `now`; the queue's timers come before all else at an instant."""
+        """Advances to `now`. The queue's timers run before everything else at that time."""
         self._kube.advance(now)
 
     def add(self, pod: PodInfo) -> None:
         """Adds a pod that arrives."""
         if pod.template.budgets:
-            self._version += 1  # the number of pods determines the disruptions that a budget allows
+            self._version += 1  # the number of disruptions that a budget allows depends on the number of pods
         self._ask(pod)
         gang = pod.gang = self._gangs.of(pod)
         if gang is None:
@@ -157,11 +157,11 @@ class QuotaScheduler:
         if leads:
             self._kube.queue.add(pod)
         elif (gang.waits and (too_few or not gang.missing)) or raised:
-            self._kube.queue.activate(gang.leader)  # it waited for this pod, or gets one more pod
+            self._kube.queue.activate(gang.leader)  # it was waiting for this pod, or has one more pod now
         gang.waits = False
 
     def add_running(self, pod: PodInfo, node: str, start: int | None) -> None:
-        """Adds a pod that already runs, see `kube.scheduler`."""
+        """Adds a pod that is already running. See `kube.scheduler`."""
         gang = pod.gang = self._gangs.of(pod)
         if gang is not None:
             gang.join_bound(pod, self._gangs.own_priority(pod))
@@ -172,7 +172,7 @@ class QuotaScheduler:
             self._reprioritize(gang)
 
     def delete(self, pod: PodInfo) -> None:
-        """Removes a pod: it ended, was evicted, or is no longer wanted."""
+        """Removes a pod that finished, was evicted, or is no longer wanted."""
         self._version += 1
         self.usage.ask(pod, -1)
         ended = pod.node >= 0 and not pod.terminating
@@ -191,7 +191,7 @@ class QuotaScheduler:
                 gang.leader.peers = self._equals.of_gang(gang)
             if not gang.alive:
                 self.said.pop(gang, None)
-                if not pod.terminating:  # else its successor returns, and ended pods count
+                if not pod.terminating:  # otherwise its replacement returns, and finished pods count
                     self._gangs.forget(gang)
 
     def put(self, node: Node) -> None:
@@ -200,7 +200,7 @@ class QuotaScheduler:
         self._renew()
 
     def drop(self, name: str) -> None:
-        """See `NodesHeard`; the node's pods have not ended, and return."""
+        """See `NodesHeard`. The pods of the node have not finished, so they return."""
         for pod in self.cache.by_name[name].pods:
             if not pod.terminating:
                 self.evict(pod, None, LOST_WITH_NODE, {})
@@ -208,14 +208,14 @@ class QuotaScheduler:
         self._renew()
 
     def changed(self, change: Change, pods: Collection[PodInfo]) -> None:
-        """Follows a change of the cluster that affects quotas.
+        """Applies a cluster change that affects quotas.
 
-        Pods that a quota refused are tried again when a quota changes. A change of the nodes' total capacity
-        matters if quotas share it.
+        Pods that a quota refused are tried again when a quota changes. A change in the total capacity of the
+        nodes matters if quotas share this capacity.
 
         Args:
             change: the change.
-            pods: all existing pods.
+            pods: all pods that exist.
         """
         edit = change.edit
         if edit.kind == NODE and self.usage.tree.runtimes is not None:
@@ -245,7 +245,7 @@ class QuotaScheduler:
         """Drops all results that depend on nodes, their order or quotas, because these have changed."""
         self._version += 1
         self._attempts.renew()
-        self._places.valid = False  # remembered refusals refer to it
+        self._places.valid = False  # stored refusals refer to this object
         self._places = Places(self.scheduling, self.usage)
 
     def evict(self, victim: PodInfo, by: Job | None, reason: str, detail: Mapping[str, Any]) -> Preempt:
@@ -255,7 +255,7 @@ class QuotaScheduler:
         return self._kube.evict(victim, by, reason, detail)
 
     def _reprioritize(self, gang: Gang) -> bool:
-        """Gives all pods of a gang its highest priority; returns whether any priority changes."""
+        """Sets the priority of all pods in a gang to its highest one; returns whether any of them changes."""
         before, now = gang.priority, gang.highest
         if now == before:
             return False
@@ -264,7 +264,7 @@ class QuotaScheduler:
             self._version += 1  # the potential victims of pods have changed
         for mate in gang.pending.values():
             mate.priority = now
-            if mate.keeps == before:  # else it keeps its resources against all pods
+            if mate.keeps == before:  # otherwise its resources are reserved against all pods
                 mate.keeps = now
                 self.cache.keeps_otherwise(mate)
         for mate in gang.bound.values():
@@ -275,7 +275,7 @@ class QuotaScheduler:
     def _ask(self, pod: PodInfo) -> None:
         self.usage.ask(pod)
         if self._revocation is not None:
-            self._version += 1  # what quotas may use depends on the requests
+            self._version += 1  # what quotas can use depends on the requests
 
     # --- what it decides ----------------------------------------------------------------------------------
 
@@ -308,7 +308,7 @@ class QuotaScheduler:
                 yield Wake(due, idle=True)
 
     def doze(self, at: int, before: int) -> tuple[int, int]:
-        """See `PodScheduler`; plays no instants if over-use of quotas may be revoked at each instant."""
+        """See `PodScheduler`. Skips no idle wake-ups if quotas could be revoked at any of them."""
         return (0, at) if self._revocation is not None else self._kube.doze(at, before, self._state)
 
     def standing(self, now: int) -> Standing | None:
@@ -326,7 +326,6 @@ class QuotaScheduler:
             self._revocation.skip(span)
 
     def _revoke(self, revocation: Revocation) -> Iterator[Decision]:
-        """Evicts pods of quotas that have used more than their runtime for too long."""
         for leaf in revocation.due(self._kube.queue.now):
             detail = revocation.detail(leaf)
             for victim in revocation.victims(leaf):
@@ -335,11 +334,11 @@ class QuotaScheduler:
                 yield self.evict(victim, None, OVERUSED, detail)
 
     def _why_alike(self, pod: PodInfo) -> Refusal | None:
-        """Returns why a pod or gang waits that failed because an equal one did; None if already recorded."""
+        """Returns why a pod or gang failed because an equal one did; None if this was recorded already."""
         peers, gang = pod.peers, pod.gang
         if isinstance(peers.lasting, LastingQuotaRefusal) and peers.lasting.spared is not None:
             peers.refusal = self._refusal_now(peers.lasting.spared)
-            peers.lasting.spared = None  # until an attempt is skipped again
+            peers.lasting.spared = None  # until another attempt is skipped
         why = peers.refusal
         if not isinstance(why, QuotaRefusal):
             return why
@@ -352,7 +351,7 @@ class QuotaScheduler:
         return why if self._note_refusal(gang, why) else None
 
     def _refusal_now(self, pod: PodInfo) -> QuotaRefusal:
-        """Returns the refusal that a skipped attempt of a pod or gang would have given."""
+        """Returns the refusal that the skipped attempt of a pod or gang would have resulted in."""
         gang = pod.gang
         if gang is None:
             outcome = self._attempts.try_pod(pod)
@@ -368,11 +367,11 @@ class QuotaScheduler:
         else:
             rejecting = outcome.rejecting
             if isinstance(outcome, QuotaRefusal) and outcome.said[1]:
-                rejecting |= {outcome.said[1]}  # another limit is another reason
+                rejecting |= {outcome.said[1]}  # a different limit is a different reason
             yield from self._post_filter(pod, [pod], outcome, rejecting)
 
     def _try_gang(self, gang: Gang) -> Iterator[Decision]:
-        """Places all waiting pods of a gang, or at least the required number for a group; else none."""
+        """Places all pending pods of a gang, or at least the required number for a group, or none."""
         leader, pods = gang.leader, gang.in_order()
         assert leader is not None, "a gang was tried without a waiting pod"
         outcome = self._attempts.try_gang(pods, gang.missing)
@@ -414,7 +413,7 @@ class QuotaScheduler:
         outcome: Planned | QuotaRefusal,
         rejecting: frozenset[str],
     ) -> Iterator[Decision]:
-        """Carries out the planned preemptions of a failed attempt, or lets the pods wait.
+        """Performs the planned preemptions of a failed attempt, or makes the pods wait.
 
         Args:
             leader: the pod, or the pod that represents its gang in the queue.
@@ -444,7 +443,7 @@ class QuotaScheduler:
                 yield from self._withdraw(pod)
 
     def _moves_on(self, failure: Failure) -> bool:
-        """See `Scheduling.moves_on`; a gang that fails does not move the next search."""
+        """See `Scheduling.moves_on`. A gang that fails does not affect where the next search starts."""
         diagnosis = failure.diagnosis
         if diagnosis is None or failure.request.pod.gang is not None:
             return False
@@ -457,7 +456,7 @@ class QuotaScheduler:
         return lasting if lasting.asks_all else None
 
     def _note_refusal(self, gang: Gang, refusal: QuotaRefusal) -> bool:
-        """Notes why a gang is refused; returns whether to record it, as `PodInfo.note_rejection` does."""
+        """Stores why a gang is refused, and returns whether to record it, like `PodInfo.note_rejection`."""
         before = self.said.get(gang, NOTHING_TOLD)
         if before.last == refusal.said:
             return False
@@ -465,7 +464,7 @@ class QuotaScheduler:
         return before.tells(self.said[gang])
 
     def _preempt(self, leader: PodInfo, planned: Planned, rejecting: frozenset[str]) -> Iterator[Decision]:
-        """Evict the victims and nominate all pods of the attempt to their nodes, to be tried again."""
+        """Evicts the victims, and nominates all pods of the attempt to their nodes to try them again."""
         self._version += 1
         leader.told = NOTHING_TOLD
         if leader.gang is not None:

@@ -1,4 +1,4 @@
-"""One attempt's search for victims, for a pod or for a gang: by quotas, or by default preemption."""
+"""The search for victims in one attempt for a pod or gang, by quotas or by default preemption."""
 
 from __future__ import annotations
 
@@ -27,54 +27,54 @@ from harness_plugins.elastic_quota.shortcuts.amounts_only import by_amounts, onl
 from harness_plugins.elastic_quota.shortcuts.kept_dry_runs import KeptDryRuns
 
 RECLAIM = "QuotaReclaim"
-"""The reason of a preemption in which a quota reclaims its guarantee from quotas that borrow."""
+"""The reason for a preemption by which a quota reclaims its guarantee from quotas that borrow."""
 
 WITHIN_QUOTA = "QuotaPriority"
-"""The reason of a preemption of a less important pod of the same quota."""
+"""The reason for preempting a less important pod of the same quota."""
 
 FROM_EVERYONE = 1 << 62
-"""Above every priority: the resources that victims free for a pod are kept against all pods."""
+"""A value above every priority: the resources freed for a pod are reserved against all pods."""
 
 
 class Search(Protocol):
-    """The search of a failed attempt for victims."""
+    """The search for victims after a failed attempt."""
 
     def why_not(self, failure: Failure) -> str | None:
-        """Returns why a pod may not preempt now; None if it may."""
+        """Returns why a pod cannot preempt now; None if it can."""
 
     def why_never(self, failure: Failure) -> str | None:
-        """Returns why no preemption can help a pod, if this is known without a dry run, or None."""
+        """Returns why preemption cannot help a pod, if this is known without a dry run; otherwise None."""
 
     def candidates(self, failure: Failure, failures: Collection[Failure]) -> Found:
-        """Makes dry runs for one pod in the current state of the plan; returns the candidates.
+        """Performs dry runs for one pod in the current state of the plan, and returns the candidates.
 
         Args:
-            failure: the pod's failure.
-            failures: the failures of all pods of the attempt without a node, including this pod.
+            failure: the failure of the pod.
+            failures: the failures of all pods of the attempt that have no node, including this one.
         """
 
     def reason(self, pod: PodInfo) -> str:
         """Returns the name of the rule by which a pod preempts."""
 
     def keeps(self, pod: PodInfo) -> int:
-        """Returns the highest priority of pods against which the freed resources are kept for a pod."""
+        """Returns the highest priority of the pods against which the freed resources are reserved."""
 
     def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
-        """Returns victims, given most important first, in the order of their eviction."""
+        """Returns victims in the order in which to evict them, given the victims by importance."""
 
     def detail(self, pod: PodInfo, chosen: Candidate, found: Found) -> dict[str, Any]:
         """Returns the detail of a choice, before any eviction."""
 
 
 class Tries(NamedTuple):
-    """The common input of one search's dry runs.
+    """The input that all dry runs of one search share.
 
     Attributes:
-        failure: why the pod got no node.
-        claim: its potential victims.
+        failure: why the pod did not get a node.
+        claim: the potential victims of the pod.
         exceeded: the exceeded limits that count.
-        nodes: the results of its shape on the nodes.
-        by_amounts: whether only the pod's amounts count.
+        nodes: the results of the pod's shape on the nodes.
+        by_amounts: whether only the amounts that the pod requests matter.
     """
 
     failure: Failure
@@ -92,9 +92,9 @@ class QuotaSearch:
         scheduling: has the nodes and the results of pods on them.
         budgets: the PodDisruptionBudgets.
         usage: the quotas.
-        rules: the rules of preemption.
-        reclaims: for each quota of the attempt's pods, whether all of them together request its guarantee.
-        kept: the results of earlier dry runs; None if the rules do not allow keeping them.
+        rules: the preemption rules.
+        reclaims: for each quota of the attempt's pods, whether all of them together claim its guarantee.
+        kept: the results of earlier dry runs; None if the rules do not allow caching them.
     """
 
     def __init__(
@@ -125,14 +125,14 @@ class QuotaSearch:
         return self._rules.why_never(request, reclaims=self._reclaims[request.quota])
 
     def candidates(self, failure: Failure, failures: Collection[Failure], *, explain: bool = False) -> Found:
-        """Makes dry runs on the potential nodes that may have a victim; returns the candidates.
+        """Performs dry runs on the nodes that may have a victim, and returns the candidates.
 
-        A node that may help one pod of a gang is tried for the gang's other pods too.
+        A node that may help one pod of a gang is also tried for the other pods of the gang.
 
         Args:
-            failure: the pod's failure.
+            failure: the failure of the pod.
             failures: see `Search`.
-            explain: whether to also explain why other nodes are not candidates if some nodes are.
+            explain: whether to also explain why the other nodes are not candidates if some nodes are.
         """
         alone = len(failures) == 1
         pool: Iterable[int] = failure.potential
@@ -159,7 +159,7 @@ class QuotaSearch:
         return no_victims(failure.request.pod, node) if self._rules.names_nodes else NO_VICTIMS
 
     def _tries(self, failure: Failure) -> Tries:
-        """Returns the current common input of a pod's dry runs."""
+        """Returns the current input that all dry runs of a pod share."""
         request = failure.request
         return Tries(
             failure,
@@ -170,7 +170,7 @@ class QuotaSearch:
         )
 
     def _answers(self, tries: Tries, positions: Sequence[int]) -> dict[int, Candidate | Status]:
-        """Returns the results of dry runs on some nodes, using known results."""
+        """Returns the results of dry runs on some nodes, reusing known results."""
         nodes, kept, failure = self._cache.nodes, self._kept, tries.failure
         request = failure.request
         reclaims = self._reclaims[request.quota]
@@ -233,7 +233,7 @@ class QuotaSearch:
         return RECLAIM if self._reclaims[quota] else WITHIN_QUOTA
 
     def keeps(self, pod: PodInfo) -> int:
-        """See `Search`; reclaimed resources are kept, because the victims would otherwise get them back."""
+        """See `Search`. Reclaimed resources are reserved, because victims could otherwise get them back."""
         reclaims = self._reclaims[self._usage.quota_of(pod)]
         return FROM_EVERYONE if self._rules.keeps_room and reclaims else pod.priority
 
@@ -242,7 +242,7 @@ class QuotaSearch:
         return victims[::-1] if self._rules.least_first else victims
 
     def detail(self, pod: PodInfo, chosen: Candidate, found: Found) -> dict[str, Any]:
-        """Returns the choice, and the usage and limits of the preemptor's and victims' quotas."""
+        """Returns the choice with the usage and limits of the quotas of the preemptor and the victims."""
         said = detail_of(chosen, deciding_criterion(found.candidates), len(found.candidates))
         return said | quota_detail(pod, chosen.victims, self._usage)
 
@@ -265,13 +265,13 @@ class DefaultSearch:
         return self._preemption.pod_eligible_to_preempt_others(failure.request.pod, failure.diagnosis)
 
     def why_never(self, failure: Failure) -> str | None:
-        """See `Search`; priority cannot change the decision of a quota."""
+        """See `Search`. Priority cannot change the decision of a quota."""
         return None if failure.diagnosis is not None else "its quota does not admit it"
 
     def candidates(self, failure: Failure, failures: Collection[Failure]) -> Found:
-        """See `Search`; a node with victims of the pod's own gang or job is not a candidate.
+        """See `Search`. A node with victims of the pod's own gang or job is not a candidate.
 
-        No node is a candidate if the pod's quota does not admit it, because priority cannot change this.
+        If the quota does not admit the pod, no node is a candidate, because priority cannot change this.
         """
         pod = failure.request.pod
         if failure.diagnosis is None:

@@ -1,8 +1,8 @@
-"""Trial placements and evictions, made in the cache and the quotas and then undone.
+"""Trial placements and evictions, which are made in the cache and the quotas and then reverted.
 
-kube-scheduler's filters depend on the whole cluster (spread, affinity, nominations), so placements of several
-pods are tried in the cache itself. `undo` restores cache, quotas and budgets, including the order of pods on
-their nodes.
+kube-scheduler's filters depend on the whole cluster (spread, affinity, nominations). Placements of several
+pods are therefore tried in the cache itself. `undo` restores the cache, quotas and budgets, including the
+order of the pods on their nodes.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 @final
 class TentativePlacement:
-    """Trial placements and evictions; `undo` ends them.
+    """Trial placements and evictions, which `undo` reverts.
 
     Args:
-        cache: nodes and pods.
+        cache: the nodes and pods.
         usage: the quotas.
         budgets: the PodDisruptionBudgets, which evictions use up.
 
     Attributes:
-        placed: pod -> its node, in the order in which they were placed.
+        placed: the node of each pod, in the order in which the pods were placed.
     """
 
     def __init__(self, cache: Cache, usage: QuotaUsage, budgets: Budgets) -> None:
@@ -41,7 +41,7 @@ class TentativePlacement:
         self._expecting = list(cache.expecting)
 
     def place(self, pod: PodInfo, node: NodeInfo) -> None:
-        """Binds a waiting pod to a node, and removes its nomination."""
+        """Binds a pending pod to a node, and removes its nomination."""
         self._remember(node)
         expected = self._cache.by_name.get(pod.nominated)
         if expected is not None:
@@ -63,7 +63,7 @@ class TentativePlacement:
         self._disrupt(victim, -1)
 
     def undo(self) -> None:
-        """Restores the former state."""
+        """Restores the state before the trial."""
         cache, usage = self._cache, self._usage
         for pod in self.placed:
             usage.refund(pod)
@@ -89,7 +89,7 @@ class TentativePlacement:
         self._pods.setdefault(node, list(node.pods))
 
     def _disrupt(self, victim: PodInfo, change: int) -> None:
-        """Changes the disruptions of each budget by an eviction, unless the pod was already leaving."""
+        """Applies an eviction to the disruptions of each budget, unless the pod was already terminating."""
         if not victim.terminating:
             for number in self._budgets.charged(victim):
                 self._budgets.allowed[number] += change

@@ -1,4 +1,4 @@
-"""kube-scheduler: places pods on nodes one by one, with default preemption."""
+"""Models kube-scheduler, which places pods on nodes one by one, with default preemption."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def harness_register_conformance(register: RegisterConformance) -> None:
     )
 
 
-# Listing plugins does not need the engine or the readers of manifests.
+# These modules are imported late, because listing plugins needs neither the engine nor the manifest readers.
 
 
 def _make(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:

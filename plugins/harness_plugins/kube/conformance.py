@@ -1,4 +1,4 @@
-"""Answers recorded cases of kube-scheduler with the same code that replays use."""
+"""Computes the results of recorded kube-scheduler cases with the same code that replays use."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from harness.models.manifests import Fields, cluster_from, read_pod
 
 
 class Question(NamedTuple):
-    """A pod to schedule on a cluster, from a case.
+    """A pod to schedule on a cluster, as specified in a case.
 
     Attributes:
-        cluster: the cluster of the manifests.
-        budgets: the PodDisruptionBudgets, with the allowed disruptions of the manifests.
-        scheduling: the nodes, with the pods of the manifests bound or nominated.
-        running: the pods of the manifests.
+        cluster: the cluster in the manifests.
+        budgets: the PodDisruptionBudgets, with the allowed disruptions in the manifests.
+        scheduling: the nodes, with the pods in the manifests bound or nominated.
+        running: the pods in the manifests.
         pod: the pod to schedule.
     """
 
@@ -37,7 +37,7 @@ class Question(NamedTuple):
 
 
 class World(NamedTuple):
-    """A cluster from the manifests of a case; see `Question`."""
+    """A cluster from the manifests of a case. See `Question`."""
 
     cluster: Cluster
     budgets: Budgets
@@ -50,7 +50,7 @@ def world_of(case: Mapping[str, Any]) -> World:
     """Returns the nodes of a case, with its pods bound or nominated.
 
     Raises:
-        ClusterError: the case is faulty.
+        ClusterError: the case is invalid.
     """
     cluster = cluster_from(case["objects"], case["id"], webhooks=False)
     cache = Cache(cluster)
@@ -63,10 +63,10 @@ def world_of(case: Mapping[str, Any]) -> World:
 
 
 def question_of(case: Mapping[str, Any]) -> Question:
-    """Returns the question of a case about one scheduling attempt.
+    """Returns the input of a case about one scheduling attempt.
 
     Raises:
-        ClusterError: the case is faulty.
+        ClusterError: the case is invalid.
     """
     faults: list[Fault] = []
     incoming = read_pod(Fields(case["given"]["pod"], f"{case['id']}: given.pod", faults))
@@ -79,14 +79,14 @@ def question_of(case: Mapping[str, Any]) -> Question:
 
 
 def preempt(case: Mapping[str, Any]) -> dict[str, Any]:
-    """Answers a case of `kube-scheduler/preempt`: the node and the victims that preemption chooses."""
+    """Returns the node and the victims that preemption chooses in a case of `kube-scheduler/preempt`."""
     asked = question_of(case)
     preemption = Preemption(asked.scheduling.cache, asked.budgets, SchedulerConfiguration())
     return _answer(asked.pod, asked.scheduling, preemption)
 
 
 def explain_preempt(case: Mapping[str, Any]) -> str:
-    """Returns the answer to a case of `kube-scheduler/preempt` in words, node by node."""
+    """Describes the result of a case of `kube-scheduler/preempt`, node by node."""
     answer = preempt(case)
     outcome = str(answer["outcome"])
     lines = [outcome, *(f"{key}: {answer[key]}" for key in ("reason", "node", "victims") if key in answer)]
@@ -105,7 +105,7 @@ def explain_preempt(case: Mapping[str, Any]) -> str:
 
 
 def _pod_info(manifest: Pod, templates: Templates) -> PodInfo:
-    """Returns a pod of the manifests as the scheduler sees it, not yet bound or nominated."""
+    """Returns a pod from the manifests as the scheduler sees it, neither bound nor nominated yet."""
     template = templates.of(manifest.namespace, manifest.labels, manifest.spec)
     pod = PodInfo(manifest.name, template, manifest.priority or 0, preempts=manifest.preempts is not False)
     pod.start = NOT_STARTED if manifest.start is None else manifest.start
@@ -114,7 +114,7 @@ def _pod_info(manifest: Pod, templates: Templates) -> PodInfo:
 
 
 def _place(pod: PodInfo, manifest: Pod, cache: Cache) -> None:
-    """Binds or nominates a pod as its manifest says."""
+    """Binds or nominates a pod according to its manifest."""
     node = cache.by_name.get(manifest.node)
     if node is not None:
         cache.add_pod(pod, node)
@@ -166,7 +166,7 @@ def _answer(pod: PodInfo, scheduling: Scheduling, preemption: Preemption) -> dic
 
 
 def candidate_as_recorded(candidate: Candidate) -> dict[str, Any]:
-    """Returns a candidate node, as the corpora write it."""
+    """Returns a candidate node in the format of the recorded cases."""
     return {
         "node": candidate.node.name,
         "victims": [victim.key for victim in candidate.victims],
@@ -175,7 +175,7 @@ def candidate_as_recorded(candidate: Candidate) -> dict[str, Any]:
 
 
 def choice_as_recorded(chosen: Candidate, candidates: Sequence[Candidate]) -> dict[str, Any]:
-    """Returns the outcome of a preemption, as the corpora write it."""
+    """Returns the outcome of a preemption in the format of the recorded cases."""
     return {
         "outcome": "Preempt",
         **candidate_as_recorded(chosen),
@@ -185,7 +185,7 @@ def choice_as_recorded(chosen: Candidate, candidates: Sequence[Candidate]) -> di
 
 
 def statuses(cache: Cache, rejections: Mapping[int, Status]) -> dict[str, Any]:
-    """Returns node -> rejection, as the corpora write it."""
+    """Returns the rejection of each node in the format of the recorded cases."""
     return {
         cache.nodes[position].name: {
             "code": status.code.value,
@@ -197,9 +197,9 @@ def statuses(cache: Cache, rejections: Mapping[int, Status]) -> dict[str, Any]:
 
 
 def _reasons(status: Status, node: str) -> list[str]:
-    """Returns a rejection's reasons.
+    """Returns the reasons for a rejection.
 
-    If a dry run finds no victims, kube-scheduler names the node in the reason.
+    If a dry run finds no victims, kube-scheduler includes the name of the node in the reason.
     """
     if status is NO_VICTIM_NEEDED:
         return [f'{status.reasons[0]} "{node}"']

@@ -1,4 +1,4 @@
-"""Answers recorded cases of `kube-scheduler/cycles`: whole replays, with the engine that all replays use."""
+"""Computes the results of `kube-scheduler/cycles` cases by running whole replays in the engine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ON_NODES = (BIND, NOMINATE, PREEMPT, EVICT)
 
 
 def cycles(case: Mapping[str, Any]) -> dict[str, Any]:
-    """Answers a case of `kube-scheduler/cycles`: the times of bindings, nominations and preemptions."""
+    """Returns the times of bindings, nominations and preemptions in a `kube-scheduler/cycles` case."""
     cluster = cluster_from(case["objects"], case["id"], webhooks=False)
     if "events" in case["given"]:
         events = case["given"]["events"]
@@ -43,7 +43,7 @@ def cycles(case: Mapping[str, Any]) -> dict[str, Any]:
     record = _Record()
     engine = Engine([_arrivals(case)], cluster, record, until=case["given"]["horizon"] * SECOND)
     policy = default_preemption(cluster, engine.view, {}, gives_up=False)
-    policy.scheduler.advance(0)  # timers begin with the case, not with its first pod
+    policy.scheduler.advance(0)  # timers start with the case, not with its first pod
     outcome = engine.run(policy, name="default-preemption")
     return {
         "decisions": record.decisions,
@@ -54,7 +54,7 @@ def cycles(case: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def explain_cycles(case: Mapping[str, Any]) -> str:
-    """Returns the answer to a case of `kube-scheduler/cycles` as a timetable."""
+    """Returns the result of a case of `kube-scheduler/cycles` as a timetable."""
     answer = cycles(case)
     lines = []
     for decision in answer["decisions"]:
@@ -64,7 +64,7 @@ def explain_cycles(case: Mapping[str, Any]) -> str:
 
 
 def _arrivals(case: Mapping[str, Any]) -> list[Arrival]:
-    """Returns a job with one pod for each pod of the case, in the order of arrival."""
+    """Returns a job with one pod for each pod of the case, in order of arrival."""
     faults: list[Fault] = []
     given = case["given"]
     start = read_time(Fields(given, case["id"], faults, "given"), "start") or 0
@@ -100,7 +100,7 @@ def _arrivals(case: Mapping[str, Any]) -> list[Arrival]:
 
 @final
 class _Record:
-    """The engine's reports, in the words of the corpora."""
+    """Collects what the engine reports, in the format of the recorded cases."""
 
     def __init__(self) -> None:
         self.decisions: list[dict[str, Any]] = []
@@ -108,7 +108,7 @@ class _Record:
         self._successors: dict[int, int] = {}
 
     def record(self, fact: Fact) -> None:
-        """Keeps one decision, as a line of a case."""
+        """Keeps one decision in the format of a case."""
         job = fact.job
         if fact.action == GONE:
             self._successors[job.index] = self._successors.get(job.index, 0) + 1
@@ -121,13 +121,13 @@ class _Record:
             self.decisions.append(line)
 
     def share(self, *_figures: object) -> None:
-        """Does nothing: these cases have no shares."""
+        """Does nothing, because these cases have no shares."""
 
     def stint(self, *_figures: object) -> None:
-        """Does nothing: cases do not record stints."""
+        """Does nothing, because cases do not record stints."""
 
     def job(self, job: Job, state: int, *_figures: object) -> None:
-        """Keeps the state of a job at the end."""
+        """Keeps the final state of a job."""
         if state == PENDING:
             self.pending.append(self._name(job))
 

@@ -1,4 +1,4 @@
-"""The policy `default-preemption`, its options, and the fields that it ignores."""
+"""The policy `default-preemption`, with its options and the fields that it ignores."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ _APPROXIMATION = (
 
 
 def pods_alone(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """Yields notes that PodGroups have no effect if every pod is placed by itself."""
+    """Yields notes that PodGroups have no effect, if pods are placed one by one."""
     if options[GANG.name] == ALONE:
         yield from ignored_groups(cluster, f"pods are placed one by one; {GANG.name}={TOGETHER} heeds it")
 
 
 def ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """Yields notes on pod groups without effect, and that kube-scheduler's own gangs are an approximation."""
+    """Yields notes on pod groups without an effect, or that kube-scheduler's gangs are an approximation."""
     yield from pods_alone(cluster, options)
     if options.get(GANG_SCHEDULING.name):
         yield _APPROXIMATION
@@ -76,7 +76,7 @@ def ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str
 
 
 def configuration_of(cluster: Cluster, options: Mapping[str, Any]) -> SchedulerConfiguration:
-    """Returns the manifests' configuration, with the further settings of the options."""
+    """Returns the configuration in the manifests, combined with the settings in the options."""
     configuration = cluster.scheduler or SchedulerConfiguration()
     percentage = options.get("percentageOfNodesToScore", 0)
     if not 0 <= percentage <= 100:
@@ -91,10 +91,10 @@ def configuration_of(cluster: Cluster, options: Mapping[str, Any]) -> SchedulerC
 
 
 def fits_no_node(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Finds the jobs that fit no node even when all are empty, or whose required pod group is missing.
+    """Finds the jobs that fit on no node even if all are empty, or whose required pod group is missing.
 
     Raises:
-        InputError: the cluster has no nodes, or an option is out of its range.
+        InputError: the cluster has no nodes, or an option is out of range.
     """
     require_nodes(cluster)
     groups = bool(options.get(GANG_SCHEDULING.name))
@@ -109,17 +109,17 @@ def default_preemption(
     gives_up: bool = True,
     latency: int | None = None,
 ) -> PodPolicy:
-    """Makes the policy `default-preemption`.
+    """Returns the policy `default-preemption`.
 
     Args:
-        cluster: must have nodes.
-        view: not used: the scheduler keeps its own accounts, as in reality.
-        options: values of `OPTIONS`.
+        cluster: the cluster, which must have nodes.
+        view: not used, because the scheduler does its own accounting, as in reality.
+        options: the values of `OPTIONS`.
         gives_up: see `PodPolicy`.
         latency: see `PodPolicy`.
 
     Raises:
-        InputError: the cluster has no nodes, or an option is out of its range.
+        InputError: the cluster has no nodes, or an option is out of range.
     """
     gangs = PermitGangs(cluster.scheduling_groups) if options.get(GANG_SCHEDULING.name) else None
     configuration = configuration_of(cluster, options)

@@ -71,9 +71,7 @@ class Binder:
         self._put_off: dict[int, tuple[int, partial[None]]] = {}
         self._due: list[tuple[int, int]] = []
         self._woken = -1
-        self._templates: Memo[tuple[PodSet, str, tuple[str, ...], Domain], Template] = (
-            Memo()
-        )  # keyed by content
+        self._templates: Memo[tuple[PodSet, str, tuple[str, ...], Domain], Template] = Memo()  # by content
 
     def advance(self, now: int) -> None:
         """Advances to `now`, and creates the pods of jobs that start by then, in order of arrival."""

@@ -16,7 +16,7 @@ from harness_plugins.kueue.previews.preemption_rate import Limit
 from harness_plugins.kueue.rules.feature_gates import check_names
 
 BY_NAME, BY_NAMESPACE = "name", "namespace/name"
-"""How candidates from LocalQueues are told apart: by name in the recorded Kueue, by both in later ones."""
+"""What identifies LocalQueues in the candidate order: in the recorded Kueue, and in later versions."""
 
 MIN_RUN_TIME, PREEMPTION_RATE = "previewMinRunTime", "previewPreemptionRate"
 """The options for previews, which are rules that no Kueue release has."""

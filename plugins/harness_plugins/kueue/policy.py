@@ -504,7 +504,7 @@ class KueuePolicy:
     def _begin(self, now: int) -> Iterator[Decision]:
         """Yields the admissions from before the replay, and then evicts workloads that cannot keep quota.
 
-        If they hold more than the capacity, some replaced workloads that are being evicted; these are evicted
+        If more than the capacity is held, some were admitted while others terminate; the latter are evicted
         first.
         """
         present = [(workload, start, self._to_leave(workload, start)) for workload, start in self._present]
@@ -533,9 +533,7 @@ class KueuePolicy:
                 self._waits_out(workload, start, now)
                 if reason:
                     yield Preempt(workload.job, None, reason, grace=start.leaves)
-        if (
-            self._binder is not None
-        ):  # bind pods that are missing in the manifests before a cycle can evict them
+        if self._binder is not None:  # bind pods that the manifests lack before a cycle can evict them
             yield from self._of_pods(self._binder.run())
 
     def _time_of(self, now: int) -> Callable[[int], int]:

@@ -123,7 +123,7 @@ class TimeLimits:
             if pods_ready.stays(workload):
                 self._executions.goes_for_nobody(
                     workload, now
-                )  # before `time_out`, which sets a new deadline
+                )  # must precede `time_out`, which sets a new deadline
                 timed_out = pods_ready.time_out(workload, now)
                 reason = TIMED_OUT if timed_out.requeue_at is not None else DEACTIVATED
                 self._evict(Target(workload, reason), now)

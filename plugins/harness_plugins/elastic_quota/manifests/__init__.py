@@ -1,1 +1,1 @@
-"""The manifests of elastic quotas: their reading, notes on their fields, and rules between quotas."""
+"""Reads and checks the manifests of elastic quotas, and notes fields without an effect."""

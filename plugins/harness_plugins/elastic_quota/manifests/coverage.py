@@ -1,7 +1,8 @@
-"""Used and ignored fields of ElasticQuotaTree, and of both kinds of ElasticQuota.
+"""The used and ignored fields of ElasticQuotaTree and of both kinds of ElasticQuota.
 
-Fields of the tree: https://www.alibabacloud.com/help/en/ack/ack-managed-and-ack-dedicated/user-guide/
-work-with-capacity-scheduling; Koordinator's labels: apis/extension/elastic_quota.go in Koordinator.
+The fields of the tree are documented at https://www.alibabacloud.com/help/en/ack/
+ack-managed-and-ack-dedicated/user-guide/work-with-capacity-scheduling. Koordinator's labels are defined in
+apis/extension/elastic_quota.go in Koordinator.
 """
 
 from __future__ import annotations

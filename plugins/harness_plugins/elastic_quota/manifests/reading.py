@@ -1,4 +1,4 @@
-"""Reads elastic quotas: ElasticQuotaTree, and ElasticQuota of both API groups, with Koordinator's labels."""
+"""Reads ElasticQuotaTrees and the ElasticQuotas of both API groups, with Koordinator's labels."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OWN_QUOTAS = {
 
 
 def read_elastic_quota_tree(fields: Fields, draft: Draft) -> None:
-    """Reads an ElasticQuotaTree; a cluster has one."""
+    """Reads an ElasticQuotaTree. A cluster can only have one."""
     name = read_metadata(fields).name
     if "" in draft.quota_trees:
         fields.fault("", f"is a second tree; the first is in {draft.quota_trees.fields('').where}")
@@ -68,9 +68,9 @@ def _read_tree(node: Fields, parent: str, draft: Draft) -> None:
 def read_elastic_quota(fields: Fields, draft: Draft) -> None:
     """Reads an ElasticQuota of scheduler-plugins, or of Koordinator if it has one of Koordinator's labels.
 
-    A flat quota counts the pods of its own namespace. A quota of Koordinator counts the pods that name it,
-    and the pods of the namespaces in its annotation. If its own namespace has the same name as the quota, the
-    quota also counts the pods of that namespace.
+    A flat quota counts the pods in its own namespace. A Koordinator quota counts the pods that name it, and
+    the pods in the namespaces that its annotation lists. If its own namespace has the same name as the quota,
+    it also counts the pods in that namespace.
     """
     metadata = read_metadata(fields)
     if metadata.name in _OWN_QUOTAS:
@@ -112,7 +112,7 @@ def _koordinator_quota(
     labels: Mapping[str, str],
     notes: _Annotations,
 ) -> ElasticQuota:
-    """Returns a quota of Koordinator; pods count against quotas that are not parents."""
+    """Returns a Koordinator quota. Pods count against quotas that are not parents."""
     parent, listed = labels.get("parent", ""), notes.namespaces()
     is_parent = labels.get("is-parent") == "true"
     if is_parent and listed:
@@ -134,7 +134,7 @@ def _koordinator_quota(
 
 
 def _warn_of_labels(name: str, labels: Mapping[str, str], notes: _Annotations, draft: Draft) -> None:
-    """Warns of labels and annotations without effect, or with an unexpected effect."""
+    """Warns about labels and annotations that have no effect, or an unexpected one."""
     for label, otherwise in (("is-parent", "false"), ("allow-lent-resource", "true")):
         if labels.get(label, "") not in ("", "true", "false"):
             what = f'label {KOORDINATOR}{label} is {labels[label]!r}, which counts as "{otherwise}"'
@@ -142,7 +142,7 @@ def _warn_of_labels(name: str, labels: Mapping[str, str], notes: _Annotations, d
 
 
 class _Annotations:
-    """Koordinator's annotations of a quota, which hold JSON."""
+    """Koordinator's annotations of a quota, which contain JSON."""
 
     def __init__(self, fields: Fields) -> None:
         self._fields = fields.child("metadata")
@@ -156,11 +156,11 @@ class _Annotations:
         return bool(self._texts)
 
     def refuse(self, name: str, what: str) -> None:
-        """Adds a fault that in a cluster only an admission webhook would find."""
+        """Adds a fault that only an admission webhook would find in a cluster."""
         self._fields.refuse(f"annotations.{KOORDINATOR}{name}", what)
 
     def namespaces(self) -> list[str]:
-        """Returns the namespaces with pods that the quota counts."""
+        """Returns the namespaces whose pods the quota counts."""
         value = self._json("namespaces", [])
         if isinstance(value, list) and all(isinstance(item, str) for item in value):
             return list(_namespaces(self._fields, f"annotations.{KOORDINATOR}namespaces", value))
@@ -168,15 +168,15 @@ class _Annotations:
         return []
 
     def weight(self) -> Mapping[str, int] | None:
-        """Returns the weights for sharing what guarantees leave: resource -> weight; None stands for `max`.
+        """Returns the weights for sharing what guarantees leave, by resource; None to use `max`.
 
-        If all weights are 0, they do not count, as in Koordinator.
+        If all weights are 0, they are ignored, as in Koordinator.
         """
         weight = self.amounts("shared-weight")
         return weight if weight is not None and any(weight.values()) else None
 
     def amounts(self, name: str) -> Mapping[str, int] | None:
-        """Returns resource -> amount; None without the annotation."""
+        """Returns the quantities in an annotation by resource; None if there is no such annotation."""
         value = self._json(name, None)
         if value is None:
             return None
@@ -219,7 +219,7 @@ def _namespaces(fields: Fields, name: str, listed: Sequence[str]) -> tuple[str, 
 
 
 def _bounds(fields: Fields, name: str) -> Mapping[str, int] | None:
-    """Returns a `min` or `max`, or None if it is absent; an amount beyond 64 bits is unlimited."""
+    """Returns a `min` or `max`; None if it is absent. Quantities beyond 64 bits count as unlimited."""
     if name not in fields:
         return None
     table = fields.child(name)

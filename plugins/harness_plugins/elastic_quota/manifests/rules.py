@@ -1,4 +1,4 @@
-"""The rules between elastic quotas, and notes on fields without effect."""
+"""Checks the rules between elastic quotas, and notes fields without an effect."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from harness.models.manifests import Draft, Objects
 from harness_plugins.elastic_quota.manifests.coverage import QUEUE_RESOURCES
 
 _DEEPEST = 40
-"""The most quotas on a path to the root, because computations visit all quotas of a path."""
+"""The maximum number of quotas on a path to the root, because computations visit each of them."""
 
 _ROOT = "root"
 """The older, shorter name of the root in Koordinator's labels."""
@@ -45,7 +45,7 @@ _IDLE = (
 
 
 def check_elastic(draft: Draft) -> None:
-    """Checks the rules between elastic quotas, and notes fields without effect."""
+    """Checks the rules between elastic quotas, and notes fields without an effect."""
     quotas, in_tree = draft.quotas, bool(draft.quota_trees)
     if in_tree:
         for name in draft.elastic_quotas:
@@ -64,7 +64,7 @@ def check_elastic(draft: Draft) -> None:
 
 
 def _check_bounds(quotas: Objects[str, ElasticQuota], draft: Draft, *, in_tree: bool) -> None:
-    """Checks that no `min` exceeds its `max`; warns of a `max` that allows less than it seems to."""
+    """Checks that no `min` exceeds its `max`, and warns if a `max` allows less than it seems to."""
     for name, quota in quotas.items():
         for resource in quota.named:
             if quota.min_of(resource) > quota.max_of(resource):
@@ -85,7 +85,7 @@ def _check_bounds(quotas: Objects[str, ElasticQuota], draft: Draft, *, in_tree: 
 
 
 def _check_namespaces(quotas: Objects[str, ElasticQuota], *, in_tree: bool) -> None:
-    """Checks that a namespace belongs to one quota."""
+    """Checks that each namespace belongs to only one quota."""
     owners: dict[tuple[str, str], str] = {}
     for name, quota in quotas.items():
         fields = quotas.fields(name)
@@ -99,9 +99,9 @@ def _check_namespaces(quotas: Objects[str, ElasticQuota], *, in_tree: bool) -> N
 
 
 def _complete(quotas: Objects[str, ElasticQuota]) -> None:
-    """Puts each quota into the tree of its parent, as Koordinator's webhook does.
+    """Assigns each quota to the tree of its parent, like Koordinator's webhook.
 
-    The parent `root` stands for all quotas together, unless a quota has this name.
+    The parent `root` refers to all quotas together, unless a quota has this name.
     """
     for name, quota in quotas.items():
         if quota.parent == _ROOT and _ROOT not in quotas:
@@ -113,7 +113,7 @@ def _complete(quotas: Objects[str, ElasticQuota]) -> None:
 
 
 def _above(quotas: Objects[str, ElasticQuota], quota: ElasticQuota) -> Iterator[ElasticQuota]:
-    """Yields the ancestors of a quota, nearest first, each once even in a cycle."""
+    """Yields the ancestors of a quota, starting with the nearest, and each only once even in a cycle."""
     seen: set[str] = set()
     above = quotas.get(quota.parent)
     while above is not None and above.name not in seen:
@@ -123,7 +123,7 @@ def _above(quotas: Objects[str, ElasticQuota], quota: ElasticQuota) -> Iterator[
 
 
 def _check_parents(quotas: Objects[str, ElasticQuota]) -> None:
-    """Checks that a parent exists, is marked as a parent, and is not below its child."""
+    """Checks that each parent exists, is marked as a parent, and is not below its child."""
     place = f"metadata.labels.{KOORDINATOR}parent"
     for name, quota in quotas.items():
         above, fields = quotas.get(quota.parent), quotas.fields(name)
@@ -145,7 +145,7 @@ def _check_parents(quotas: Objects[str, ElasticQuota]) -> None:
 
 
 def _check_trees(quotas: Objects[str, ElasticQuota], draft: Draft) -> None:
-    """Checks that a quota is in the tree of its parent; warns that trees have no nodes of their own."""
+    """Checks that quotas are in the tree of their parent, and warns that trees share all nodes."""
     place = f"metadata.labels.{KOORDINATOR}tree-id"
     for name, quota in quotas.items():
         above = quotas.get(quota.parent)
@@ -160,7 +160,7 @@ def _check_trees(quotas: Objects[str, ElasticQuota], draft: Draft) -> None:
 
 
 def _warn_of_unlabelled(quotas: Objects[str, ElasticQuota], draft: Draft) -> None:
-    """Warns of quotas without Koordinator's labels if other quotas have them."""
+    """Warns about quotas without Koordinator's labels if other quotas have them."""
     flat = [name for name in quotas if not is_koordinators(quotas.fields(name).raw("metadata"))]
     for name in flat if len(flat) < len(quotas) else ():
         what = "has none of Koordinator's labels, unlike other quotas, so it counts the pods of its namespace"
@@ -173,7 +173,7 @@ def _place(in_tree: bool) -> str:
 
 
 def _check_children(quotas: Objects[str, ElasticQuota], *, in_tree: bool) -> None:
-    """Checks that a quota's `min` covers its children's, and that no child's `max` is larger than its own."""
+    """Checks that each `min` covers those of the children, and that no child has a larger `max`."""
     below: dict[str, list[ElasticQuota]] = {}
     for quota in quotas.values():
         below.setdefault(quota.parent, []).append(quota)
@@ -194,7 +194,7 @@ def _check_children(quotas: Objects[str, ElasticQuota], *, in_tree: bool) -> Non
 
 
 def _check_capacity(quotas: Objects[str, ElasticQuota], draft: Draft) -> None:
-    """Warns of guarantees that the nodes cannot meet; trees share the nodes, see `_check_trees`."""
+    """Warns about guarantees that the nodes cannot meet. Trees share the nodes (see `_check_trees`)."""
     roots = [quota for quota in quotas.values() if not quota.parent]
     if not draft.nodes or not roots:
         return

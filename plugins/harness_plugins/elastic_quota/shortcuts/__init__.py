@@ -1,1 +1,1 @@
-"""Shortcuts that avoid repeated work. Without them, all decisions are the same, but slower."""
+"""Shortcuts that avoid repeated work. Without them, all decisions are the same but take longer."""

@@ -1,7 +1,7 @@
-"""Dry runs in which only amounts count: the same result, computed by adding and subtracting.
+"""Computes dry runs in which only amounts matter, by adding and subtracting.
 
-Nearly all dry runs are like this. The shortcut serves pods without devices, host ports or rules about other
-pods, on nodes without nominated pods and without victims that a budget covers.
+Nearly all dry runs are of this kind. The shortcut applies to pods without devices, host ports or rules about
+other pods. The nodes must not have nominated pods, or victims that a budget covers. The results are the same.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from harness_plugins.elastic_quota.dry_run import QuotaBound
 
 
 def only_amounts_count(pod: PodInfo, state: PreFilter) -> bool:
-    """Returns True if a pod has no rules except about amounts."""
+    """Returns True if a pod has no rules other than those about amounts."""
     shape = pod.template.shape
     return state is NOTHING and not shape.ports and not shape.missing and shape.device is None
 
@@ -30,14 +30,14 @@ def by_amounts(
     *,
     looks_ahead: bool,
 ) -> Candidate | Status | None:
-    """Returns the result of a dry run; None if more than amounts counts, or the record needs the shortage.
+    """Returns the result of a dry run; None if more than amounts matter or the record needs the shortage.
 
     Args:
-        pod: the preemptor; only its amounts count.
+        pod: the preemptor. Only its requests matter.
         node: the node.
         potential: the potential victims, most important first.
-        bound: the limits of its quota.
-        looks_ahead: whether pods that are leaving the node count as gone.
+        bound: the limits of the preemptor's quota.
+        looks_ahead: whether pods that are terminating on the node count as gone.
     """
     if node.nominated:
         return None

@@ -1,12 +1,13 @@
-"""Dry runs that are kept: on an unchanged node, an equal pod gets the same result again.
+"""Caches the results of dry runs, because equal pods get the same result on an unchanged node.
 
-By ACK's rules a result depends on the node and its nominated pods, and on the pod's template, quota and
-priority. It depends on whether the quota admits the pod, and on the exceeded limits with their excess. For a
-pod that reclaims, it also depends on the borrowing of other quotas with pods on the node. No quota can lose
-more than its pods hold on the node, so borrowing beyond this amount does not count.
+Under ACK's rules, a result depends on the node and its nominated pods, and on the pod's template, quota and
+priority. It also depends on whether the quota admits the pod, and on how far limits are exceeded.
 
-No result is kept if more may count: other pods by affinity, budgets, a pod's own nomination, or pods of its
-own job, which cannot be victims.
+If the pod reclaims, the result also depends on how much is borrowed by other quotas with pods on the node. No
+quota can lose more than its pods use on the node, so borrowing beyond this amount does not matter.
+
+Results are not cached if more than this matters: other pods because of affinity, budgets, the pod's own
+nomination, or pods of the same job, which cannot be victims.
 """
 
 from __future__ import annotations
@@ -28,25 +29,25 @@ from harness_plugins.elastic_quota.quota_request import add
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 _MOST = 200_000
-"""At most this many results are kept, for all nodes together."""
+"""The maximum number of cached results for all nodes together."""
 
 Moment: TypeAlias = tuple[int, ...]
-"""The input of a result that equal pods do not share: for equal moments, equal pods have the same result."""
+"""The input of a result that equal pods do not share. If it is equal, so are their results."""
 
 Borrowed: TypeAlias = Mapping[Quota, Sequence[tuple[str, int]]]
-"""Quota -> usage of each resource beyond its guarantee, at least 0."""
+"""Maps each quota to how far its usage of each resource exceeds its guarantee; at least 0."""
 
 _NOTHING: Borrowed = {}
 
 
 @final
 class Answers:
-    """The last results of equal pods, by position of the node.
+    """The most recent results of equal pods, by position of the node.
 
     Attributes:
-        of_any: the results of pods without other pods in their job or gang; all such pods share them.
-        seen: the version of the nodes up to which results of changed nodes were dropped.
-        borrowed: the borrowing when results that depend on it were last dropped.
+        of_any: the results of pods without other pods in their job or gang, which all such pods share.
+        seen: the version of the nodes up to which the results of changed nodes were dropped.
+        borrowed: what was borrowed when results that depend on it were last dropped.
         of_several: the results of pods with other pods in their job or gang, with their moments.
     """
 
@@ -63,8 +64,8 @@ class _Pods(NamedTuple):
     """The relevant facts about the pods on a node.
 
     Attributes:
-        generation: the node's generation when the facts were collected.
-        holders: their quotas and the ancestors of these, with the amounts that the pods hold.
+        generation: the generation of the node when the facts were collected.
+        holders: the quotas of the pods and their ancestors, with the amounts that the pods use.
         covered: whether a budget covers any of the pods.
     """
 
@@ -75,7 +76,7 @@ class _Pods(NamedTuple):
 
 @final
 class KeptDryRuns:
-    """The kept results of dry runs; see the module.
+    """Caches the results of dry runs as this module describes.
 
     Args:
         usage: the quotas.
@@ -87,18 +88,19 @@ class KeptDryRuns:
         self._cache = cache
         self._answers: Memo[object, Answers] = Memo(max(1, _MOST // max(1, len(cache.nodes))))
         self._pods: dict[int, _Pods] = {}  # by the position of the node
-        self._most: dict[str, int] = {}  # resource -> the most that a quota's pods held on a node so far
+        self._most: dict[str, int] = {}  # the most of each resource that a quota's pods have used on a node
 
     def of_equals(self, failure: Failure, excesses: Excesses, *, reclaims: bool) -> Answers | None:
-        """Returns the results of pods that are equal to this pod, including the shortage of their quotas.
+        """Returns the results of pods that are equal to this pod and whose quotas lack as much.
 
         Args:
-            failure: the pod's failure.
-            excesses: the limits that refuse the pod: the only input of dry runs from quotas.
-            reclaims: whether the pod reclaims its quota's guarantee from other quotas.
+            failure: the failure of the pod.
+            excesses: the limits that refuse the pod, which are all that dry runs need to know about quotas.
+            reclaims: whether the pod reclaims the guarantee of its quota from other quotas.
 
         Returns:
-            The results, which callers may extend; None if a result depends on more than equal pods share.
+            The results, to which the caller can add others; None if a result depends on more than equal pods
+                share.
         """
         request = failure.request
         pod, quota = request.pod, request.quota
@@ -113,7 +115,7 @@ class KeptDryRuns:
     def of_any(
         self, answers: Answers, pod: PodInfo, borrowed: Borrowed
     ) -> dict[int, Candidate | Status] | None:
-        """Returns the results that are still valid; `keep` may add further results.
+        """Returns the results that are still valid, to which `keep` can add others.
 
         Args:
             answers: the results of equal pods.
@@ -121,7 +123,7 @@ class KeptDryRuns:
             borrowed: see `moment`.
 
         Returns:
-            None for a pod with other pods in its job or gang, see `moment`.
+            The results; None if the pod has other pods in its job or gang (see `moment`).
         """
         if pod.gang is not None or (pod.job is not None and pod.job.pods > 1):
             return None
@@ -142,33 +144,33 @@ class KeptDryRuns:
         return known
 
     def _with_pods_of(self, quotas: Collection[Quota]) -> Collection[int]:
-        """Returns the positions of nodes with pods of some quotas, or of quotas below them."""
+        """Returns the positions of the nodes that have pods of these quotas or of quotas below them."""
         leaves = self._usage.tree.leaves.values() if quotas else ()
         below = [leaf for leaf in leaves if any(quota in leaf.line for quota in quotas)]
         return {position for leaf in below for position in self._usage.nodes_of(leaf)}
 
     def borrowed_from(self, claimant: Quota) -> Borrowed:
-        """Returns the current borrowing of the quotas from which a quota may reclaim its guarantee."""
+        """Returns how much is borrowed now by the quotas from which a quota can reclaim its guarantee."""
         return {
             quota: [
                 (resource, max(0, used - quota.min.get(resource, 0)))
-                for resource, used in quota.used.items()  # without leaving amounts, see `Rules.looks_ahead`
+                for resource, used in quota.used.items()  # without pods that terminate
             ]
             for quota in self._usage.tree.quotas.values()
             if quota not in claimant.line
         }
 
     def moment(self, pod: PodInfo, node: NodeInfo, borrowed: Borrowed) -> Moment | None:
-        """Returns the further input of a pod's result on a node.
+        """Returns the other input of a pod's result on a node.
 
         Args:
             pod: the pod.
             node: the node.
-            borrowed: the borrowing of quotas from which it may reclaim its guarantee, see `borrowed_from`;
-                empty if it only preempts in its own quota.
+            borrowed: how much is borrowed by the quotas from which the pod can reclaim (see `borrowed_from`);
+                empty if the pod can only preempt in its own quota.
 
         Returns:
-            None if the result depends on more, so that it must not be kept.
+            The input; None if the result depends on more, so that it must not be cached.
         """
         job = pod.job
         if job is not None and job.pods > 1 and any(other.job is job for other in node.pods):
@@ -181,12 +183,12 @@ class KeptDryRuns:
         return tuple(found)
 
     def keep(self, known: dict[int, Candidate | Status], node: NodeInfo, answer: Candidate | Status) -> None:
-        """Keeps a result if `keeps` allows it."""
+        """Caches a result if `keeps` allows it."""
         if not self._on(node).covered:
             known[node.position] = answer
 
     def keeps(self, node: NodeInfo) -> bool:
-        """Returns True if no budget covers pods of a node: allowances change independently of the node."""
+        """Returns True if no budget covers pods of a node, because budgets change independently of nodes."""
         return not self._on(node).covered
 
     def _on(self, node: NodeInfo) -> _Pods:
@@ -210,7 +212,7 @@ class KeptDryRuns:
 
 
 def _alike(quota: Quota, before: Borrowed, now: Borrowed, held: Amounts) -> bool:
-    """Returns True if the change of a quota's borrowing has no effect, given its pods' amounts."""
+    """Returns True if a change in how much a quota borrows has no effect, given what its pods use."""
     was, borrows = before.get(quota, ()), now.get(quota, ())
     if was == borrows:
         return True

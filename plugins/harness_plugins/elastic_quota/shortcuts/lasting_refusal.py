@@ -1,8 +1,8 @@
-"""Refusals that last: a pod or gang fails again as long as the input of its last attempt is the same.
+"""Detects that a pod or gang fails again, because the input of its last attempt has not changed.
 
-If no pod can be preempted, this input is small: the limit that refused the pod, and whether nodes fit it. If
-pods of its own quota can be preempted, the input is as small while the pod or gang would not fit even without
-all of them.
+If no pod can be preempted, this input is small: the limit that refused the pod, and whether nodes fit the
+pod. If pods of its own quota can be preempted, the input is just as small while the pod or gang would not fit
+even without all of these pods.
 """
 
 from __future__ import annotations
@@ -28,22 +28,24 @@ from harness_plugins.elastic_quota.shortcuts.places import Places
 
 @final
 class LastingQuotaRefusal:
-    """A failure of a pod, or gang, that may preempt no pod, or not enough pods of its own quota.
+    """The failure of a pod or gang that can preempt no pods, or not enough pods of its own quota.
 
-    If a quota may not claim its guarantee and has no less important pods, this holds until its own pods
-    change. Nominated pods only add to its requests. A pod without a quota preempts by priority and has no
-    victims while no less important pod is bound. Nominated pods only reduce the number of feasible nodes, and
-    do not change the reason, unless bound pods have affinities.
+    If a quota cannot claim its guarantee and has no less important pods, this is true until its own pods
+    change, because nominated pods only add to its requests.
+
+    A pod without a quota preempts by priority, and has no victims while no less important pod is bound.
+    Nominated pods only reduce the number of feasible nodes. They do not change the reason, unless bound pods
+    have affinities.
 
     Args:
         refusal: the recorded refusal.
         pods: the pod, or all pods of the gang.
-        rules: determine whether a quota may claim its guarantee.
+        rules: determine whether a quota can claim its guarantee.
         usage: the quotas.
         nominated: the nominated pods.
-        scheduling: the results of pods on nodes.
-        places: how many pods of each shape fit the nodes.
-        said: the recorded reason of each gang.
+        scheduling: has the results of pods on nodes.
+        places: has the number of pods of each shape that fit on the nodes.
+        said: the recorded reason for each gang.
 
     Attributes:
         spared: the last pod whose attempt was skipped because it would have failed in the same way; None if
@@ -98,17 +100,17 @@ class LastingQuotaRefusal:
 
     @property
     def asks_all(self) -> bool:
-        """Returns True if the checks here cover everything that the attempt depended on.
+        """True if the checks in this class cover everything that the attempt depended on.
 
-        This requires that all pods are equal, have one quota and may be preempted. Also, their quota must
-        have refused them without a dry run, or the nodes must not fit all of them.
+        This requires that all pods are equal, have the same quota and can be preempted. In addition, either
+        their quota must have refused them without a dry run, or the nodes must not fit all of them.
         """
         failure = self._refusal.failure
         diagnosis = failure.diagnosis
         if self._refusal.nodes and (self._within is None or failure.excess is not None):
             return False
         gang = self._first.gang
-        if gang is not None and gang.missing != self._pods:  # the pods must be all waiting pods of the gang
+        if gang is not None and gang.missing != self._pods:  # the pods must be all pending pods of the gang
             return False
         if failure.excess is not None:
             if failure.request.pod is not self._first:
@@ -124,16 +126,16 @@ class LastingQuotaRefusal:
 
     def holds(self, pod: PodInfo) -> bool:
         """See `harness.models.kube.pod.LastingRefusal`."""
-        if not self._of_nodes.valid:  # exclusion rules of a node last as long as the node
+        if not self._of_nodes.valid:  # a node's exclusion rules do not change as long as the node exists
             return False
-        if not self._usage.tree.settled:  # a query changes the answers to other queries
+        if not self._usage.tree.settled:  # a query changes the results of other queries
             return False
-        as_before = self._usage.changes(self._quota) == self._changes  # nearly always
+        as_before = self._usage.changes(self._quota) == self._changes  # nearly always the case
         if not self._is_refused(pod, own_is_kept=as_before) or not (as_before or self._victims_as_before()):
             return False
         gang = pod.gang
         if gang is not None:
-            if gang.missing != self._pods:  # the pods must be all waiting pods of the gang
+            if gang.missing != self._pods:  # the pods must be all pending pods of the gang
                 return False
             if self._words != self._said.get(gang, NOTHING_TOLD).last or not gang.waits:
                 return False
@@ -141,11 +143,11 @@ class LastingQuotaRefusal:
         return True
 
     def _is_refused(self, pod: PodInfo, *, own_is_kept: bool) -> bool:
-        """Returns True if the same limit refuses the pod, or still no limit does and it fits no node.
+        """Returns True if the same limit refuses the pod, or still no limit does and it fits on no node.
 
         Args:
             pod: the pod, or the pod that represents its gang.
-            own_is_kept: whether its quota's usage is the same as at the last check.
+            own_is_kept: whether the usage of its quota is the same as at the last check.
         """
         cache, quota, bound = self._scheduling.cache, self._quota, self._bound
         if quota is not None:
@@ -164,23 +166,23 @@ class LastingQuotaRefusal:
             return False
         if cache.repelling and self._scheduling.pre_filter(self._first) is not NOTHING:
             return False
-        # The same plugins reject it, because exclusion rules and the nodes' sizes are the same.
+        # The same plugins reject it, because exclusion rules and node sizes have not changed.
         return self._places.now() < self._pods
 
     def _bounds_of(self, quota: Quota) -> FirstExceeded:
-        """Returns a function that finds the first exceeded limit without nominated pods."""
+        """Returns a function that finds the first exceeded limit, without nominated pods."""
         self._first_exceeded = self._usage.tree.first_exceeded(quota, self._asked)
         return self._first_exceeded
 
     def _exceeded_with(self, others: Others, quota: Quota, priority: int) -> Bound | None:
-        """Returns the first exceeded limit with the amounts of nominated pods, or None."""
+        """Returns the first limit that is exceeded with the nominated pods; None if there is none."""
         tree, taken = self._usage.tree, with_amounts(self._asked, others.beside(quota, priority))
         return bound_of(tree.refusing(quota, taken.in_quota, taken.shared, taken.in_all))
 
     def _victims_as_before(self) -> bool:
-        """Returns True if its quota may not claim its guarantee, and has no new potential victims.
+        """Returns True if its quota cannot claim its guarantee, and there are no new potential victims.
 
-        If no pod is ever preempted, the bound pods do not matter. The pod may also have no quota.
+        If pods are never preempted, the bound pods do not matter. The pod may also have no quota.
         """
         if self._refusal.rule == DISABLED:
             return True

@@ -1,4 +1,4 @@
-"""The number of pods of one shape that fit the nodes; an update looks only at changed nodes."""
+"""Counts how many pods of one shape fit on the nodes. Updates only look at nodes that have changed."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from harness.models.kube.pod import PodInfo, Shape
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 _MOST_SHAPES = 2048
-"""At most this many shapes are kept; more would need too much memory on large clusters."""
+"""The maximum number of shapes to cache, because more would need too much memory on large clusters."""
 
 
 @final
 class Places:
-    """How many pods of each shape fit the nodes.
+    """How many pods of each shape fit on the nodes.
 
     Args:
         scheduling: has the nodes.
         usage: the quotas.
 
     Attributes:
-        valid: whether the nodes are the same as when it was made.
+        valid: whether the nodes are the same as when this object was created.
     """
 
     def __init__(self, scheduling: Scheduling, usage: QuotaUsage) -> None:
@@ -52,9 +52,10 @@ class Places:
 
 @final
 class Gone:
-    """All pods that can be gone after a preemption within a quota.
+    """The pods that may be gone after a preemption within a quota.
 
-    These are all its less important pods, even if they must not be preempted, and all leaving pods.
+    These are all less important pods of the quota, even if they must not be preempted, and all terminating
+    pods.
 
     Args:
         usage: the quotas.
@@ -68,7 +69,7 @@ class Gone:
         self._priority = priority
 
     def is_it(self, pod: PodInfo) -> bool:
-        """Returns True if a pod can be gone."""
+        """Returns True if a pod may be gone."""
         if pod.terminating:
             return True
         return pod.priority < self._priority and self._usage.quota_of(pod) is self._quota
@@ -76,15 +77,15 @@ class Gone:
 
 @final
 class PlacesOfShape:
-    """How many pods of one shape fit the nodes, without host ports and rules about other pods.
+    """How many pods of one shape without host ports or rules about other pods fit on the nodes.
 
-    Equal pods that are placed one after the other get all these places in any order. If resources are kept
-    for nominated pods, they get fewer.
+    Equal pods that are placed one after the other get all of these places in any order. If resources are
+    reserved for nominated pods, they get fewer places.
 
     Args:
         shape: the shape.
         scheduling: has the nodes.
-        gone: pods that count as gone, or None.
+        gone: the pods that count as gone; None if there are none.
     """
 
     __slots__ = ("_cache", "_gone", "_on", "_ruled_out", "_seen", "_shape", "_total")

@@ -27,7 +27,7 @@ class Crashes:
         self.told: list[Refused] = []
 
     def __call__(self, workload: Workload) -> None:
-        """Records a crash: the workload's queue has no cohort, and its candidates together free too little."""
+        """Records a crash: the workload's queue has no cohort, and all its candidates free too little."""
         if workload in self._known:
             return
         self._known.add(workload)
