@@ -200,9 +200,9 @@ def start(
     nodes = "node" if count == 1 else "nodes"
     busy = short_number(100 * float(load or WANTED_UTILIZATION))
     peak = load is None and any(demand.recorded for demand in demands.values())
-    size = "as large as the peak of the recorded runs" if peak else f"{busy} % are busy on average"
+    scale = "as large as the peak of the recorded runs" if peak else f"{busy} % are busy on average"
     why = [
-        f"{count} {nodes}: {size}, or as large as the traced machine",
+        f"{count} {nodes}: {scale}, or as large as the traced machine",
         f"a node has {', '.join(f'{name} {format_amount(name, amount)}' for name, amount in whole.items())}",
     ]
     if traced and not node:
