@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 _NO_CLUSTER = (
-    "assumed: all this, since no cluster was given. If yours has another capacity, write its manifests (harness "
-    "cluster init or harness cluster from-slurm), and replay with --cluster FILE"
+    "assumed: all this, since no cluster was given. If yours has another capacity, write its manifests "
+    "(harness cluster init or harness cluster from-slurm), and replay with --cluster FILE"
 )
 
 
