@@ -80,10 +80,11 @@ def test_the_page_has_what_repeats_the_experiment(
 def test_an_experiment_from_before_origins_were_kept_has_its_report(
     spec: Callable[..., Spec], tmp_path: Path
 ) -> None:
-    """The page then says what varies, and nothing about inputs."""
+    """The page then says what varies, and that inputs are missing."""
     made = Sweep(prepared(spec(), load()), tmp_path / "results").run(workers=1)
     kept = {name: value for name, value in made.description.items() if name != "made_from"}
     told = report(Judged(Experiment(made.root, kept)), command="harness experiment report x").markdown()
     assert "What varies" in told
+    assert "made before harness kept its inputs" in told
     assert "sha256" not in told
     assert "    harness experiment report x" in told

@@ -36,6 +36,8 @@ def basis(experiment: Experiment, command: str | None) -> Iterator[Block]:
             yield Points(list(lines(each)), title=f"{one} {each.get('source', '')}".rstrip())
     if made:
         yield Points(list(_code(made)), title="Versions")
+    else:
+        yield Text("This experiment was made before harness kept its inputs: harness sweep SPEC keeps them.")
     for title, sentences in (("Assumed by plugins", "assumed"), ("Warnings", "warnings")):
         if made.get(sentences):
             yield Points(made[sentences], title=title)
