@@ -335,7 +335,9 @@ def test_figures_say_which_jobs_they_are_of_where_runs_have_different_ones(tmp_p
     }
     for note in (*notes["losses"], *notes["disruption"]):
         assert note.endswith(own)
-    assert [note.endswith(f" Waits and lost work cover {common}.") for note in notes["frontier"]] == [True]
+    assert [note.endswith(f" Waits and lost work cover {common[3:]}.") for note in notes["frontier"]] == [
+        True
+    ]
 
 
 @pytest.fixture
