@@ -71,7 +71,7 @@ class Difference:
     def parting(self) -> Parting | None:
         """The point at which the runs diverge, or None if all their decisions are equal.
 
-        Decisions without effect (refusals, nominations) do not count. Admissions count only if both runs
+        Decisions without effect (refusals, nominations) are ignored. Admissions are used only if both runs
         have any, because a policy that only binds pods admits no job.
         """
         with reading(self._runs[1].path):
@@ -87,7 +87,7 @@ class Difference:
         passed = [*_FOR_THE_RECORD, *(() if admits else ("admit", "start"))]
         several = [
             rows.filter(~pl.col("action").is_in(passed)).with_columns(
-                again=pl.int_range(pl.len()).over(_SAME)  # numbers equal decisions of one instant
+                again=pl.int_range(pl.len()).over(_SAME)  # numbers equal decisions at the same time
             )
             for rows in several
         ]

@@ -31,7 +31,7 @@ _UNREADABLE = (pa.ArrowException, pl.exceptions.PolarsError, ValueError)
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A rule for the values of one row: `broken` must not be true; null counts as false."""
+    """A rule for the values of one row: `broken` must not be true; null is treated as false."""
 
     field: str
     broken: pl.Expr

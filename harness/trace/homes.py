@@ -1,7 +1,7 @@
 """Finds the LocalQueue of a job whose trace does not contain both its name and its namespace.
 
-Only unambiguous cases count. If a trace does not contain the namespace, a queue stands for the only
-LocalQueue of that name. If the queue is the name of a namespace, it stands for the only LocalQueue of that
+Only unambiguous cases are resolved. If a trace does not contain the namespace, a queue represents the only
+LocalQueue of that name. If the queue is the name of a namespace, it represents the only LocalQueue of that
 namespace. The reader of Jobs without Kueue's label writes queues in this form. All other cases need
 `--tenants map:FILE`.
 """
@@ -27,7 +27,7 @@ _TOLD = 3
 
 
 def homed(trace: Trace, cluster: Cluster) -> Trace:
-    """Returns the trace with the namespaces and LocalQueues that its jobs stand for; a note lists them."""
+    """Returns the trace with the namespaces and LocalQueues that its jobs represent; a note lists them."""
     found = _found(trace.frame, cluster)
     if not found:
         return trace
@@ -44,12 +44,12 @@ def map_hint(faults: Iterable[Fault]) -> str | None:
 
 
 def homed_rows(frame: pl.DataFrame, cluster: Cluster) -> pl.DataFrame:
-    """Returns rows with the namespaces and LocalQueues that they stand for; other faults may remain."""
+    """Returns rows with the namespaces and LocalQueues that they represent; other faults may remain."""
     return _with(frame, _found(frame, cluster)) if "queue" in frame.columns else frame
 
 
 def home_of(cluster: Cluster, namespace: str | None, queue: str) -> LocalQueue | None:
-    """Returns the LocalQueue that a queue stands for if it leads to no quota itself; None if ambiguous.
+    """Returns the LocalQueue that a queue represents if it leads to no quota itself; None if ambiguous.
 
     Args:
         cluster: the cluster with the queues.

@@ -83,7 +83,7 @@ class JobColumns:
 
     Args:
         trace: the record.
-        cluster: the cluster whose priority classes count.
+        cluster: the cluster with the priority classes.
         grace_period: the grace period of jobs without one of their own, in microseconds.
         startup: how long pods take to become ready if the trace has no start-up times, in microseconds.
         record: repeat the trace's recorded events. Jobs then show policies their recorded runs, end with
@@ -246,7 +246,7 @@ def _priorities(trace: Trace, jobs: pl.DataFrame, cluster: Cluster) -> Iterable[
 
     These are the job's own values, or else the values of its class, or else the defaults.
 
-    The classes count as they are when the job arrives.
+    The classes are used as they are when the job arrives.
     """
     states = by_arrival(cluster)
     own: list[pl.Expr] = []

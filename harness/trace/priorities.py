@@ -28,7 +28,7 @@ class PriorityFrom(Value):
 
     Attributes:
         column: any column of the trace, whether or not it is in the schema.
-        priorities: the priority for each value, as text. The value `*` stands for all other values; without
+        priorities: the priority for each value, as text. The value `*` represents all other values; without
             `*`, jobs with other values keep the trace's priority.
     """
 

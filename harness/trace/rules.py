@@ -22,7 +22,7 @@ class Rule(NamedTuple):
 
     Attributes:
         column: the column whose value is shown.
-        broken: true for rows that break the rule; null counts as false.
+        broken: true for rows that break the rule; null is treated as false.
         says: the description of the fault, which follows the value in messages. The value is omitted if the
             description begins with "is missing" or "is empty".
         about: a column whose value replaces `{}` in `says`.

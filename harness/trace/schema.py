@@ -78,7 +78,7 @@ class Column(Value):
     """One column of the schema.
 
     Attributes:
-        name: the name of the column; `request.` and `limit.` stand for one column per resource.
+        name: the name of the column; `request.` and `limit.` represent one column per resource.
         kind: the type of the column.
         meaning: the meaning of the column, with its unit.
         default: what an absent column or a null means, in words; None if a value is required.

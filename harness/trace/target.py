@@ -16,7 +16,7 @@ from harness.trace.trace import Trace
 
 _DIGITS = 4
 _NEAR = Fraction(1, 100)
-"""The maximum relative difference at which a scale counts as giving the load."""
+"""The maximum relative difference at which a scale is accepted as giving the load."""
 
 
 @dataclass(frozen=True, slots=True)

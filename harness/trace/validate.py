@@ -72,7 +72,7 @@ def cluster_faults(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -
     Args:
         trace: the jobs.
         cluster: the cluster to run them on.
-        by_queues: whether ClusterQueues admit jobs, so that ElasticQuotas do not count.
+        by_queues: whether ClusterQueues admit jobs, so that ElasticQuotas are not used.
     """
     return unknown_names(trace.frame, cluster, by_queues=by_queues) + _too_large(trace.frame, cluster)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _JITTERS = 100
 """Arrivals must span at least this many times the jitter."""
 _FEW = 1_000
-"""The gaps between arrivals count only with fewer jobs than this; in a larger trace, luck averages out."""
+"""The gaps between arrivals matter only with fewer jobs than this; in a larger trace, luck averages out."""
 _GAPS = 10
 """The maximum jitter, as a multiple of the median gap between arrivals."""
 

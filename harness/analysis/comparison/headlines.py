@@ -85,7 +85,7 @@ BRIEF = (
 )
 """The metrics that terminals show first, for the resource that the baseline uses most.
 
-Metrics that say nearly the same are left out: hours in addition to shares, and further indices of fairness.
+Metrics that say nearly the same are left out: hours if there are shares, and other indices of fairness.
 """
 
 ALARMS = (

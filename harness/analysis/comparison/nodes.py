@@ -56,7 +56,7 @@ def node_distinctions(base: Info, other: Info) -> Iterator[Distinction]:
 def _kinds(nodes: Iterable[Info], left_out: Container[str]) -> dict[str, dict[str, Any]]:
     """Maps the common properties of equal nodes, as text, to the kind of nodes.
 
-    The labels in `left_out` do not count. Kinds that are equal without these labels are joined, and the
+    The labels in `left_out` are ignored. Kinds that are equal without these labels are joined, and the
     names of their nodes are then unknown.
     """
     found: dict[str, dict[str, Any]] = {}

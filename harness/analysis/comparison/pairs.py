@@ -168,7 +168,7 @@ def _jobs(run: Run) -> pl.DataFrame:
 
 
 def _of_one_id(base: pl.Series, other: pl.Series) -> pl.DataFrame:
-    """Returns the rows of jobs with the same id; if several jobs share an id, the first job counts."""
+    """Returns the rows of jobs with the same id; if several jobs share an id, the first job is used."""
     shorter = min(len(base), len(other))
     if (base.head(shorter) == other.head(shorter)).all():
         rows = pl.int_range(shorter, dtype=pl.UInt32, eager=True)
@@ -185,7 +185,7 @@ def _requests(jobs: pl.DataFrame) -> set[str]:
 
 
 def _equal(name: str, base: pl.DataFrame, other: pl.DataFrame, rows: pl.DataFrame) -> pl.Series:
-    """Returns True for rows whose jobs have the same value; a resource that a run lacks counts as 0."""
+    """Returns True for rows whose jobs have the same value. A resource that a run lacks has the value 0."""
     mine, theirs = (
         jobs[name].gather(rows[place])
         if name in jobs.columns

@@ -62,7 +62,7 @@ class Figures:
             for, or "".
         fields: the manifest fields that forbid the job to preempt, with their values.
         borrows: the labels that the job would borrow, if that matters.
-        tried: how many candidates were not enough before shares forbade further ones.
+        tried: how many candidates were not enough before shares forbade more candidates.
         candidate, strategies: the next candidate, and the strategies that forbid preempting it. In this
             case, `shares` are the shares with the job and without the candidate.
         lacks: the only thing that is missing, unless it is quota.

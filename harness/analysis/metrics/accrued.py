@@ -1,4 +1,4 @@
-"""Statistics of times, where a time that is still running counts with the part that has accrued so far.
+"""Statistics of times. A time that is still running has the length that has accrued so far.
 
 The values are exact; nothing is estimated. The jobs that are still running when a window ends are typically
 long ones, so the jobs that have ended say nothing about them. Each statistic therefore comes with a mark

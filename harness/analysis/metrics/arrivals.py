@@ -1,7 +1,7 @@
 """The jobs that arrived within a window, and the jobs that were refused for good.
 
-A job that is refused at arrival counts only as refused. A job that is refused later counts as waiting,
-because it has waited until then.
+A job that is refused at arrival is only counted as refused. A job that is refused later is counted as
+waiting, because it has waited until then.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def request_columns(run: Run) -> list[str]:
 
 
 def counted(run: Run, only: pl.Series | None = None) -> pl.Series:
-    """Returns for each job of a run whether it counts: it is in `only` and was not refused at arrival."""
+    """Returns for each job of a run whether it is in `only` and was not refused at arrival."""
     mask = pl.repeat(True, run.columns("jobs", "submit_time").height, eager=True) if only is None else only
     refused = rejected_at_arrival(run)
     return mask if refused.is_empty() else mask.clone().scatter(refused, False)
@@ -44,7 +44,7 @@ def needs(run: Run, window: Window) -> pl.DataFrame:
 
     A job's need is the requests of its pods times its duration, even if the job has not run that long.
     Progress that a job made before the replay, for example in a dump, reduces its need. If an eviction
-    threw that progress away by the end of the window, it counts as needed again. A job of unknown run time
+    threw that progress away by the end of the window, it is needed again. A job of unknown run time
     needs nothing. Runs of schema 2 do not record requests.
     """
     amounts = request_columns(run)

@@ -1,6 +1,6 @@
 """The causes of evictions, and the cost of each cause.
 
-All pods that a job loses at one time to one preemptor, or through one cause, count as a single eviction.
+All pods that a job loses at one time to one preemptor, or through one cause, are a single eviction.
 The number of evictions caused by preemption therefore equals the number of preemptions. If several
 evictions hit the progressing pods at the same time, the loss belongs to the first of them.
 """

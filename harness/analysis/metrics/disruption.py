@@ -185,7 +185,7 @@ def lost_by_jobs(run: Run, window: Window, only: pl.Series) -> Iterator[Measurem
     Args:
         run: the run.
         window: the measured time.
-        only: whether each job of the run counts.
+        only: whether each job of the run is included.
     """
     lost = _thrown_away(run, window)
     lost = lost.filter(only.gather(lost["job"]))
@@ -223,7 +223,7 @@ def mean_duration(run: Run) -> int:
 def measure_restarts(run: Run, window: Window, pods: pl.DataFrame | None = None) -> Iterator[Measurement]:
     """Yields how long preempted jobs took to run again, and how many preemptions had no restart.
 
-    A time that has not ended counts with its length so far. A victim that was refused later is not waiting,
+    If a time has not ended, its length so far is used. A victim that was refused later is not waiting,
     so it has no time.
 
     Args:

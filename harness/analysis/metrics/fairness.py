@@ -159,7 +159,7 @@ def measure_slowdowns(run: Run, window: Window, only: pl.Series | None = None) -
     Args:
         run: the run.
         window: the measured time.
-        only: whether each job of the run counts; by default, all jobs count.
+        only: whether each job of the run is included; by default, all jobs are.
     """
     means = sorted(mean_slowdowns(run, window, codes(holder_of_jobs(run)), only))
     yield Measurement("fairness.jain_slowdown", jain(means), "ratio", "higher", at_least=None)

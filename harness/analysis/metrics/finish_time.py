@@ -2,7 +2,7 @@
 
 The metric is the rho of Themis (Mahajan and others, NSDI 2020), with the jobs of a ClusterQueue or
 ElasticQuota in place of an app. A run does not show when jobs would complete if their quota were alone. The
-metric is therefore measured only on request, with further replays (`harness.studies.isolated`).
+metric is therefore measured only on request, with additional replays (`harness.studies.isolated`).
 """
 
 from __future__ import annotations

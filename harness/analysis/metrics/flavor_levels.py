@@ -125,7 +125,7 @@ class _Following:
         """Returns the requests of some pods of each pod set, by the flavors of these pod sets."""
         found: dict[Cell, int] = {}
         for each, count in zip(sets, counts, strict=True):
-            # Pods with equal requests count as one set here, even if they belong to different pod sets.
+            # Pods with equal requests are one set here, even if they belong to different pod sets.
             of_set = chosen.get(each.name) or next(iter(chosen.values()), {})
             for place, resource in enumerate(self._run.resources):
                 amount = int(self._sizes.each[place][each.size]) * count

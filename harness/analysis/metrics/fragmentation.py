@@ -153,7 +153,7 @@ class _Waiting:
         groups = Groups(shape_of[rows.moves.size[some]])
         time = rows.time[rows.moves.row[some]][groups.order]
         pods = groups.running(rows.moves.waiting[some][groups.order]) + self._counts[groups.keys]
-        # If there are several changes at one time, only the final state counts.
+        # If there are several changes at the same time, only the final state is used.
         stays = groups.last
         stays[:-1] |= time[1:] != time[:-1]
         shape, time, waits = groups.keys[stays], time[stays], pods[stays] > 0

@@ -3,7 +3,7 @@
 The idle amount and the waiting amount at each instant are exact. The smaller of the two is split among the
 waiting jobs in proportion to their requests, and each part gets the cause that its job was last judged to
 have. Idle capacity beyond the waiting amount is idle without demand. A run does not record the causes, so
-they are judged only on request, in a further replay (`harness.studies.waiting_causes`).
+they are judged only on request, in an additional replay (`harness.studies.waiting_causes`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from harness.plugins.measurement import SHARE, Measurement, Window
 from harness.runs.run import IDLE, Run
 
 RESERVED, QUOTA, FRAGMENTED, POLICY = range(4)
-"""The causes of a job's waiting; if several causes apply, the first one counts."""
+"""The causes of a job's waiting; if several causes apply, the first one is used."""
 
 MINUTE = _MINUTE
 """The time between two judgements, in microseconds."""

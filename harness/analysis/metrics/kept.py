@@ -1,8 +1,8 @@
 """The progress that unfinished jobs have kept, which is the part that no eviction has thrown away so far.
 
 When a job's eviction begins, the job has already lost what the eviction throws away. If a job's pods run on
-their own, the progress of the least advanced pod counts, and the progress is 0 if any pod has never
-started. Run time from before the replay, which a dump may record, counts as well.
+their own, the progress is that of the least advanced pod, and it is 0 if any pod has never started. Run
+time from before the replay, which a dump may record, is included.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def owners(run: Run, window: Window, only: pl.Series | None = None) -> Mapping[s
     Args:
         run: the run.
         window: the measured time.
-        only: whether each job of the run counts; by default, all jobs count.
+        only: whether each job of the run is included; by default, all jobs are.
     """
     names = {QUEUE: names_of_jobs(run)[QUEUE], USER: _users(run)}
     demand = _demand(run, window, names, only)
@@ -59,7 +59,7 @@ def owners(run: Run, window: Window, only: pl.Series | None = None) -> Mapping[s
 
 
 def _told_apart(kind: str, names: pl.Series, demand: pl.DataFrame) -> Owners:
-    """Returns the owners that have jobs that count.
+    """Returns the owners of the jobs that are included.
 
     If there are too many users, only the users who request the largest part of any resource are returned.
     """
@@ -106,7 +106,7 @@ def names_users(run: Run) -> bool:
 
 
 def _demand(run: Run, window: Window, names: Mapping[str, pl.Series], only: pl.Series | None) -> pl.DataFrame:
-    """Returns the total need of the jobs that arrived and count, by the names of their owners."""
+    """Returns the total need of the included jobs that arrived, by the names of their owners."""
     counts = (pl.col("submit_time") <= window.end) & pl.lit(counted(run, only))
     jobs = needs(run, window).with_columns(**names)
     return jobs.filter(counts).group_by(list(names)).agg(pl.col(request_columns(run)).sum())

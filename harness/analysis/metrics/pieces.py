@@ -155,7 +155,7 @@ def _piece(state: Mapping[str, Ints], parts: Sequence[_Part]) -> tuple[Piece, Ma
     times, at = time[new], new.cumsum() - 1
     groups = Groups(np.concatenate([each.holder for each in rows]))
     at = at[groups.order]
-    # If a holder changes several times at one instant, only the final state becomes a level.
+    # If a holder changes several times at the same instant, only the final state becomes a level.
     stays = groups.last
     stays[:-1] |= at[1:] != at[:-1]
     moved = {name: np.concatenate([each.levels[name] for each in rows]) for name in state}

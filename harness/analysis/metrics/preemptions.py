@@ -1,6 +1,6 @@
 """The preemptions of a run: their victims, their beneficiaries, and their consequences.
 
-All pods that a job loses to one preemptor at one time count as a single preemption. Schedulers that preempt
+All pods that a job loses to one preemptor at one time are a single preemption. Schedulers that preempt
 jobs are therefore comparable with schedulers that preempt pods.
 """
 
@@ -107,7 +107,7 @@ def restarts(run: Run, window: Window, pods: pl.DataFrame) -> pl.Series:
     """Returns the time at which the job of each preemption ran again, in microseconds, or null.
 
     A job runs again when it progresses and every pod that the preemption took holds its resources again. A
-    job that needs no run time counts as running when it finishes.
+    job that needs no run time is treated as running when it finishes.
     """
     if pods.is_empty():
         return pl.Series("again", dtype=pl.Int64)

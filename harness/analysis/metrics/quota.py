@@ -237,7 +237,7 @@ class _Over:
         for place, node in enumerate(tree.nodes):
             if node.bound is None:
                 continue
-            # Quota that queues keep does not count for their cohort. Quota kept by the cohorts in between
+            # Quota that queues keep is not available to their cohort. Quota kept by the cohorts in between
             # does not count
             # either, but ignoring this misses no instant.
             levels = [

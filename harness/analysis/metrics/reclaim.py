@@ -3,7 +3,7 @@
 A quota is owed a resource while it requests more than it holds and holds less than its nominal quota. An
 episode begins when a quota is first owed a resource, and ends when it is no longer owed any. A request that
 is served at the same instant is also an episode, with length 0. Most episodes have this length. If an
-episode ends and another begins at the same instant, they count as one.
+episode ends and another begins at the same instant, they are one episode.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class ResourceTime(NamedTuple):
         demanded: the requests up to the capacity, which is what could have been used; None without a
             capacity.
         pending: the requests of waiting pods.
-        needed: the total need of the jobs that count; None if unknown.
+        needed: the total need of the jobs that are included; None if unknown.
         needed_useful: the useful part of that need.
     """
 
@@ -84,7 +84,7 @@ def resource_times(
         run: the run.
         window: the measured time; stints that extend beyond it are cut.
         until: the end of the run's own window, if it is later than the end of `window`.
-        only: whether the requests of each job of the run count; by default, all requests count.
+        only: whether the requests of each job of the run are included; by default, all are.
     """
     if only is None:
         return _of_every_job(run, window, until or window.end)

@@ -43,7 +43,7 @@ class Shared(NamedTuple):
     Attributes:
         integrals: the end of sums over time.
         jobs: the end of jobs' results.
-        refused: the rows of jobs that do not count although this run did not refuse them at arrival.
+        refused: the rows of jobs that are left out although this run did not refuse them at arrival.
     """
 
     integrals: int

@@ -25,12 +25,12 @@ _LATEST = 7 * DAY
 def measure(run: Run, window: Window, only: pl.Series | None = None) -> Iterator[Measurement]:
     """Yields the number of jobs that starved, in total and by queue.
 
-    Unfinished jobs count with the delay that has accrued so far.
+    For unfinished jobs, the delay that has accrued so far is used.
 
     Args:
         run: the run.
         window: the measured time.
-        only: whether each job of the run counts; by default, all jobs count.
+        only: whether each job of the run is included; by default, all jobs are.
     """
     times = job_times(run, window, "queue", "delay", "first_start", "length", only=counted(run, only))
     delay, waited, length = numbers(times, "delay", "first_start", "length")

@@ -1,7 +1,7 @@
 """The number of topology domains that the pods of jobs are spread over, from the details of admissions.
 
-Only jobs with several pods that were placed in a topology count, except that the metrics of waits cover all
-jobs. A run without such jobs has none of these metrics.
+Only jobs with several pods that were placed in a topology are included, except that the metrics of waits
+cover all jobs. A run without such jobs has none of these metrics.
 """
 
 from __future__ import annotations

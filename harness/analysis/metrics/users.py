@@ -1,6 +1,6 @@
 """Fairness between users: how unequal the shares of the users' requests are that became useful work.
 
-The users are the ones that the trace names, so jobs without a user do not count. A user with small requests
+The users are the ones that the trace names, so jobs without a user are left out. A user with small requests
 weighs as much as a user with large ones. The metrics do not show whether work was done early or late.
 """
 
@@ -26,7 +26,7 @@ def measure(
         run: the run.
         window: the measured time.
         until: the end of the run's own window, if it is later than the end of `window`.
-        only: whether each job of the run counts; by default, all jobs count.
+        only: whether each job of the run is included; by default, all jobs are.
     """
     parts: list[list[float]] = [[] for _ in run.resources]
     if request_columns(run) and names_users(run):

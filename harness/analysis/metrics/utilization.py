@@ -37,7 +37,7 @@ def measure(
         run: the run.
         window: the measured time.
         until: the end of the run's own window, if it is later than the end of `window`.
-        only: whether the requests of each job of the run count; by default, all requests count.
+        only: whether the requests of each job of the run are included; by default, all are.
     """
     span = window.end - window.start
     wholes = {resource: run.capacity_time(resource, window) for resource in run.resources}

@@ -30,7 +30,7 @@ from harness.runs.refused import rejected_at_arrival
 from harness.runs.run import Run
 
 SHORTEST = 10 * SECOND
-"""In a bounded slowdown, jobs that are shorter than this count with this length."""
+"""The minimum run time of a job in a bounded slowdown."""
 
 
 class _Shape(NamedTuple):
@@ -89,7 +89,7 @@ def measure_jobs(run: Run, window: Window, only: pl.Series | None = None) -> Ite
     Args:
         run: the run.
         window: the measured time.
-        only: whether each job of the run counts; by default, all jobs count.
+        only: whether each job of the run is included; by default, all jobs are.
     """
     jobs = _Jobs(run, window, only)
     of_all, of_scopes = _waits(jobs)
@@ -107,7 +107,7 @@ class _Jobs:
     Args:
         run: the run.
         window: the measured time.
-        only: whether each job of the run counts; None if all jobs count.
+        only: whether each job of the run is included; None includes all jobs.
     """
 
     def __init__(self, run: Run, window: Window, only: pl.Series | None) -> None:
@@ -116,7 +116,7 @@ class _Jobs:
         self._only = counted(run, only) if self._refused else only
 
     def times(self, *columns: str) -> pl.DataFrame:
-        """Returns columns of `job_times`, with one row for each job that counts."""
+        """Returns columns of `job_times`, with one row for each job that is included."""
         return job_times(self._run, self._window, *columns, only=self._only)
 
     @cached_property
@@ -140,7 +140,7 @@ class _Kind(NamedTuple):
 
     Attributes:
         names: the names of the groups, in order, including groups whose jobs were all refused.
-        groups: the jobs that count, grouped by the number of their name.
+        groups: the included jobs, grouped by the number of their name.
     """
 
     names: list[Any]
@@ -156,7 +156,7 @@ def job_times(run: Run, window: Window, *columns: str, only: pl.Series | None = 
     Args:
         run: the run.
         window: the measured time.
-        only: whether each job of the run counts; by default, all jobs count.
+        only: whether each job of the run is included; by default, all jobs are.
         columns: the columns to return. The first columns are `job`, the row in `jobs.parquet`, `queue`, an
             enumeration in the order of names, and `priority`. Further columns that are not times: `started`
             and `finished`, which tell whether the job has; `slowdown`; `weight`. The weight is the largest
@@ -344,7 +344,7 @@ def mean_slowdowns(run: Run, window: Window, groups: Ints, only: pl.Series | Non
         run: the run.
         window: the measured time.
         groups: for each job of the run, the number of its group.
-        only: whether each job of the run counts; by default, all jobs count.
+        only: whether each job of the run is included; by default, all jobs are.
 
     Returns:
         The means in the order of the groups; groups without a job that counts are left out.

@@ -119,7 +119,7 @@ class Key:
     """The meaning of a colour in a chart.
 
     Attributes:
-        name: what the colour stands for, for example a queue or a run.
+        name: what the colour represents, for example a queue or a run.
         colour: the colour in the chart, which comes from `harness.analysis.report.palette`.
         dash: the dash pattern of a line, in pixels; empty for a solid line or an area.
         line: whether the colour belongs to a line rather than an area.

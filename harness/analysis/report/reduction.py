@@ -17,7 +17,7 @@ def per_pixel(changes: pl.DataFrame, window: Window, pixels: int) -> pl.DataFram
     Args:
         changes: the columns `series`, `time` in microseconds and `level`. The level is an integer that
             lasts until the next row of the series, or until the end of the window. Rows are in order of
-            time; if two rows have the same time, the second one counts. Before its first row, a series has
+            time; if two rows have the same time, the second one is used. Before its first row, a series has
             the level 0.
         window: the time to draw.
         pixels: the number of parts; there are fewer if the window has fewer microseconds.

@@ -105,7 +105,7 @@ def fetch(
         selector: label matchers for the series, without braces.
         metrics: the metrics to request.
         step: the number of seconds between samples; None for all scraped samples.
-        haste: divides the waits before further attempts.
+        haste: divides the waits before new attempts.
 
     Raises:
         InputError: the server cannot be reached, refuses, or sends an invalid answer; or the time is too

@@ -170,7 +170,7 @@ def record(
         recorder: takes the observations.
         every: the number of seconds between writes.
         enough: returns True to stop; it is called at least every half second.
-        haste: divides the waits before further attempts.
+        haste: divides the waits before new attempts.
 
     Raises:
         InputError: the folder cannot be written, or the credentials no longer work.

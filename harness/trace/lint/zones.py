@@ -51,7 +51,7 @@ def check(material: Material) -> Iterator[Finding]:
 def _across_changes(jobs: pl.DataFrame, origin: int) -> int:
     """Returns how many jobs are an hour off their limit.
 
-    Only months in which all such jobs run across a clock change count.
+    Only months in which all such jobs run across a clock change are used.
     """
     start = jobs[SUBMIT] + origin
     if "recorded_start" in jobs.columns:

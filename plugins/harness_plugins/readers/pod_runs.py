@@ -103,7 +103,7 @@ def _above(pod: Listed, jobs: Mapping[str, Listed]) -> Iterator[str]:
 def _together(pods: Sequence[Listed], count: int) -> int | None:
     """Returns the time when as many pods had started as run simultaneously.
 
-    Failed pods count only if all known pods failed.
+    Failed pods are used only if all known pods failed.
     """
     good = [pod for pod in pods if not pod.failed] or pods
     starts = sorted(pod.start for pod in good if pod.start is not None)

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 FINEST = 1024
-"""The largest number of blocks at the finest level; each further level has half as many blocks."""
+"""The largest number of blocks at the finest level; each additional level has half as many blocks."""
 
 COARSEST = 64
 

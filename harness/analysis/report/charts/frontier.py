@@ -33,7 +33,7 @@ def frontier(
         x_axis: the horizontal axis.
         y_axis: the vertical axis.
         width: the width of the chart.
-        best: the choices that no other choice beats, if more than two axes count; no line joins them in
+        best: the choices that no other choice beats, if there are more than two axes; no line joins them in
             this case.
     """
     joins = best is None

@@ -1,4 +1,4 @@
-"""The language of mappings: the source of each column of a trace, and the rows of a table that count.
+"""The language of mappings: the source of each column of a trace, and conditions for the rows of a table.
 
     SOURCE    = VALUE [: UNIT]  |  'constant'
     VALUE     = TERM [/ TERM]
