@@ -195,7 +195,7 @@ class Histories:
         ]
 
     def _held(self, wanted: list[tuple[int, str]]) -> dict[tuple[int, str], tuple[tuple[str, int], ...]]:
-        """Returns for each time and resource the queues that held the most at the end of that instant."""
+        """Returns the queues that held the most of each resource after the decisions of each time."""
         timeline = self._timeline
         found: dict[tuple[int, str], tuple[tuple[str, int], ...]] = {}
         queues = timeline.select("queue").unique().sort("queue")
@@ -304,7 +304,7 @@ def _by_label(holders: Table) -> dict[str, tuple[tuple[str, int], ...]]:
 
 
 def _figures(group: Sequence[Mapping[str, Any]]) -> Figures:
-    """Joins the details of a preemption's victims: values before the first and after the last victim left."""
+    """Joins details of a preemption's victims, with the values before the first and after the last victim."""
     details = [read(text) for text in dict.fromkeys(row["detail"] for row in group)]
     first = details[0]
     if len(details) == 1:

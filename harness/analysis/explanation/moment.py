@@ -128,7 +128,7 @@ class Moment:
 
     @cached_property
     def _preemptions(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """The preemptions by queue and rule: those that hit this queue, and those that this queue made."""
+        """The preemptions of this queue's jobs, and the preemptions for this queue's jobs, by queue and rule."""
         with reading(self._run.path):
             rows = (
                 self._run.micros("decisions")

@@ -321,7 +321,7 @@ def _pod_name(job: Mapping[str, object], pod: tuple[int, int]) -> str:
 
 
 def _lanes(stays: Iterable[Stay]) -> list[list[Stay]]:
-    """Arranges stays in as few rows as possible without overlaps; stays that begin first are placed first."""
+    """Arranges stays in as few rows as possible without overlaps; earlier stays are placed first."""
     lanes: list[list[Stay]] = []
     free: list[tuple[int, int]] = []
     for stay in stays:

@@ -271,7 +271,7 @@ class _Free:
         return _Changes(time[:some], node[:some], [each[:some] for each in amounts])
 
     def _moves(self, rows: _Decisions) -> tuple[Ints, Ints, Ints, Ints]:
-        """Returns the time, node, pod size and sign of decisions that change what is free; 1 frees a pod."""
+        """Returns the time, node, pod size and sign of decisions that change what is free; 1 means freed."""
         binds = np.flatnonzero(rows.action == BIND)
         new = _Bound(*(each[binds] for each in (rows.time, rows.node, rows.job, rows.pod, rows.successor)))
         bound = _Bound(*map(np.append, self._bound, new))

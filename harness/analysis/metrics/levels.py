@@ -76,7 +76,7 @@ class _Steps(NamedTuple):
     levels: Mapping[str, Ints]
 
     def short(self) -> _Steps:
-        """Returns the same changes in the smallest types; changes are far smaller than levels."""
+        """Returns the same changes in the smallest types, because changes are much smaller than levels."""
         levels = {name: short(level) for name, level in self.levels.items()}
         return _Steps(np.ascontiguousarray(self.time), short(self.tenant), levels)
 

@@ -72,7 +72,7 @@ class _Moves(NamedTuple):
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """Yields the latencies, and for how long quotas were owed resources."""
+    """Yields the latencies, and how long quotas were owed resources."""
     yield from measure_latency(run, window)
     yield from measure_owed(run, window)
 

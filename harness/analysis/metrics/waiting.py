@@ -1,6 +1,6 @@
 """Waiting: the time from submission to first progress, all time without progress, completion and slowdown.
 
-Jobs that have not started or ended by the end of the window count with the time that has accrued by then.
+If a job has not started or ended by the end of the window, the time that has accrued by then is used.
 Percentiles interpolate linearly between order statistics. Means use exact sums, so they do not depend on
 the order of summation.
 """

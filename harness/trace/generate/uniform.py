@@ -45,7 +45,7 @@ def _shifted(values: pa.Array, by: int) -> pa.Array:
 
 
 def _kernels() -> Any:
-    """Returns Arrow's functions; importing them takes longer than a short replay, so it happens late."""
+    """Returns Arrow's functions, which are imported late because this takes longer than a short replay."""
     import pyarrow.compute
 
     return pyarrow.compute

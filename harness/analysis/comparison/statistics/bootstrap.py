@@ -199,7 +199,7 @@ class _Sample:
 def _times(blocks: int) -> Numbers:
     """Returns how often each block is drawn in each resample.
 
-    Further rows contain all blocks, and all blocks but one.
+    Additional rows contain all blocks, and all blocks except one.
     """
     draw = random.Random(SEED).random  # noqa: S311 - drawn for statistics, and the same in every version
     drawn = np.array([int(draw() * blocks) for _ in range(RESAMPLES * blocks)]).reshape(RESAMPLES, blocks)

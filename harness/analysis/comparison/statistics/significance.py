@@ -103,7 +103,7 @@ def _p_of_equal(count: int) -> float:
 
 
 def p_value(estimate: float, error: float, freedom: int) -> float:
-    """Returns the two-sided probability of an estimate at least this far from 0 if there is no difference.
+    """Returns the two-sided probability that an estimate is at least this far from 0 without a difference.
 
     Args:
         estimate: the difference.

@@ -33,7 +33,7 @@ _REPEATED = "rows that repeat another row, as in dumps of overlapping periods"
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Reads a dump. The runs of a requeued job become one job, and components of a job become its pod sets.
+    """Reads a dump. A requeued job becomes one job, and components of a heterogeneous job become pod sets.
 
     Raises:
         TraceError: the file is not a dump, columns are missing, or rows are malformed; the error lists all

@@ -105,7 +105,7 @@ class Chain:
 
     @property
     def eligible(self) -> int | None:
-        """When the first run could first be considered."""
+        """The time when the first run could first be considered."""
         begun = self.runs[0].first if self.runs else self.records[0]
         return begun.eligible
 

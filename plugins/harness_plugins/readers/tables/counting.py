@@ -53,7 +53,7 @@ def latest(rows: Rows, mapping: TableMapping, clock: Clock) -> tuple[pl.DataFram
 
 
 def _dated(rows: Rows, term: Term, clock: Clock) -> Value | None:
-    """Returns text as times if all text values are times, else None."""
+    """Converts text to times. Returns None unless all text values are times."""
     terms = Terms(rows.columns, "", clock, instants=True)
     value = terms.instant(terms.value(term), term)
     found = terms.worked_out(rows.frame, at=value.expr)

@@ -21,7 +21,7 @@ _PLAIN = r"^[+-]?[0-9]{1,20}(?:\.[0-9]*)?$"
 _SIZE = r"^([0-9]{1,18}(?:\.[0-9]*)?)([KMGTP]?)[nc]?$"
 _WHOLE_SIZE = r"^([0-9]{1,18})[KMGTP]?[nc]?$"
 _POWERS = {"K": 10, "M": 20, "G": 30, "T": 40, "P": 50, "": 20}
-"""Slurm's letters stand for powers of 1024, and a number without a letter is in MiB."""
+"""The powers of two of Slurm's letters. A number without a letter is in MiB."""
 _ISO_SPAN = r"^P(?:([0-9]{1,6})D)?(?:T(?:([0-9]{1,6})H)?(?:([0-9]{1,6})M)?(?:([0-9]{1,9}(?:\.[0-9]+)?)S)?)?$"
 _CLOCK_SPAN = r"^(?:([0-9]{1,6})(?: days?,? |-))?(?:([0-9]{1,6}):)?([0-9]{1,6}):([0-9]{1,2}(?:\.[0-9]+)?)$"
 
