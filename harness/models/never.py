@@ -89,7 +89,7 @@ def parts_of(
         queue: the queue of the pods.
         cluster: the cluster with the flavors.
         most: returns the largest quantity that the queue could use.
-        constraints: the constraints of the pods, all of which must be met.
+        constraints: the constraints of the pods. All of them must be met.
         wanted: the total request of the pods for each resource.
     """
     for group in queue.resource_groups:

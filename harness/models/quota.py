@@ -277,7 +277,7 @@ class QuotaTree:
         return named
 
     def _derive(self, own: list[list[int]]) -> None:
-        """Computes derived values: what each node has, from the bottom up, and what it can use, from the top."""
+        """Computes derived values: what nodes have, bottom up, and what they can use, top down."""
         width = self.width
         self.subtree: list[int] = list(self.nominal)
         self.local_quota: list[int] = [0] * len(self.subtree)

@@ -62,7 +62,7 @@ class Quota:
         return self._core + [(each, bound) for each, bound in named if bound != UNLIMITED]
 
     def over_max(self, amounts: Amounts) -> str | None:
-        """Returns a resource in which the usage with these amounts would exceed `max`; None if there is none.
+        """Returns a resource in which the usage with these amounts would exceed `max`, or None.
 
         Resources other than the core resources are checked only if they are among the amounts.
         """
@@ -77,7 +77,7 @@ class Quota:
         return None
 
     def over_min(self, amounts: Amounts) -> str | None:
-        """Returns a resource in which the usage with these amounts would exceed `min`; None if there is none."""
+        """Returns a resource in which the usage with these amounts would exceed `min`, or None."""
         used, least = self.used, self.min
         if not (_CORE.isdisjoint(amounts) and _CORE.isdisjoint(used)):
             for resource in CORE_RESOURCES:

@@ -279,7 +279,7 @@ class _Quota:
         return list(self.asked if self.lends else {**self.asked, **self.least})
 
     def request(self, resource: str) -> int:
-        """Returns the request of the pods or children, or its guarantee if that is larger and it does not lend."""
+        """Returns the request of the pods or children, but at least the guarantee if it does not lend."""
         asked = self.asked.get(resource, 0)
         return asked if self.lends else max(asked, self.least.get(resource, 0))
 

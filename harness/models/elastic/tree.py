@@ -179,7 +179,7 @@ class QuotaTree:
             self.runtimes.ask(leaf.name, amounts, sign)
 
     def take_outside(self, amounts: Amounts, sign: int = 1) -> None:
-        """Removes the usage of a bound pod without a quota from what quotas share (1), or restores it (-1)."""
+        """Removes the usage of a pod without a quota from what quotas share (1), or restores it (-1)."""
         if self.runtimes is not None:
             self.runtimes.take_outside(amounts, sign)
 
@@ -363,7 +363,7 @@ class QuotaTree:
         return None
 
     def within_min(self, leaf: Quota, amounts: Amounts) -> bool:
-        """Returns True if the usage of a quota with these amounts stays within its `min` in every resource."""
+        """Returns True if a quota's usage with these amounts stays within its `min` in every resource."""
         return leaf.over_min({**dict.fromkeys(leaf.used, 0), **amounts}) is None
 
 

@@ -1,1 +1,1 @@
-"""Models the components of kube-scheduler: pods, nodes, the queue, gangs, the scheduler."""
+"""Models the components of kube-scheduler, such as pods, nodes, the queue, gangs and the scheduler."""

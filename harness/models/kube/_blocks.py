@@ -1,16 +1,16 @@
-"""Blocks: pods that have failed often, kept together so that they can fail again without an attempt each.
+"""Blocks of pods that have failed often, which can fail again without a separate attempt for each pod.
 
-When a pod ends, every pod that waits for free resources is tried again, and nearly all of them fail because
-an equal pod has just failed. Pods that have failed often have the same backoff. So pods of one priority that
-failed consecutively at one instant keep their order. They form a block, which is one entry of the queue. A
-block groups equal pods. Groups that wait only for free resources rest in an index (`_resting.py`). The other
-groups are awake: a pass looks at each of them once, and again after a change within the pass.
+When a pod finishes, all pods that wait for free resources are tried again, and nearly all of them fail
+because an equal pod has just failed. Pods that have failed often have the same backoff. Pods of the same
+priority that failed consecutively at the same time therefore keep their order, and form a block, which is one
+entry of the queue. A block groups equal pods. Groups that wait only for free resources are resting in an
+index (`_resting.py`). The other groups are awake: a pass looks at each of them once, and again after a change
+within the pass.
 
-The invariant: a block contains its pods in the order of `PodInfo.place`, and no other pod of their priority
-belongs between them. During a pass over the block, exactly the pods up to one place have been tried and have
-failed. The same plugins rejected all equal pods of a block, and the record says so for each pod; otherwise
-the pods are not treated together. A block never contains a pod whose equals or priority may change while it
-waits.
+A block always contains its pods in the order of `PodInfo.place`, and no other pod of their priority belongs
+between them. During a pass over the block, exactly the pods up to some place have been tried and have failed.
+All equal pods of a block were rejected by the same plugins, as recorded for each pod; otherwise, the pods are
+not handled together. A block never contains a pod whose equals or priority can change while it waits.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from harness.models.kube.placement.status import INTER_POD_AFFINITY, NODE_RESOUR
 from harness.models.kube.pod import Peers, PodInfo, Template
 
 OFTEN = 4
-"""After this many failures, every further failure leads to the longest backoff."""
+"""After this many failures, each additional failure results in the longest backoff."""
 
 BY_BINDINGS = frozenset({INTER_POD_AFFINITY, POD_TOPOLOGY_SPREAD})
-"""Plugins whose rejection a binding can end."""
+"""Plugins that may no longer reject a pod after another pod is bound."""
 
 
 def _place(pod: PodInfo) -> int:
@@ -37,23 +37,23 @@ def _place(pod: PodInfo) -> int:
 
 
 _WIDEST = 64
-"""When two blocks are joined, at most this many places stay free between them.
+"""The maximum number of free places between two blocks when they are joined.
 
 Without a limit, a block would move by the width of the block in front of it, and the next block by twice that
-width. Places would become larger than `AFTER_ALL`.
+width. Places would eventually exceed `AFTER_ALL`.
 """
 
 
 @final
 class Block:
-    """Pods of one priority that form one entry of the queue; see the module.
+    """Pods of the same priority that form one entry of the queue, as this module describes.
 
     Attributes:
         priority: the priority of all its pods.
         groups: its pods, grouped by equality.
         timestamp, backoff: the same as for a single pod.
         taken: the pod that is being tried.
-        tried: how many pods have failed in this pass in an attempt.
+        tried: how many pods failed in an attempt during this pass.
     """
 
     __slots__ = (
@@ -68,18 +68,19 @@ class Block:
         self.taken: PodInfo | None = None
         self.tried = 0
         self._reached = BEFORE_ALL
-        # For a pass: the version at its last look, and the groups to look at, by their next pods' places.
+        # During a pass: the version at the last look, and the groups to examine, by the places of their next
+        # pods.
         self._version = -1
         self._ahead: list[int] | None = None
         self._at: dict[int, EqualPods] = {}
-        self._current: EqualPods | None = None  # the group of the taken pod
-        # Groups with further pods that fail at this version, because of the same plugins or others.
+        self._current: EqualPods | None = None  # the group of the pod that is being tried
+        # Groups with more pods that fail at this version, because of the same plugins or others.
         self._again: list[EqualPods] = []
         self._failing: list[tuple[EqualPods, frozenset[str]]] = []
         self._become(groups, {})
 
     def _become(self, groups: dict[Peers, EqualPods], resting: dict[MostRoom, Resting]) -> None:
-        """Sets the groups, and which of them rest."""
+        """Sets the groups, and determines which of them are resting."""
         self.groups = groups
         self._resting = resting
         self._awake = {
@@ -88,7 +89,7 @@ class Block:
             if not any(group in each for each in resting.values())
         }
         self._size = sum([len(group.pods) for group in groups.values()])
-        # No pod is before or behind these places; pods at these places may have left.
+        # No pod is outside these places, but pods at these places may have left.
         self._first = min([group.pods[-1].place for group in groups.values()], default=0)
         self._last = max([group.pods[0].place for group in groups.values()], default=-1)
 
@@ -109,7 +110,6 @@ class Block:
         resting.add(group, lasting.amounts)
 
     def _wake(self, group: EqualPods, peers: Peers) -> None:
-        """Wakes a resting group."""
         for resting in self._resting.values():
             if group in resting:
                 resting.remove(group)
@@ -120,7 +120,7 @@ class Block:
         self._become(self.groups, {})
 
     def _next_resting(self) -> EqualPods | None:
-        """Returns the resting group of the first pod that may succeed, or None."""
+        """Returns the resting group with the first pod that may succeed; None if there is none."""
         found, reached, place = None, self._reached, AFTER_ALL
         for most_room, resting in self._resting.items():
             rooms = most_room.since(resting.seen)
@@ -141,11 +141,11 @@ class Block:
     # --- a pass -------------------------------------------------------------------------------------------
 
     def kinds(self) -> list[tuple[Template, frozenset[str]]]:
-        """Returns template and rejecting plugins of each group, before a pass."""
+        """Returns the template and the rejecting plugins of each group, before a pass."""
         return [(group.pods[0].template, group.rejected_by) for group in self.groups.values() if group.pods]
 
     def pods(self, timestamp: int, backoff: int) -> list[PodInfo]:
-        """Returns its pods in order, each with the timestamp that it would have had outside of a block.
+        """Returns the pods in order, each with the timestamp that it would have outside of a block.
 
         Args:
             timestamp: the timestamp of the first pod.
@@ -163,9 +163,10 @@ class Block:
         return several
 
     def fails(self, version: int) -> int:
-        """Returns the number of its pods if all fail again as before, without an attempt; else 0.
+        """Returns the number of pods if all of them fail as before without an attempt, otherwise 0.
 
-        Call it only before a pass. If all pods fail, the block is afterwards in the state after the pass.
+        Must be called only before a pass. If all pods fail, the block is afterwards in the state after the
+        pass.
 
         Args:
             version: see `Peers.failed_at`.
@@ -184,13 +185,14 @@ class Block:
         return self._size if self._next_resting() is None else 0
 
     def take(self, version: int, alike: list[PodInfo]) -> PodInfo | None:
-        """Takes out the next pod that needs an attempt; all pods before it fail like an equal pod.
+        """Removes the next pod that needs an attempt. All pods before it fail like an equal pod.
 
-        The pod may also fail like its equals, if unlike them it no longer waits only for free resources.
+        The pod itself may also fail like an equal pod, if unlike that pod it no longer waits only for free
+        resources.
 
         Args:
             version: see `Peers.failed_at`.
-            alike: receives the pods before it that other plugins reject than before.
+            alike: receives the pods before it that are rejected by other plugins than before.
 
         Returns:
             The pod; None if all remaining pods fail.
@@ -234,7 +236,7 @@ class Block:
         return pod
 
     def _look_at(self, group: EqualPods) -> None:
-        """Adds equal pods to those that this pass looks at, from the first pod that has not failed in it."""
+        """Adds equal pods to those that this pass examines, starting with the first that has not failed."""
         place = group.next_place(self._reached)
         if place < AFTER_ALL and self._ahead is not None:
             if place not in self._at:
@@ -266,9 +268,9 @@ class Block:
         return None
 
     def put_back(self, pod: PodInfo) -> bool:
-        """Takes back the taken pod, which has failed; returns whether it stays in its place.
+        """Takes back the pod that was tried and failed, and returns whether it stays in its place.
 
-        It does not stay if it now differs from its equals, or if other plugins rejected it than its equals.
+        The pod does not stay if it is no longer equal to its group, or if other plugins rejected it.
         """
         group = self.groups[pod.peers]
         if not _waits_as_its_equals(pod) or group.verdict not in (None, pod.rejected_by):
@@ -284,10 +286,7 @@ class Block:
         return True
 
     def split(self) -> Block:
-        """Takes out the pods that have failed in this pass, and ends the pass; returns a block of them.
-
-        If all pods have failed, it returns this block.
-        """
+        """Ends the pass; returns the pods that failed in it as a block, or this block if all failed."""
         reached = self._reached
         self._reached, self.taken, self.tried = BEFORE_ALL, None, 0
         self._ahead, self._current = None, None
@@ -323,7 +322,7 @@ class Block:
         return block
 
     def remove(self, pod: PodInfo) -> bool:
-        """Removes a pod before a pass; returns whether the block contained it."""
+        """Removes a pod before a pass, and returns whether the block contained it."""
         group = self.groups.get(pod.peers)
         if group is None or pod not in group.pods:
             return False
@@ -337,9 +336,10 @@ class Block:
         return True
 
     def join(self, later: Block) -> Block | None:
-        """Joins this block and the next block to one block, which replaces both.
+        """Joins this block and the next one into one block, which replaces both.
 
-        Returns None if different plugins rejected equal pods of the two; a later call may succeed.
+        Returns None if equal pods of the two blocks were rejected by different plugins. A later call may
+        succeed.
         """
         mine, theirs = self.groups, later.groups
         if not mine or not theirs:
@@ -363,7 +363,7 @@ class Block:
         self._last += places
 
     def take_in(self, moved: Block, *, is_later: bool) -> None:
-        """Adds the pods of another block behind or before all of its own pods."""
+        """Adds the pods of another block before or after all of its own pods."""
         for peers in moved.groups.keys() & self.groups.keys():
             if peers in moved._awake and peers not in self._awake:
                 self._wake(self.groups[peers], peers)
@@ -384,7 +384,7 @@ class Block:
             resting = self._resting.setdefault(most_room, Resting(theirs.seen))
             resting.seen = min(resting.seen, theirs.seen)
             for group, amounts in theirs.items():
-                group = self.groups[group.pods[0].peers]  # it has pods of both blocks
+                group = self.groups[group.pods[0].peers]  # it has pods from both blocks
                 if group.pods[0].peers not in self._awake and not (is_later and group in resting):
                     resting.add(group, amounts)
 
@@ -394,7 +394,7 @@ Waiting: TypeAlias = PodInfo | Block
 
 
 def joined(first: Waiting, second: Waiting) -> Block | None:
-    """Joins two adjacent entries to one block; returns None if they cannot be joined."""
+    """Joins two adjacent entries into one block; returns None if they cannot be joined."""
     one = _block_of(first)
     two = _block_of(second) if one is not None else None
     return one.join(two) if one is not None and two is not None else None
@@ -414,5 +414,5 @@ def _waits_as_its_equals(pod: PodInfo) -> bool:
 
 
 def _waits_for_room(rejected_by: frozenset[str]) -> bool:
-    """Returns True if every deletion of a pod may help, and no binding can."""
+    """Returns True if any deletion of a pod may help, and no binding can."""
     return NODE_RESOURCES_FIT in rejected_by and BY_BINDINGS.isdisjoint(rejected_by)

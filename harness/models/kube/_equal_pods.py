@@ -1,4 +1,4 @@
-"""Equal pods of a block, in their order."""
+"""The equal pods of a block, in order."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ def from_the_end(pod: PodInfo) -> int:
 
 @final
 class EqualPods:
-    """Equal pods of a block.
+    """The equal pods of a block.
 
     Attributes:
-        pods: the pods in reverse order, so that taking and returning the first pod moves no other pod. Their
-            `rejected_by` is out of date while they are here.
-        rejected_by: the plugins that rejected them before this pass.
+        pods: the pods in reverse order, so that the first pod can be removed and put back without moving
+            others. Their `rejected_by` is out of date while they are in this list.
+        rejected_by: the plugins that rejected the pods before this pass.
         verdict: the plugins that rejected pods in this pass; None before the first failure, and for resting
             pods.
-        doubted: a refusal that held although a node had enough for the pods, so that they do not rest.
+        doubted: a refusal that was still valid although a node had enough for the pods, which therefore do
+            not rest.
     """
 
     __slots__ = ("doubted", "pods", "rejected_by", "verdict")
@@ -39,19 +40,19 @@ class EqualPods:
         self.doubted: LastingRefusal | None = None
 
     def next_place(self, reached: int) -> int:
-        """Returns the place of the first pod after a place; `AFTER_ALL` without such a pod."""
+        """Returns the place of the first pod after a given place; `AFTER_ALL` if there is none."""
         at = self.behind(reached) - 1
         return self.pods[at].place if at >= 0 else AFTER_ALL
 
     def behind(self, place: int) -> int:
         """Returns how many pods come after a place."""
         pods = self.pods
-        if pods and pods[-1].place > place:  # all pods, as a rule
+        if pods and pods[-1].place > place:  # usually all pods
             return len(pods)
         return bisect_left(pods, -place, key=from_the_end)
 
     def fail(self, reached: int, place: int, rejected_by: frozenset[str]) -> list[PodInfo]:
-        """Let the pods between two places fail, rejected by other plugins than before.
+        """Marks the pods between two places as failed, rejected by other plugins than before.
 
         Returns:
             The pods that must be recorded with these plugins, in order.
@@ -64,26 +65,26 @@ class EqualPods:
         failed.reverse()
         news = []
         for pod in failed:
-            pod.rejected_by = self.rejected_by  # the value until now, see `pods`
+            pod.rejected_by = self.rejected_by  # the previous value, see `pods`
             if pod.note_rejection(rejected_by):
                 news.append(pod)
             pod.rejected_by = rejected_by
         return news
 
     def over(self) -> None:
-        """End a pass in which all of its pods have failed."""
+        """Ends a pass in which all of the pods have failed."""
         if self.verdict is not None:
             self.rejected_by, self.verdict = self.verdict, None
 
     def split(self, place: int) -> EqualPods | None:
-        """Takes out the pods after a place; returns the group itself for all pods, and None for no pods."""
+        """Removes the pods after a place; returns this group itself if these are all pods, None if none."""
         pods, at = self.pods, self.behind(place)
         if not at:
             return None
         if at == len(pods):
             self.verdict = None
             return self
-        if 2 * at > len(pods):  # copy the shorter part, because copying visits each pod
+        if 2 * at > len(pods):  # copy the shorter part, because each pod must be copied
             rest, self.pods = pods, pods[at:]
             del rest[at:]
         else:
@@ -92,7 +93,7 @@ class EqualPods:
         return EqualPods(rest, self.rejected_by)
 
     def fails_again(self, pod: PodInfo, version: int) -> bool:
-        """Returns True if a pod fails like its equals without an attempt, see `Peers.fail_again`."""
+        """Returns True if a pod fails like its equals without an attempt. See `Peers.fail_again`."""
         rejected_by = pod.peers.rejected_by
         if self.rejected_by != rejected_by or self.verdict not in (None, rejected_by):
             return False
@@ -102,7 +103,7 @@ class EqualPods:
         return True
 
     def may_rest(self, lasting: LastingRefusal | None) -> bool:
-        """Returns True if pods that fail as before wait only for free resources."""
+        """Returns True if pods that fail as before are waiting only for free resources."""
         return (
             lasting is not None
             and lasting.most_room is not None

@@ -1,12 +1,12 @@
-"""Resting pods: an index of pods that fail until a node offers enough resources for one of them.
+"""An index of resting pods, which fail until a node offers enough resources for one of them.
 
-Whenever a pod ends, nearly all pods of a long queue fail again, even if their requests differ. The index
-finds the first pod that may succeed. For this it compares only a few pods with the nodes that have changed.
-Pods with similar requests are near each other in the index. If even their smallest requests exceed what a
-node offers, the search skips all of these pods.
+Whenever a pod finishes, nearly all pods in a long queue fail again, even if their requests are different. The
+index finds the first pod that may succeed by comparing only a few pods with the nodes that have changed. Pods
+with similar requests are close to each other in the index. If even their smallest requests exceed what a node
+offers, the search skips all of these pods.
 
-The index consists of trees, and of the groups that were added last. Trees of similar sizes are merged, so
-that pods move from tree to tree only a few times.
+The index consists of trees and of the groups that were added last. Trees of similar size are merged, so that
+pods move from tree to tree only a few times.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from harness.models.kube._equal_pods import EqualPods
 from harness.models.kube.most_room import is_within
 
 _FEW = 8
-"""A tree of at most this many groups has no halves; a search looks at each group."""
+"""A tree with at most this many groups has no halves, so searches examine each group."""
 
 _NEW = 16
-"""At most this many groups are not in a tree yet."""
+"""The maximum number of groups that are not in a tree yet."""
 
 Entry: TypeAlias = tuple[Sequence[int], EqualPods]
-"""The requests of each pod of a group, and the group."""
+"""The requests of each pod in a group, and the group."""
 
 
 @final
 class Resting:
-    """Groups of equal pods; see the module.
+    """Groups of equal pods, as this module describes.
 
     Attributes:
         seen: the version of the cache at which all groups failed.
@@ -42,13 +42,13 @@ class Resting:
         self.seen = seen
         self._groups: dict[EqualPods, Sequence[int]] = {}
         self._new: list[Entry] = []
-        self._trees: list[Tree] = []  # the largest first; may contain removed groups
+        self._trees: list[Tree] = []  # the largest first; may contain groups that were removed
 
     def __contains__(self, group: EqualPods) -> bool:
         return group in self._groups
 
     def add(self, group: EqualPods, amounts: Sequence[int]) -> None:
-        """Add a group, or update it after pods were added before its first pod."""
+        """Adds a group, or updates it after pods were added before its first pod."""
         self._groups[group] = amounts
         self._new.append((amounts, group))
         if len(self._new) > _NEW:
@@ -59,7 +59,7 @@ class Resting:
             self._trees.append(Tree([(amounts, group) for group, amounts in known.items()]))
 
     def remove(self, group: EqualPods) -> Sequence[int]:
-        """Removes a group; returns the requests of each of its pods."""
+        """Removes a group, and returns the requests of each of its pods."""
         return self._groups.pop(group)
 
     def items(self) -> Iterable[tuple[EqualPods, Sequence[int]]]:
@@ -67,12 +67,12 @@ class Resting:
         return self._groups.items()
 
     def first(self, rooms: Iterable[Sequence[int]], reached: int, place: int) -> EqualPods | None:
-        """Returns the group of the first pod whose requests one of the nodes can offer, or None.
+        """Returns the group with the first pod for which a node offers enough; None if there is none.
 
         Args:
             rooms: the amounts that each node offers.
-            reached: only pods after this place count.
-            place: only pods before this place count.
+            reached: the place after which pods count.
+            place: the place before which pods count.
         """
         found, groups = None, self._groups
         for room in rooms:
@@ -94,7 +94,7 @@ class Resting:
 class Tree:
     """A binary tree of groups.
 
-    A search drops removed groups when it visits them.
+    When a search visits groups that were removed, it drops them.
 
     Args:
         entries: the groups.
@@ -102,13 +102,13 @@ class Tree:
     Attributes:
         size: the number of groups.
         least: the smallest request of any pod for each resource.
-        first: no pod of the tree comes before this place.
+        first: a place such that no pod of the tree comes before it.
     """
 
     __slots__ = ("_few", "_halves", "first", "least", "size")
 
     def __init__(self, entries: list[Entry]) -> None:
-        self._halves: list[Tree] = []  # empty for a tree of few groups
+        self._halves: list[Tree] = []  # empty if the tree has few groups
         self._few: list[Entry] = entries
         self._sum_up_few()
         if self.size <= _FEW:
@@ -142,12 +142,12 @@ class Tree:
     def search(
         self, room: Sequence[int], reached: int, place: int, groups: Container[EqualPods]
     ) -> EqualPods | None:
-        """Does the work of `Resting.first` for one node.
+        """Implements `Resting.first` for one node.
 
         Args:
             room: the amounts that the node offers.
-            reached: only pods after this place count.
-            place: only pods before this place count.
+            reached: the place after which pods count.
+            place: the place before which pods count.
             groups: the groups that were not removed.
         """
         found, size = None, 0

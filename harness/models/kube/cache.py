@@ -1,7 +1,8 @@
-"""The scheduler's cache: all nodes with the pods on them, and a log of the nodes that changed.
+"""The scheduler's cache, with all nodes and their pods, and a log of the nodes that changed.
 
-A reader of the log keeps results that depend on nodes: feasible nodes of a shape, or dry runs of preemptions.
-The log names the nodes whose results must be computed again, so that no reader looks at all nodes.
+Readers of the log cache results that depend on nodes, such as the feasible nodes of a shape, or preemption
+dry runs. The log contains the nodes whose results must be computed again, so that no reader examines all
+nodes.
 """
 
 from __future__ import annotations
@@ -24,15 +25,17 @@ _KEPT = 8
 
 @final
 class Cache:
-    """Nodes, bound pods and nominations.
+    """The nodes, bound pods and nominations.
 
     Args:
-        cluster: has the nodes and namespaces.
+        cluster: the cluster with the nodes and namespaces.
 
     Attributes:
-        resources: name -> index, cpu and memory first; the number of pods is counted separately.
+        resources: the index of each resource, with cpu and memory first. The number of pods is counted
+            separately.
         names: the names of the resources by index.
-        nodes: in the order in which the scheduler checks them; a removed node stays until `settle`.
+        nodes: the nodes in the order in which the scheduler checks them. A removed node remains until
+            `settle`.
         by_name: the nodes that exist.
         unsettled: whether the order of nodes must be computed before the next attempt, see `settle`.
         version: grows with every change of a node.
@@ -40,11 +43,11 @@ class Cache:
         by_rank: the nodes in the order of their ranks.
         last_changed: position of the node that changed last; -1 before the first change.
         freed_at: the version at which a pod last left a node.
-        bound: priority -> the number of bound pods with this priority.
-        placed: templates that have bound pods, in the order of their first pod.
+        bound: the number of bound pods of each priority.
+        placed: the templates that have bound pods, in the order of their first pod.
         repelling: the templates in `placed` with required anti-affinity.
         attracting: the templates in `placed` whose affinity or preferences score nodes for other pods.
-        expecting: nodes that have nominated pods.
+        expecting: the nodes that have nominated pods.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -65,7 +68,7 @@ class Cache:
         ]
         self.by_name = {node.name: node for node in self.nodes}
         self.unsettled = True
-        self._awaited: dict[str, list[PodInfo]] = {}  # absent node -> pods that are nominated to it
+        self._awaited: dict[str, list[PodInfo]] = {}  # missing node -> the pods nominated to it
         self.labels_of = cluster.namespace_labels
         self.version = 0
         self.last_changed = -1
@@ -95,7 +98,7 @@ class Cache:
         """Adds or replaces a node.
 
         Returns:
-            True if it has a resource that no node had before.
+            True if the node has a resource that no node had before.
         """
         new = [name for name in node.allocatable if name not in self.resources and name != "pods"]
         for name in new:
@@ -122,9 +125,9 @@ class Cache:
         return bool(new)
 
     def drop(self, name: str) -> None:
-        """Removes a node; its pods must still be removed one by one.
+        """Removes a node. Its pods must still be removed one by one.
 
-        Nominations to it stay, and become valid again if a node with this name returns.
+        Nominations to the node remain, and become valid again if a node with the same name returns.
         """
         self._order.drop(name)
         node = self.by_name.pop(name)
@@ -182,7 +185,7 @@ class Cache:
                     counts.update(kept)
 
     def draw_order(self, seed: int) -> None:
-        """Orders equal nodes by a seed instead of their names."""
+        """Orders equal nodes by a seed instead of by name."""
         self._seed = seed
         self.by_rank.sort(key=self._by_rank)
         for rank, node in enumerate(self.by_rank):
@@ -197,7 +200,7 @@ class Cache:
     # --- changes ------------------------------------------------------------------------------------------
 
     def changed_since(self, version: int) -> Iterable[int]:
-        """Positions of the nodes that changed after a version, each once, in a fixed order."""
+        """Returns the positions of the nodes that changed after a version, each once, in a fixed order."""
         if version == self.version:
             return ()
         if version < self._cut or version < self._positions_since:
@@ -212,7 +215,7 @@ class Cache:
         return [node for node in noted if node is not None and node.position != GONE]
 
     def touch(self, node: NodeInfo) -> None:
-        """Notes that a node has changed."""
+        """Records that a node has changed."""
         node.generation += 1
         self.last_changed = node.position
         self._note(node)
@@ -244,7 +247,7 @@ class Cache:
         self.touch(node)
 
     def remove_pod(self, pod: PodInfo) -> NodeInfo:
-        """Removes a bound pod; returns its node."""
+        """Removes a bound pod, and returns its node."""
         node, template = self.nodes[pod.node], pod.template
         node.remove(pod)
         placed, position = template.placed, node.position
@@ -265,7 +268,7 @@ class Cache:
         return node
 
     def terminate(self, pod: PodInfo, *, preempted: bool = True) -> None:
-        """Marks a bound pod as being deleted; it holds its resources until it is gone."""
+        """Marks a bound pod as terminating. It uses its resources until it is gone."""
         pod.terminating, pod.preempted = True, preempted
         leaving = pod.template.leaving
         leaving[pod.node] = leaving.get(pod.node, 0) + 1
@@ -282,9 +285,9 @@ class Cache:
         self.touch(self.nodes[pod.node])
 
     def nominate(self, pod: PodInfo, name: str) -> None:
-        """Nominates a pod to the node with this name, or withdraws its nomination with "".
+        """Nominates a pod to the node with this name, or withdraws its nomination if the name is "".
 
-        After each failed attempt a pod is nominated again, which puts it behind the other nominated pods of
+        After each failed attempt, a pod is nominated again, which puts it behind the other pods nominated to
         the node.
         """
         before, after = self.by_name.get(pod.nominated), self.by_name.get(name)
@@ -310,14 +313,14 @@ class Cache:
             self._awaited.setdefault(name, []).append(pod)
 
     def _no_longer_awaits(self, pod: PodInfo) -> None:
-        """Notes that a pod is no longer nominated to a node that does not exist."""
+        """Records that a pod is no longer nominated to a node that does not exist."""
         awaiting = self._awaited[pod.nominated]
         awaiting.remove(pod)
         if not awaiting:
             del self._awaited[pod.nominated]
 
     def keeps_otherwise(self, pod: PodInfo) -> None:
-        """Notes a change of the highest priority of pods that a nominated pod keeps off its node."""
+        """Records a change in the highest priority against which a pod's nomination reserves resources."""
         node = self.by_name.get(pod.nominated)
         if node is not None:
             self.touch(node)
@@ -325,14 +328,14 @@ class Cache:
     # --- questions ----------------------------------------------------------------------------------------
 
     def free_of(self, resource: int) -> Sequence[int]:
-        """Returns the free amount of a resource on each node, by position; valid until the next change.
+        """Returns the free amount of a resource on each node, by position. Valid until the next change.
 
         Callers must not change the result. Only nodes that changed since the last call are updated.
         """
         return self._columns()[resource]
 
     def slots(self) -> Sequence[int]:
-        """Returns the number of further pods that each node takes, as `free_of` returns amounts."""
+        """Returns how many more pods fit on each node, in the same form as `free_of`."""
         return self._columns()[-1]
 
     def _columns(self) -> list[list[int]]:
@@ -351,7 +354,7 @@ class Cache:
         return columns
 
     def has_lower(self, priority: int) -> bool:
-        """Returns True if any pod of lower priority is bound."""
+        """Returns True if any pod with a lower priority is bound."""
         return bool(self.bound) and min(self.bound) < priority
 
 

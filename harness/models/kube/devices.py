@@ -1,12 +1,13 @@
-"""GPUs as devices: a pod gets a share of one device, or whole devices that no other pod shares.
+"""GPUs as devices, where a pod gets either a share of one device or whole devices of its own.
 
-A label of a node gives its number of devices, as NVIDIA's feature discovery does. The node offers shares as a
-resource; Koordinator's nodes offer 100 of `koordinator.sh/gpu-core` for each device. A pod requests a share
-of one device, or whole devices. Koordinator and this model refuse other amounts above one device.
+A node label contains the number of devices, as in NVIDIA's feature discovery. The node offers shares as a
+resource; for example, Koordinator's nodes offer 100 of `koordinator.sh/gpu-core` for each device. A pod
+requests a share of one device, or whole devices. Koordinator and this model refuse other amounts above one
+device.
 
 Two amounts of a node determine whether a pod fits: the largest free share of one device, and the number of
-free devices. Filters and dry runs treat these amounts as resources; they exist only if some node has devices.
-Only `NodeInfo.add` assigns devices to a pod.
+free devices. Filters and dry runs treat these amounts as resources, which exist only if some node has
+devices. Only `NodeInfo.add` assigns devices to a pod.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from harness.cluster.devices import thousandths
 from harness.cluster.model import Cluster, Node
 
 LARGEST = "share of one GPU"
-"""The largest free share of one device of a node, in thousandths."""
+"""The largest free share of one device on a node, in thousandths."""
 
 IDLE = "whole GPU"
-"""The number of devices of a node without pods."""
+"""The number of devices without pods on a node."""
 
 
 class Ask(NamedTuple):
@@ -34,7 +35,7 @@ class Ask(NamedTuple):
 
     @property
     def is_share(self) -> bool:
-        """True for less than one device; a larger amount that is not whole fits no node."""
+        """True if less than one device is requested. Larger amounts that are not whole fit on no node."""
         return self.share != WHOLE
 
     @property
@@ -44,12 +45,12 @@ class Ask(NamedTuple):
 
     @property
     def amount(self) -> int:
-        """How much of `resource` the request takes."""
+        """How much of `resource` the request uses."""
         return self.share if self.is_share else self.number
 
 
 def ask_of(requests: Mapping[str, int]) -> Ask | None:
-    """Returns the request for devices among a pod's requests, or None."""
+    """Returns the request for devices among the requests of a pod; None if there is none."""
     amount = thousandths(requests)
     if not amount:
         return None
@@ -64,9 +65,9 @@ def have_devices(cluster: Cluster) -> bool:
 
 
 def amounts_of(node: Node, resources: Mapping[str, int]) -> list[int]:
-    """Returns the amount of each resource of a node, by index.
+    """Returns a node's amount of each resource, by index.
 
-    In a cluster with devices, a node without the label takes no shares, only whole GPUs.
+    In a cluster with devices, a node without the label accepts no shares, only whole GPUs.
     """
     found = [node.allocatable.get(name, 0) for name in resources]
     if LARGEST in resources:
@@ -77,10 +78,10 @@ def amounts_of(node: Node, resources: Mapping[str, int]) -> list[int]:
 
 
 def tightest(free: Sequence[int], ask: Ask) -> tuple[int, ...]:
-    """Returns the devices with the smallest sufficient free share, the first among equals.
+    """Returns the devices with the smallest free share that is sufficient; ties go to the first device.
 
-    A request for whole devices gets them in order. If the node has too few, as after the loss of a device,
-    the result has the devices with the largest free shares.
+    A request for whole devices gets them in order. If the node has too few, for example after losing a
+    device, the result contains the devices with the largest free shares.
     """
     fit = sorted((left, device) for device, left in enumerate(free) if left >= ask.share)
     if len(fit) < ask.number:
@@ -89,7 +90,7 @@ def tightest(free: Sequence[int], ask: Ask) -> tuple[int, ...]:
 
 
 def places(free: Sequence[int], ask: Ask) -> int:
-    """Returns how many equal pods fit the devices, one after the other."""
+    """Returns how many equal pods fit on the devices, one after the other."""
     if ask.is_share:
         return sum(max(0, left) // ask.share for left in free)
     return free.count(WHOLE) // ask.number

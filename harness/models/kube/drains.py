@@ -1,7 +1,7 @@
-"""Drains of nodes: evictions that wait for PodDisruptionBudgets, as `kubectl drain` makes them.
+"""Drains of nodes, with evictions that wait for PodDisruptionBudgets like those of `kubectl drain`.
 
 Upstream: `evictPods` in k8s.io/kubectl/pkg/drain/drain.go, and the eviction subresource of pods
-(pkg/registry/core/pod/storage/eviction.go). The drain is called with `--ignore-daemonsets`,
+(pkg/registry/core/pod/storage/eviction.go). Drains use the options `--ignore-daemonsets`,
 `--delete-emptydir-data` and `--force`.
 """
 
@@ -19,7 +19,7 @@ from harness.models.kube.preemption.budgets import Budgets
 from harness.policy import Job, Preempt
 
 EVICTED_BY_API = "EvictionByEvictionAPI"
-"""The reason of an eviction by a drain, as in the pod's condition."""
+"""The reason for an eviction by a drain, as in the pod's condition."""
 
 RETRY = 5 * SECOND
 """The time after which `kubectl drain` repeats an eviction that a budget refused."""
@@ -28,7 +28,7 @@ _FAR = 2**63 - 1
 
 
 def is_left(job: Job, pod: int) -> bool:
-    """Returns True if a drain leaves a pod alone, because it belongs to a DaemonSet."""
+    """Returns True if a drain ignores a pod because it belongs to a DaemonSet."""
     pod_set = job.pod_set_of(pod)
     if not pod_set.pod_template:
         return False
@@ -41,18 +41,18 @@ class Evicting(Protocol):
 
     @property
     def cache(self) -> Cache:
-        """Nodes and the pods on them."""
+        """The nodes and the pods on them."""
 
     @property
     def budgets(self) -> Budgets:
-        """All PodDisruptionBudgets, with the disruptions that each allows now."""
+        """All PodDisruptionBudgets, with the number of disruptions that each allows now."""
 
     @property
     def now(self) -> int:
-        """The current time, microseconds since the origin."""
+        """The current time, in microseconds since the origin."""
 
     def evict(self, victim: PodInfo, by: Job | None, reason: str, detail: Mapping[str, Any]) -> Preempt:
-        """Evicts a bound pod; it holds its resources until it is gone."""
+        """Evicts a bound pod, which uses its resources until it is gone."""
 
 
 @final
@@ -60,9 +60,9 @@ class Drain:
     """The drain of one node.
 
     Attributes:
-        begun: when the drain began, microseconds since the origin.
-        end: when the time-out of the drain is over; far in the future without a time-out.
-        pods: the pods that the drain must still evict, by name.
+        begun: when the drain started, in microseconds since the origin.
+        end: when the timeout of the drain ends; far in the future if there is no timeout.
+        pods: the pods that the drain still has to evict, by name.
     """
 
     __slots__ = ("begun", "end", "pods")
@@ -77,7 +77,7 @@ class Drain:
 class Drains:
     """The drains of all nodes that are being drained.
 
-    A retry that budgets would refuse for every pod causes no instant, and changes nothing.
+    If budgets would refuse every pod, a retry causes no event and changes nothing.
 
     Args:
         scheduler: evicts pods.
@@ -90,14 +90,14 @@ class Drains:
 
     @property
     def due(self) -> int:
-        """The next time at which budgets may allow an eviction; far in the future without such a time."""
+        """The next time at which budgets may allow an eviction; far in the future if there is none."""
         if self._planned == _FAR and self._drains:
             now = self._scheduler.now
             self._planned = min([self._next(drain, now) for drain in self._drains.values()])
         return self._planned
 
     def put(self, node: Node, now: int) -> Iterator[Preempt]:
-        """Follows a new or changed node; if its drain begins, evicts the pods that budgets allow, by name."""
+        """Handles a new or changed node. If its drain starts, evicts the pods that budgets allow, by name."""
         if node.drain is None:
             self.drop(node.name)
         elif node.name not in self._drains:
@@ -118,7 +118,7 @@ class Drains:
             drain.pods.pop(pod, None)
 
     def tried(self, now: int) -> Iterator[Preempt]:
-        """Repeats the evictions that are due now: drain by drain in the order of nodes, pods by name."""
+        """Repeats the evictions that are due now, sorted by node and then by name."""
         if self._planned > now:
             return
         self._planned = _FAR
@@ -143,7 +143,7 @@ class Drains:
                 yield self._scheduler.evict(pod, None, EVICTED_BY_API, {"drain": name})
 
     def _is_let_go(self, pod: PodInfo) -> bool:
-        """Returns True if the eviction subresource allows the eviction; under several budgets it does not."""
+        """Returns True if the eviction subresource allows an eviction, which several budgets prevent."""
         covering, budgets = pod.template.budgets, self._scheduler.budgets
         if pod.terminating or not covering:
             return True

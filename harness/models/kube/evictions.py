@@ -1,4 +1,4 @@
-"""Evicted pods: when the scheduler knows that they are gone, and the round of their eviction in a loop."""
+"""Tracks evicted pods: when the scheduler learns that they are gone, and their rounds in a loop."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from harness.models.evictions import Evictions, Round
 from harness.policy import Bind, Job, Preempt
 
 Place: TypeAlias = tuple[int, int]
-"""A pod as its job's index and its number in the job; its successors have the same place."""
+"""The index of a job and the number of a pod in it, which a pod and its replacements share."""
 
 
 @final
 class PreemptingJob:
-    """A job for which pods were preempted, with the number of its pods that were bound since."""
+    """A job for which pods were preempted, with the number of its pods that were bound since then."""
 
     __slots__ = ("admissions",)
 
@@ -23,7 +23,7 @@ class PreemptingJob:
 
 @final
 class Victim:
-    """A preempted pod: its last eviction, and the time at which its successor was bound."""
+    """A preempted pod, with its last eviction and the time at which its replacement was bound."""
 
     __slots__ = ("round", "since")
 
@@ -34,14 +34,14 @@ class Victim:
 
 @final
 class PodEvictions:
-    """Tracks the decisions of a scheduler about its pods, and pods that leave.
+    """Tracks a scheduler's decisions about its pods, and the pods that leave.
 
     Args:
-        latency: how long it takes until the scheduler knows that an evicted pod is gone, in microseconds.
-            None if it always knows immediately.
+        latency: how long it takes until the scheduler learns that an evicted pod is gone, in microseconds.
+            None if it always learns so immediately.
 
     Attributes:
-        left: the pods that are gone, but that the scheduler does not know to be gone yet.
+        left: the pods that are gone, but that still exist from the scheduler's point of view.
     """
 
     def __init__(self, latency: int | None) -> None:
@@ -50,7 +50,7 @@ class PodEvictions:
         self._preempting: dict[int, PreemptingJob] = {}
 
     def end(self, job: Job, pods: range) -> None:
-        """Notes that pods have ended."""
+        """Records that pods have finished."""
         self.left.progressed += 1
         if self._victims:
             for pod in pods:
@@ -59,13 +59,13 @@ class PodEvictions:
             self._preempting.pop(job.index, None)
 
     def leave(self, job: Job, pod: int, now: int) -> int:
-        """Notes that an evicted pod is gone; returns when the scheduler knows."""
+        """Records that an evicted pod is gone, and returns when the scheduler learns so."""
         victim = self._victims.get((job.index, pod))
         last = victim.round if victim is not None else None
         return self.left.leave((job, pod), job.pod_name(pod), last, now)
 
     def bound(self, bind: Bind, now: int) -> None:
-        """Notes a binding."""
+        """Records a binding."""
         job, victims = bind.job, self._victims
         if not victims:
             self.left.progressed += 1
@@ -80,7 +80,7 @@ class PodEvictions:
             preempting.admissions += 1
 
     def preempted(self, preempt: Preempt, now: int) -> None:
-        """Notes a preemption, and determines its round in a loop."""
+        """Records a preemption, and determines its round in a loop."""
         preempting = None
         if preempt.by is not None:
             preempting = self._preempting.setdefault(preempt.by.index, PreemptingJob())

@@ -1,4 +1,4 @@
-"""The templates of pods after Kueue has added the constraints of their flavors."""
+"""Pod templates to which Kueue has added the constraints of their flavors."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def template_in(
     flavors: Iterable[str],
     labels: Mapping[str, str],
 ) -> Template:
-    """Returns the template of a pod set's pods.
+    """Returns the template of the pods in a pod set.
 
     Args:
         templates: finds equal templates.
-        cluster: has the flavors.
+        cluster: the cluster with the flavors.
         job: the job of the pods.
         pod_set: the pod set.
-        flavors: the names of the flavors of its admission; their node labels and tolerations count.
-        labels: further labels that its nodes must have, such as the domain of a topology.
+        flavors: the names of the assigned flavors, whose node labels and tolerations apply.
+        labels: other labels that the nodes must have, such as those of a topology domain.
 
     Raises:
-        ClusterError: its template is not a valid Pod template.
+        ClusterError: the template is not a valid Pod template.
     """
     faults: list[Fault] = []
     spec = pod_spec_of(pod_set, job.namespace, faults, f"job {job.id}, pod set {pod_set.name}")

@@ -1,11 +1,12 @@
-"""kube-scheduler's own gangs: pods are held until enough exist, and bound after enough have a place.
+"""kube-scheduler's own gangs, whose pods wait until enough of them exist and have a place.
 
-This is an approximation: its rules come from upstream's pages on Kubernetes v1.35, and no recording confirms
-them.
-Each rule names its page below kubernetes.io/docs/concepts/, as of v1.35. `page` is
-scheduling-eviction/gang-scheduling/, `reference` workloads/pods/workload-reference/ and `policies`
-workloads/workload-api/policies/; `KEP` is www.kubernetes.dev/resources/keps/4671/. docs/kube-scheduler.md
-lists the rules that none of these pages states.
+This is an approximation: its rules come from the upstream documentation of Kubernetes v1.35, and no recording
+confirms them.
+
+Each rule refers to a page below kubernetes.io/docs/concepts/, as of v1.35. `page` is
+scheduling-eviction/gang-scheduling/, `reference` is workloads/pods/workload-reference/, and `policies` is
+workloads/workload-api/policies/. `KEP` is www.kubernetes.dev/resources/keps/4671/. docs/kube-scheduler.md
+lists the rules that are on none of these pages.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _NEVER = INT64_MAX
 """The `minCount` of a group that does not exist."""
 
 _Key: TypeAlias = int | tuple[str, GroupReference]
-"""The index of a job, or the namespace and group that its pods name."""
+"""The index of a job, or the namespace and group that its pods refer to."""
 
 
 @final
@@ -45,7 +46,7 @@ class GangRefusal:
         self._other = other
 
     def detail(self) -> dict[str, Any]:
-        """Returns the sentence, and what nodes lack."""
+        """Returns the message, and what nodes lack."""
         return {"message": self._message, **({} if self._other is None else self._other.detail())}
 
 
@@ -55,13 +56,13 @@ class PermitGang:
 
     Attributes:
         key: identifies the gang.
-        least: its `minCount`.
-        name: the name of its group in messages; "" for the gang of one job.
+        least: the `minCount` of the gang.
+        name: the name of the group in messages; "" for the gang of one job.
         held: the pods that are not tried until more pods of the gang exist.
-        unplaced: the pods that are tried and have no place.
+        unplaced: the pods that are tried but have no place.
         waiting: the pods that have a place and wait for others, in the order in which they got their places.
         bound: how many pods are bound.
-        deadline: when the waiting pods give up; None without waiting pods.
+        deadline: when the waiting pods give up; None if no pods are waiting.
         gave_up_at: the value of `PermitGangs.happened` when the gang last gave up; None if it never did.
     """
 
@@ -80,16 +81,16 @@ class PermitGang:
 
     @property
     def placed(self) -> int:
-        """The number of its pods that have a place, bound or not."""
+        """The number of pods that have a place, whether bound or not."""
         return self.bound + len(self.waiting)
 
     @property
     def existing(self) -> int:
-        """The number of its pods that exist."""
+        """The number of pods that exist."""
         return self.placed + len(self.unplaced) + len(self.held)
 
     def waits(self) -> str:
-        """Returns what the gang waits for, as a sentence without its full stop."""
+        """Returns what the gang is waiting for, as a sentence without its full stop."""
         if self.least == _NEVER:
             return f"{self.name} does not exist, and its pods wait for it"
         if self.held:
@@ -106,13 +107,13 @@ class PermitGang:
 class PermitGangs:
     """Decides which pods of gangs are tried, which wait with a place, and for how long.
 
-    A gang consists of the pods of any job that name one group whose policy is `gang` (reference). A job of
-    the trace that progresses only as a whole and names no group is a gang too. Its `minCount` is `min_pods`,
-    or by default the number of its pods. Pods of a group with the policy `basic` are scheduled one by one
-    (policies).
+    A gang consists of the pods of any jobs that refer to the same group, if its policy is `gang` (reference).
+    A job in the trace that progresses only as a whole and refers to no group is a gang, too. Its `minCount`
+    is `min_pods`, which defaults to the number of its pods. Pods of a group with the policy `basic` are
+    scheduled one by one (policies).
 
     Args:
-        groups: the existing groups.
+        groups: the groups that exist.
 
     Attributes:
         happened: how many pods have arrived, left, or been bound together with others.
@@ -123,13 +124,14 @@ class PermitGangs:
         self._groups = groups
         self._gangs: dict[_Key, PermitGang] = {}
         self._waiting: dict[PermitGang, None] = {}  # gangs with waiting pods, by deadline
-        self._untold: dict[PermitGang, None] = {}  # gangs whose reason to wait must be reported
+        self._untold: dict[PermitGang, None] = {}  # gangs whose reason for waiting must be reported
         self._woken: Wake | None = None
 
     def of(self, pod: PodInfo) -> PermitGang | None:
-        """Returns the gang of a pod, or None.
+        """Returns the gang of a pod; None if it has none.
 
-        Pods that name a missing group wait forever: no group is created during a replay (reference).
+        Pods that refer to a missing group wait forever, because no group is created during a replay
+        (reference).
         """
         job, group = pod.job, pod.group
         if job is None or (group is None and not job.gang):
@@ -150,9 +152,9 @@ class PermitGangs:
         return gang
 
     def arrive(self, pod: PodInfo) -> Sequence[PodInfo]:
-        """Adds a pod that arrives; returns the pods that are tried from now on.
+        """Adds a pod that arrives, and returns the pods that are tried from now on.
 
-        The pods of a gang are held until at least `minCount` of them exist (page, PreEnqueue).
+        The pods of a gang are held back until at least `minCount` of them exist (page, PreEnqueue).
         """
         self.happened += 1
         gang = self.of(pod)
@@ -168,17 +170,17 @@ class PermitGangs:
         return tried
 
     def arrive_bound(self, pod: PodInfo) -> None:
-        """Adds a pod that already runs."""
+        """Adds a pod that is already running."""
         gang = self.of(pod)
         if gang is not None:
             gang.bound += 1
 
     def place(self, gang: PermitGang, pod: PodInfo, now: int) -> Sequence[PodInfo]:
-        """Gives a pod a place; returns the pods that are bound because of this.
+        """Assigns a place to a pod, and returns the pods that are bound as a result.
 
         Pods wait with their places until at least `minCount` pods of the gang have a place. Then all of them
-        are bound (page, WaitOnPermit). Later pods are bound as soon as they have a place (`minCount` is the
-        least, KEP).
+        are bound (page, WaitOnPermit). Later pods are bound as soon as they have a place, because `minCount`
+        is a minimum (KEP).
         """
         del gang.unplaced[pod]
         gang.waiting[pod] = None
@@ -196,12 +198,12 @@ class PermitGangs:
         return bound
 
     def is_waiting(self, pod: PodInfo) -> bool:
-        """Returns True if a pod has a place, but is not bound."""
+        """Returns True if a pod has a place but is not bound."""
         gang = self.of(pod)
         return gang is not None and pod in gang.waiting
 
     def lose_place(self, pod: PodInfo) -> None:
-        """Takes the place of a waiting pod for another pod."""
+        """Takes the place of a waiting pod away for another pod."""
         gang = self.of(pod)
         assert gang is not None, "a pod without a gang waited for it"
         del gang.waiting[pod]
@@ -226,7 +228,7 @@ class PermitGangs:
             del self._gangs[gang.key]
 
     def news(self) -> Iterator[tuple[PodInfo, GangRefusal]]:
-        """Yields what gangs wait for since the last call, with one waiting pod for each of their jobs."""
+        """Yields what gangs have started to wait for since the last call, with one pod for each job."""
         for gang in self._untold:
             pods: dict[Job | None, PodInfo] = {}
             for pod in (*gang.held, *gang.waiting):
@@ -238,12 +240,12 @@ class PermitGangs:
         self._untold.clear()
 
     def late(self, now: int) -> PermitGang | None:
-        """Returns the next gang whose pods have waited too long for other pods, or None."""
+        """Returns the next gang whose pods have waited too long for other pods; None if there is none."""
         gang = next(iter(self._waiting), None)
         return gang if gang is not None and gang.deadline is not None and gang.deadline <= now else None
 
     def give_up(self, gang: PermitGang) -> Sequence[PodInfo]:
-        """Takes the places of a gang's waiting pods; returns these pods (page: none of them is scheduled)."""
+        """Takes the places of a gang's waiting pods away and returns the pods (page: none is scheduled)."""
         pods = tuple(gang.waiting)
         gang.unplaced |= gang.waiting
         gang.gave_up_at = self.happened
@@ -251,10 +253,10 @@ class PermitGangs:
         return pods
 
     def next_wake(self) -> Wake | None:
-        """Returns a wake for the time at which the next gang gives up, if none was returned for it yet.
+        """Returns a wake-up for when the next gang gives up, unless it was already returned.
 
-        A gang that gave up before keeps a replay alive only if something has happened since. Otherwise gangs
-        that are too large for the free resources would take each other's places forever.
+        A gang that gave up before keeps a replay running only if something has happened since then.
+        Otherwise, gangs that are too large for the free resources would take each other's places forever.
         """
         gang = next(iter(self._waiting), None)
         if gang is None or gang.deadline is None:
@@ -266,11 +268,11 @@ class PermitGangs:
         return wake
 
     def holding(self) -> list[PodInfo]:
-        """Returns the pods that have a place, but are not bound."""
+        """Returns the pods that have a place but are not bound."""
         return [pod for gang in self._waiting for pod in gang.waiting]
 
     def standing(self, now: int) -> tuple[object, ...]:
-        """Returns the state of gangs with waiting pods, see `Standing`; times are relative to now."""
+        """Returns the state of gangs with waiting pods, with times relative to now. See `Standing`."""
         woken = self._woken
         return (
             self.happened,
@@ -290,7 +292,7 @@ class PermitGangs:
         )
 
     def skip(self, span: int) -> None:
-        """Moves all deadlines by this span; all gangs keep their state."""
+        """Moves all deadlines by this duration. The state of all gangs remains the same."""
         for gang in self._waiting:
             assert gang.deadline is not None, "a gang waits forever"
             gang.deadline += span

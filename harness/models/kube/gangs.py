@@ -1,4 +1,4 @@
-"""Gangs: pods that are placed together and preempt together, all of them or at least a minimum number."""
+"""Gangs, whose pods are placed and preempt together, either all of them or at least a minimum number."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from harness.models.kube.pod import PodInfo, Template
 from harness.policy import PodSet
 
 _Key: TypeAlias = tuple[str, str] | int
-"""Namespace and name of a pod group, or the index of a job."""
+"""The namespace and name of a pod group, or the index of a job."""
 
 _Place: TypeAlias = tuple[int, int]
-"""The index of a job and the number of its pod; an evicted pod and its successor have the same place."""
+"""The index of a job and the number of a pod in it, which a pod and its replacements share."""
 
 
 @final
@@ -25,14 +25,14 @@ class Gang:
 
     Attributes:
         key: identifies the gang.
-        least: how many of its pods must be placed together; None for all waiting pods.
-        priority: the priority with which all its pods are treated, see `highest`; the scheduler keeps it up
-            to date.
-        pending: the pods that wait, by job and number.
+        least: how many of its pods must be placed together; None for all pending pods.
+        priority: the priority that applies to all its pods (see `highest`). The scheduler keeps it up to
+            date.
+        pending: the pods that are pending, by job and number.
         bound: the pods that have a node, by job and number.
-        leader: the pod that represents the waiting pods in the scheduling queue; None if no pod waits.
-        ended: how many pods of a group ended while other pods existed; they count as placed.
-        waits: whether the gang was tried without being placed, and no pod has joined since.
+        leader: the pod that represents the pending pods in the scheduling queue; None if no pod is pending.
+        ended: how many pods of a group finished while other pods existed. These pods count as placed.
+        waits: whether the gang was tried and not placed, and no pod has joined since then.
     """
 
     __slots__ = (
@@ -57,11 +57,11 @@ class Gang:
         self.leader: PodInfo | None = None
         self.ended = 0
         self.waits = False
-        self._own: dict[_Place, int] = {}  # the priority of each pod by itself
-        self._counts: dict[int, int] = {}  # priority -> number of pods
+        self._own: dict[_Place, int] = {}  # the own priority of each pod
+        self._counts: dict[int, int] = {}  # the number of pods of each priority
 
     def join(self, pod: PodInfo, own: int) -> bool:
-        """Adds a waiting pod to the gang; returns whether the pod is now the leader.
+        """Adds a pending pod to the gang, and returns whether the pod is now the leader.
 
         Args:
             pod: the pod.
@@ -82,17 +82,17 @@ class Gang:
     def _note(self, pod: PodInfo, own: int) -> None:
         pod.priority = pod.keeps = self.priority
         place = _place(pod)
-        self._forget(place)  # the pod whose successor this pod is
+        self._forget(place)  # the pod that this pod replaces
         self._own[place] = own
         self._counts[own] = self._counts.get(own, 0) + 1
 
     def leave(self, pod: PodInfo, *, ended: bool, returns: bool) -> PodInfo | None:
-        """Removes a pod; returns the new leader if the pod was the leader and other pods wait.
+        """Removes a pod. Returns the new leader if the pod was the leader and other pods are pending.
 
         Args:
             pod: the pod.
-            ended: whether the pod kept its place until its work ended.
-            returns: whether a successor with the same priority will join next.
+            ended: whether the pod kept its place until it finished.
+            returns: whether a replacement with the same priority will join next.
         """
         place = _place(pod)
         self.ended += ended
@@ -114,28 +114,28 @@ class Gang:
 
     @property
     def highest(self) -> int:
-        """Returns the highest own priority of all pods that wait, are bound or will return."""
+        """The highest own priority of all pods that are pending, are bound or will return."""
         return max(self._counts, default=self.priority)
 
     @property
     def alive(self) -> int:
-        """The number of its pods that exist, waiting or bound."""
+        """The number of pods that exist, whether pending or bound."""
         return len(self.pending) + len(self.bound)
 
     @property
     def is_whole(self) -> bool:
-        """Returns True if none of its pods is bound."""
+        """True if none of the pods is bound."""
         return not self.bound
 
     @property
     def missing(self) -> int:
-        """The number of waiting pods that must be placed together; further pods are placed if they fit."""
+        """The number of pending pods that must be placed together. Other pods are placed if they fit."""
         if self.least is None:
             return len(self.pending)
         return max(0, self.least - self.ended - len(self.bound))
 
     def place(self, pods: Collection[PodInfo]) -> PodInfo | None:
-        """Moves waiting pods to the bound pods; returns the leader of the pods that still wait."""
+        """Moves pending pods to the bound pods, and returns the leader of the pods that are still pending."""
         for pod in pods:
             place = _place(pod)
             self.bound[place] = self.pending.pop(place)
@@ -143,12 +143,12 @@ class Gang:
         return self.leader
 
     def in_order(self) -> list[PodInfo]:
-        """Returns the waiting pods in the order of job and number."""
+        """Returns the pending pods, sorted by job and number."""
         return [self.pending[place] for place in sorted(self.pending)]
 
 
 def are_mates(pod: PodInfo, other: PodInfo) -> bool:
-    """Returns True if two pods belong to one gang or one job, so that neither preempts the other."""
+    """Returns True if two pods belong to the same gang or job, so that neither preempts the other."""
     if pod.gang is not None and pod.gang is other.gang:
         return True
     return pod.job is not None and pod.job is other.job
@@ -164,8 +164,8 @@ class Gangs:
     """The gangs of a replay.
 
     Args:
-        cluster: its PodGroups and priority classes count.
-        together: whether gangs exist; else every pod is independent.
+        cluster: the cluster with the PodGroups and priority classes.
+        together: whether gangs exist. If not, every pod is independent.
     """
 
     def __init__(self, cluster: Cluster, *, together: bool) -> None:
@@ -177,7 +177,7 @@ class Gangs:
         self._priorities: dict[tuple[PodSet, int], int | None] = {}
 
     def of(self, pod: PodInfo) -> Gang | None:
-        """Returns the gang of a pod: its pod group, else its gang job, else None."""
+        """Returns the gang of a pod: its pod group, or its gang job, or None."""
         job = pod.job
         if not self._together or job is None:
             return None
@@ -193,7 +193,7 @@ class Gangs:
         return gang
 
     def forget(self, gang: Gang) -> None:
-        """Drops a gang without remaining pods."""
+        """Removes a gang that has no pods left."""
         self._gangs.pop(gang.key, None)
 
     def _group(self, template: Template) -> Membership | None:
@@ -203,7 +203,7 @@ class Gangs:
         return self._memberships[template]
 
     def own_priority(self, pod: PodInfo) -> int:
-        """Returns a pod's own priority: its job's priority, or a higher one in its pod set's template."""
+        """Returns a pod's own priority: that of its job, or a higher one in the template of its pod set."""
         job = pod.job
         assert job is not None, "a pod of a gang belongs to a job"
         own = self._of_template(job.pod_set_of(pod.pod), job.submit)
@@ -218,7 +218,7 @@ class Gangs:
 
 
 def _read(template: str | None, classes: Cluster) -> int | None:
-    """Returns the priority of a template, given as a number or by its class."""
+    """Returns the priority in a template, which is a number or a priority class."""
     content = json.loads(template) if template else None
     if not isinstance(content, dict):
         return None

@@ -1,4 +1,4 @@
-"""Queueing hints: whether an event may help a pod that some filters rejected."""
+"""Queueing hints, which tell whether an event may help a pod that some filters rejected."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.models.kube.pod import PodInfo, Template
 
 @final
 class Hints:
-    """Asks the plugins that rejected a pod; answers are remembered for each pair of templates."""
+    """Asks the plugins that rejected a pod, and caches the answers for each pair of templates."""
 
     def __init__(self, labels_of: NamespaceLabels) -> None:
         self._labels_of = labels_of
@@ -26,7 +26,7 @@ class Hints:
         self._repelled: dict[tuple[Template, Template], bool] = {}
 
     def after_deletion(self, waiting: PodInfo, gone: PodInfo) -> bool:
-        """Returns True if the end of a bound pod, or of its nomination, may help a waiting pod."""
+        """Returns True if the end of a bound pod, or of its nomination, may help a pending pod."""
         rejected_by = waiting.rejected_by
         if NODE_RESOURCES_FIT in rejected_by:
             return True
@@ -37,7 +37,7 @@ class Hints:
         return POD_TOPOLOGY_SPREAD in rejected_by and _counted(waiting.template, gone.template)
 
     def after_binding(self, waiting: PodInfo, bound: PodInfo) -> bool:
-        """Returns True if a newly bound pod may help a waiting pod."""
+        """Returns True if a newly bound pod may help a pending pod."""
         rejected_by = waiting.rejected_by
         if INTER_POD_AFFINITY in rejected_by and self._is_near(waiting.template, bound.template):
             return True

@@ -1,4 +1,4 @@
-"""The common properties of a pod set's pods for kube-scheduler, and whether any node could ever run them."""
+"""What the pods of a pod set have in common for kube-scheduler, and whether any node could run them."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from harness.policy import Job, Never, PodSet
 
 
 class Kind(NamedTuple):
-    """The common properties of a pod set's pods in one namespace.
+    """What the pods of a pod set have in common in one namespace.
 
     Attributes:
         template: the properties that the scheduler uses.
-        node: the node on which they already run, or "".
+        node: the node on which they are already running; "" if they are not running.
         start: when they started, in microseconds since 1970; None if unknown.
-        nominated: the node on which a preemption freed resources for them by their manifest, or "".
+        nominated: the node on which a preemption freed resources for them according to their manifest, or "".
         going: whether they are terminating on that node, and whether the scheduler preempted them.
-        never: why they fit no node even when all nodes are empty, or wait for a missing group. None if they
-            may be placed, or already run.
-        group: kube-scheduler's own pod group that they name, or None.
-        ours: whether the replayed scheduler places them again after they have stopped running.
+        never: why they fit on no node even if all nodes are empty, or wait for a missing group. None if they
+            may be placed, or are already running.
+        group: kube-scheduler's own pod group that they refer to; None if they refer to none.
+        ours: whether the simulated scheduler places them again after they have stopped running.
     """
 
     template: Template
@@ -49,7 +49,7 @@ class JobKinds(NamedTuple):
     """The kinds of a job's pods.
 
     Attributes:
-        only: the kind of all pods; None if pod sets differ.
+        only: the kind of all pods; None if pod sets are different.
         never: why some pod of the job can never run; None if all pods may run.
     """
 
@@ -58,11 +58,11 @@ class JobKinds(NamedTuple):
 
 
 class Nodes(Protocol):
-    """The nodes and pods of kube-scheduler, or of a scheduler modelled on it."""
+    """The nodes and pods of kube-scheduler, or of a scheduler based on it."""
 
     @property
     def cache(self) -> Cache:
-        """Nodes and the pods on them."""
+        """The nodes and the pods on them."""
 
     @property
     def templates(self) -> Templates:
@@ -75,12 +75,12 @@ class Nodes(Protocol):
 
 @final
 class Kinds:
-    """The kinds of pods, each computed once.
+    """The kinds of pods. Each kind is computed once.
 
     Args:
         scheduler: has the nodes.
         cluster: determines which pods the scheduler places.
-        groups: whether pods that name a missing pod group of kube-scheduler's own wait forever.
+        groups: whether pods wait forever if they refer to a missing pod group of kube-scheduler's own.
     """
 
     def __init__(self, scheduler: Nodes, cluster: Cluster, *, groups: bool = False) -> None:
@@ -106,10 +106,11 @@ class Kinds:
         self._impossible.clear()
 
     def of(self, job: Job, pod_set: PodSet) -> Kind:
-        """Returns the common properties of a pod set's pods.
+        """Returns what the pods of a pod set have in common.
 
         Raises:
-            ClusterError: its template is not a valid Pod template, or its requests differ from the job's.
+            ClusterError: the template is not a valid Pod template, or its requests differ from those of the
+                job.
         """
         kind = self._kinds.get((pod_set, job.namespace))
         if kind is None:
@@ -154,9 +155,9 @@ class Kinds:
         return self.of_job(job).never
 
     def fits_none(self, shape: Shape) -> str:
-        """Returns why a shape fits no empty node, in kube-scheduler's words; "" if it fits a node.
+        """Returns why a shape fits on no empty node, in kube-scheduler's words; "" if it fits on some node.
 
-        Nodes that the replay adds or changes later count too.
+        Nodes that the replay adds or changes later count, too.
         """
         why = self._impossible.get(shape)
         if why is None:

@@ -1,4 +1,4 @@
-"""The most that nodes could offer a pod: their free resources, plus what pods hold that it may preempt.
+"""The most that nodes could offer to a pod: free resources plus those of pods that it can preempt.
 
 This is an upper bound. If no node can offer as much as a pod requests, the pod fits nowhere, and preemption
 cannot help. Other rules, such as budgets or resources for nominated pods, only reduce what nodes offer.
@@ -16,11 +16,11 @@ from harness.models.kube.pod import Shape
 
 @final
 class MostRoom:
-    """The bound for pods of one priority that the same nodes can never run.
+    """The bound for pods of one priority for which the same nodes are excluded.
 
     Args:
-        cache: nodes and pods.
-        closed: by position, whether a node can never run them.
+        cache: the nodes and pods.
+        closed: for each position, whether the node can never run them.
         above: their priority, if they preempt pods of lower priority; None if they never preempt.
     """
 
@@ -33,16 +33,16 @@ class MostRoom:
 
     @property
     def version(self) -> int:
-        """Changes whenever the answers of `since` may change."""
+        """Changes whenever the result of `since` may change."""
         return self._cache.version
 
     @property
     def has_victims(self) -> bool:
-        """Whether any bound pod may be preempted for them."""
+        """Whether any bound pod can be preempted for them."""
         return self._above is not None and self._cache.has_lower(self._above)
 
     def since(self, version: int) -> list[Sequence[int]]:
-        """Returns the bound by resource of each node that changed after a version and may take another pod.
+        """Returns the bound of each node that changed after a version and might fit another pod.
 
         Callers must not change the result, and must use it before the next change.
         """
@@ -64,13 +64,13 @@ class MostRoom:
             for pod in victims:
                 for resource, amount in pod.template.shape.requests:
                     left[resource] += amount
-            if node.devices:  # free shares of devices cannot be added
+            if node.devices:  # free shares of devices cannot be added up
                 node.count_devices(node.devices_without(victims), left)
             slots += len(victims)
             room = left
         if slots < 1:
             return None
-        # An overcommitted resource does not keep out pods that do not request it.
+        # An overcommitted resource does not exclude pods that do not request it.
         return room if min(room) >= 0 else [max(0, amount) for amount in room]
 
 
@@ -83,7 +83,7 @@ def amounts_of(shape: Shape, resources: int) -> Sequence[int]:
 
 
 def is_within(amounts: Sequence[int], room: Sequence[int]) -> bool:
-    """Returns True if `room` is sufficient in each resource."""
+    """Returns True if `room` is sufficient for each resource."""
     for asked, left in zip(amounts, room, strict=False):  # noqa: SIM110 `all` takes three times as long
         if asked > left:
             return False

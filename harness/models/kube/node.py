@@ -1,4 +1,4 @@
-"""A node as the scheduler sees it: its capacity, the pods on it, and the pods nominated to it."""
+"""A node as the scheduler sees it, with its capacity, its pods, and the pods nominated to it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.models.kube.devices import IDLE, LARGEST, WHOLE, Ask, amounts_of, d
 from harness.models.kube.pod import PodInfo, Shape
 
 CPU, MEMORY = 0, 1
-"""Indices of the scored resources; every vector begins with these two."""
+"""The indexes of the resources that are scored. Every vector starts with these two."""
 
 UNLIMITED_PODS = 1 << 62
 
@@ -20,10 +20,10 @@ GONE = -1
 
 
 class DeviceChooser(Protocol):
-    """Chooses which of its devices a node gives to a pod."""
+    """Chooses which of its devices a node assigns to a pod."""
 
     def choose(self, node: NodeInfo, shape: Shape, ask: Ask) -> tuple[int, ...]:
-        """Returns the devices for a pod; the node's free amounts already exclude its other requests."""
+        """Returns the devices for a pod. The node's free amounts already exclude its other requests."""
 
 
 @final
@@ -31,20 +31,21 @@ class NodeInfo:
     """One node.
 
     Attributes:
-        manifest: the node's manifest; a new object after each change.
-        position: its place in the order in which the scheduler checks nodes.
-        rank: its place in the order of names, which decides between nodes that are otherwise equal.
-        allocatable: amount of each resource, by index; 0 for a resource that it does not have.
-        free: allocatable minus the requests of its pods; may be negative.
-        slots: how many more pods it takes. A node without a stated number takes any number.
-        scored_cpu, scored_memory: requests of its pods, with defaults, for NodeResourcesFit's score.
+        manifest: the node's manifest, which is a new object after each change.
+        position: its position in the order in which the scheduler checks nodes.
+        rank: its position in the order of names, which decides between nodes that are otherwise equal.
+        allocatable: the amount of each resource, by index; 0 for a resource that the node does not have.
+        free: `allocatable` minus the requests of its pods. Values can be negative.
+        slots: how many more pods it accepts. A node without a limit accepts any number.
+        scored_cpu, scored_memory: the requests of its pods with defaults, for the score of NodeResourcesFit.
         pods: its pods, including terminating pods, in the order in which they were bound.
-        ports: the used host ports, each with the number of pods that use it.
-        chooser: chooses devices for a pod; None for the devices with the smallest sufficient free share.
+        ports: the host ports in use, each with the number of pods that use it.
+        chooser: chooses devices for a pod; None for the devices with the smallest free share that is
+            sufficient.
         devices: the free share of each device, in thousandths; empty if GPUs are only counted.
-        nominated: pods for which a preemption frees resources on it, in the order in which they were
-            nominated or last failed with the nomination.
-        generation: grows with every change of these attributes.
+        nominated: the pods for which a preemption frees resources on this node, in the order in which they
+            were nominated or last failed with the nomination.
+        generation: incremented by every change of these attributes.
     """
 
     __slots__ = (
@@ -79,7 +80,7 @@ class NodeInfo:
         self._balance_of = -1
 
     def become(self, node: Node, resources: Mapping[str, int]) -> None:
-        """Apply a changed manifest and keep the pods; the node may then have less than its pods hold."""
+        """Applies a changed manifest and keeps the pods, which may then use more than the node has."""
         held = [has - free for has, free in zip(self.allocatable, self.free, strict=True)]
         self.manifest = node
         self.labels = node.labels
@@ -93,7 +94,7 @@ class NodeInfo:
         self.generation += 1
 
     def _change_devices(self) -> None:
-        """Apply the manifest's number of devices; pods keep their devices, except for removed ones."""
+        """Applies the number of devices in the manifest. Pods keep their devices unless these are gone."""
         has, free = device_count(self.manifest), self.free
         asks = [(pod, ask) for pod in self.pods if (ask := pod.template.shape.device) is not None]
         for amount in (self._largest, self._idle):
@@ -115,7 +116,7 @@ class NodeInfo:
         return f"<Node {self.name}>"
 
     def add(self, pod: PodInfo) -> None:
-        """Add a pod that is bound to the node."""
+        """Adds a pod that is bound to the node."""
         shape, free = pod.template.shape, self.free
         for resource, amount in shape.requests:
             free[resource] -= amount
@@ -129,7 +130,7 @@ class NodeInfo:
         self.pods[pod] = None
 
     def remove(self, pod: PodInfo) -> None:
-        """Remove a pod that has left the node."""
+        """Removes a pod that has left the node."""
         shape, free = pod.template.shape, self.free
         for resource, amount in shape.requests:
             free[resource] += amount
@@ -147,7 +148,7 @@ class NodeInfo:
         del self.pods[pod]
 
     def _give(self, pod: PodInfo, ask: Ask) -> None:
-        """Assign devices to a pod, or keep its devices, which the node may have lost."""
+        """Assigns devices to a pod, or keeps those that it has, which the node may have lost."""
         if not self.devices:
             pod.devices = ()
             return
@@ -175,29 +176,29 @@ class NodeInfo:
         return devices
 
     def count_devices(self, devices: Sequence[int], free: list[int]) -> None:
-        """Set the free amounts that follow from these free shares of devices."""
+        """Sets the free amounts that follow from these free shares of devices."""
         free[self._largest] = max(devices)
         free[self._idle] = devices.count(WHOLE)
 
     def by_importance(self) -> list[PodInfo]:
-        """Returns its pods, most important first: higher priority, then earlier start, then arrival."""
+        """Returns the pods, most important first, by higher priority, earlier start, and arrival."""
         if self._ordered_of != self.generation:
             self._ordered = sorted(self.pods, key=_importance)
             self._ordered_of = self.generation
         return self._ordered
 
     def balance(self) -> int:
-        """Returns the balance of the cpu and memory requests of its pods, see `balanced`."""
+        """Returns the balance of the cpu and memory requests of its pods. See `balanced`."""
         if self._balance_of != self.generation:
             self._balance = self.balanced(self.free[CPU], self.free[MEMORY])
             self._balance_of = self.generation
         return self._balance
 
     def balanced(self, free_cpu: int, free_memory: int) -> int:
-        """Returns the balance of cpu and memory requests, 0 to 100, if these amounts are free.
+        """Returns the balance of cpu and memory requests, from 0 to 100, if these amounts are free.
 
         The balance is 100 minus half of the difference between the requested fractions, in IEEE doubles and
-        truncated as in kube-scheduler. A resource that the node does not have does not count.
+        truncated as in kube-scheduler. A resource that the node does not have is ignored.
         """
         cpu, memory = self.allocatable[CPU], self.allocatable[MEMORY]
         if cpu <= 0 or memory <= 0:

@@ -21,12 +21,12 @@ class ChangingNodes:
     """The nodes of a scheduler.
 
     Args:
-        cluster: the nodes at first.
-        cache: nodes and the pods on them.
+        cluster: the initial nodes.
+        cache: the nodes and the pods on them.
         templates: the templates of pods.
         scheduling: finds nodes for pods.
         preemption: finds victims; None if there is no preemption.
-        queue: the pods that wait.
+        queue: the pending pods.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class ChangingNodes:
         self._queue = queue
 
     def put(self, node: Node) -> None:
-        """Adds, restores or changes a node; an equal manifest has no effect."""
+        """Adds, restores or changes a node. An equal manifest has no effect."""
         old = self._nodes.get(node.name)
         events = [Event.ADDED] if old is None else list(reports(old, node))
         if old is not None and not events and old.unschedulable == node.unschedulable:
@@ -59,14 +59,14 @@ class ChangingNodes:
             self._queue.changed(NodeHint(event, old, node).helps)
 
     def drop(self, name: str) -> None:
-        """Removes a node; the caller then deletes its pods in the order of their names."""
+        """Removes a node. The caller must then delete its pods, sorted by name."""
         old = self._nodes.pop(name)
         self._queue.changed(NodeHint(Event.DELETED, old, None).helps)
         self._cache.drop(name)
         self._renew()
 
     def settle(self) -> bool:
-        """Updates the order of nodes before an attempt; returns whether the order has changed."""
+        """Updates the order of nodes before an attempt, and returns whether the order has changed."""
         cache = self._cache
         if not (cache.unsettled and self._queue.tries_some and cache.settle()):
             return False
@@ -74,7 +74,7 @@ class ChangingNodes:
         return True
 
     def _renew(self) -> None:
-        """Drops all kept results about nodes, because nodes or their order have changed."""
+        """Drops all cached results about nodes, because nodes or their order have changed."""
         self._queue.forget_refusals()
         self._scheduling.renew()
         if self._preemption is not None:

@@ -1,4 +1,4 @@
-"""Queueing hints of nodes: whether an added, removed or changed node may help a pod that filters rejected.
+"""Queueing hints for nodes, which tell whether a node change may help a pod that filters rejected.
 
 Upstream: the functions `isSchedulableAfterNode...` and similar functions of the plugins in
 pkg/scheduler/framework/plugins, and `nodeSchedulingPropertiesChange` in pkg/scheduler/framework/events.go.
@@ -40,12 +40,12 @@ Plugins: TypeAlias = frozenset[str]
 _ALWAYS_BY_TAINTS = frozenset({NODE_AFFINITY, NODE_PORTS, NODE_RESOURCES_FIT, INTER_POD_AFFINITY})
 """Plugins that register for added nodes but not for taints.
 
-Upstream also asks them about changed taints, and they always say that the node may help.
+Upstream also asks them about changed taints, and they always answer that the node may help.
 """
 
 
 def reports(old: Node, new: Node) -> Iterator[Event]:
-    """Returns the events that an update causes: an uncordon is a change of taints, a cordon causes none."""
+    """Yields the events that an update causes: an uncordon is a taint change, and a cordon has no event."""
     if old.unschedulable and not new.unschedulable:
         yield Event.TAINTS
     if old.allocatable != new.allocatable:
@@ -58,7 +58,7 @@ def reports(old: Node, new: Node) -> Iterator[Event]:
 
 @final
 class NodeHint:
-    """Asks the plugins that rejected a pod about one event; `old` and `new` are the node before and after."""
+    """Asks the plugins that rejected a pod about an event; `old` and `new` are the node before and after."""
 
     def __init__(self, event: Event, old: Node | None, new: Node | None) -> None:
         self._event = event
@@ -117,7 +117,7 @@ def _tolerates(spec: PodSpec, node: Node) -> bool:
 
 
 def _grows(spec: PodSpec, old: Node, new: Node) -> bool:
-    """Returns True if the pod fits the empty node, and the node has more of a resource that the pod needs."""
+    """Returns True if the pod fits on the empty node, which has more of a resource that the pod needs."""
     had, has = old.allocatable, new.allocatable
     more_pods = "pods" in had and has.get("pods", had["pods"] + 1) > had["pods"]
     more = more_pods or any(
@@ -133,7 +133,7 @@ def _has_keys(template: Template, node: Node) -> bool:
 
 
 def _spreads_otherwise(template: Template, old: Node, new: Node) -> bool:
-    """Returns True if the node joins or leaves the domains of spreading, or changes its domain or taints."""
+    """Returns True if the node's taints, spread domain, or membership in the domains changes."""
     had, has = _has_keys(template, old), _has_keys(template, new)
     if had != has:
         return True
@@ -144,7 +144,7 @@ def _spreads_otherwise(template: Template, old: Node, new: Node) -> bool:
 
 
 def _domains_change(spec: PodSpec, old: Node, new: Node) -> bool:
-    """Returns True if the node joins a domain of an affinity term, or leaves one of an anti-affinity term."""
+    """Returns True if the node joins a domain of an affinity term, or leaves an anti-affinity domain."""
     joins = any(
         term.topology_key in new.labels and old.labels.get(term.topology_key) != new.labels[term.topology_key]
         for term in spec.affinity

@@ -1,4 +1,4 @@
-"""The order in which kube-scheduler checks nodes: a tree of zones, and the last list made from the tree.
+"""The order in which kube-scheduler checks nodes: a tree of zones, and the list made from it last.
 
 Upstream: `nodeTree` in pkg/scheduler/backend/cache/node_tree.go, `updateNodeInfoSnapshotList` in cache.go.
 """
@@ -14,7 +14,7 @@ _ZONE = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"
 _REGION = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
 
 Zone = tuple[str, str]
-"""A region and one of its zones; both are "" for nodes without labels."""
+"""A region and one of its zones. Both are "" for nodes without labels."""
 
 
 @final
@@ -22,10 +22,10 @@ class NodeOrder:
     """Zones in the order of their first node, and nodes of a zone in the order in which they joined it.
 
     Args:
-        nodes: the first nodes, in the order in which they joined.
+        nodes: the initial nodes, in the order in which they joined.
 
     Attributes:
-        listed: names of nodes in the order that attempts use; empty before the first attempt.
+        listed: the names of nodes in the order that attempts use; empty before the first attempt.
     """
 
     def __init__(self, nodes: Iterable[Node]) -> None:
@@ -36,7 +36,7 @@ class NodeOrder:
             self.put(node)
 
     def put(self, node: Node) -> None:
-        """Adds a node or changes its labels; a node with a new zone becomes the last node of that zone."""
+        """Adds a node or changes its labels. A node with a new zone becomes the last node in that zone."""
         zone = _label(node, _REGION), _label(node, _ZONE)
         before = self._zone_of.get(node.name)
         if before == zone:
@@ -47,14 +47,14 @@ class NodeOrder:
         self._zones.setdefault(zone, {})[node.name] = None
 
     def drop(self, name: str) -> None:
-        """Removes a node; a zone without nodes is dropped, and returns as the last zone."""
+        """Removes a node. A zone without nodes is dropped, and returns as the last zone."""
         zone = self._zone_of.pop(name)
         del self._zones[zone][name]
         if not self._zones[zone]:
             del self._zones[zone]
 
     def in_turn(self) -> list[str]:
-        """Returns the nodes, taking one node of each zone in turn."""
+        """Returns the nodes, taking one node from each zone in turn."""
         zones = [list(zone) for zone in self._zones.values()]
         if len(zones) == 1:
             return zones[0]
@@ -62,10 +62,10 @@ class NodeOrder:
         return [zone[turn] for turn in range(longest) for zone in zones if turn < len(zone)]
 
     def renew(self) -> list[str]:
-        """Returns the order at an attempt.
+        """Returns the order for an attempt.
 
-        The list is rebuilt only if a node is missing from it, or if it contains removed nodes. So a node with
-        a changed zone keeps its place until another node is added or removed.
+        The list is rebuilt only if a node is missing from it or if it contains removed nodes. A node whose
+        zone has changed therefore keeps its place until another node is added or removed.
         """
         known = set(self.listed)
         if len(known) > len(self._zone_of) or not known.issuperset(self._zone_of):

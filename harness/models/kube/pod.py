@@ -1,8 +1,8 @@
 """Pods as the scheduler sees them, and the properties that many pods share.
 
-A `Shape` has the properties that determine whether a node by itself fits. Thousands of pods have a few
+A `Shape` contains the properties that determine whether a single node fits. Thousands of pods have only a few
 hundred different shapes, so the results of a shape on a node are computed once. A `Template` adds the
-properties that matter between pods: namespace, labels, and the rules about other pods.
+properties that matter between pods: the namespace, the labels, and the rules about other pods.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
     from harness.models.kube.most_room import MostRoom
 
 Requests = tuple[tuple[int, int], ...]
-"""Pairs of a resource's index and an amount above 0."""
+"""Pairs of a resource index and an amount above 0."""
 
 NOT_STARTED = 1 << 120
-"""The start of a pod whose start is unknown: the pod counts as started now, later than every other pod."""
+"""The start of a pod whose start is unknown. The pod counts as started now, later than all other pods."""
 
 
 @final
 class Shape:
-    """The properties of a pod that determine whether a node by itself fits.
+    """The properties of a pod that determine whether a single node fits.
 
     Attributes:
-        amounts: the amounts that it takes from a node.
-        requests: `amounts`, and the required amounts of the node's devices: see `devices.py`.
-        device: its request for devices; None if it requests none, or no node has any.
-        missing: requested resources that no node has.
-        scored_cpu, scored_memory: requests with defaults, for NodeResourcesFit's score.
-        ports: host ports that it uses.
+        amounts: the amounts that it uses on a node.
+        requests: `amounts`, and the required amounts of the node's devices. See `devices.py`.
+        device: its request for devices; None if it requests none, or if no node has any.
+        missing: the requested resources that no node has.
+        scored_cpu, scored_memory: the requests with defaults, for the score of NodeResourcesFit.
+        ports: the host ports that it uses.
         asks_for_several: whether a node can lack several resources for it, apart from the number of pods.
-        balanced: whether NodeResourcesBalancedAllocation scores it: it requests cpu or memory.
+        balanced: whether NodeResourcesBalancedAllocation scores it, which requires requests of cpu or memory.
     """
 
     __slots__ = (
@@ -56,7 +56,7 @@ class Shape:
         self.count_by(resources)
 
     def count_by(self, resources: Mapping[str, int]) -> None:
-        """Sets the indices of its resources: at first, and when nodes have a new resource."""
+        """Sets the indexes of its resources, at first and when nodes have a new resource."""
         spec = self.spec
         asked = [(name, amount) for name, amount in spec.requests.items() if amount > 0 and name != "pods"]
         found = [(resources[name], amount) for name, amount in asked if name in resources]
@@ -72,16 +72,16 @@ class Shape:
 
 @final
 class Template:
-    """The common properties of equal pods in one namespace.
+    """What equal pods in one namespace have in common.
 
     Attributes:
-        number: in the order in which templates were first seen.
-        spread: the spread constraints that filter (`DoNotSchedule`).
-        soft_spread: the spread constraints that only score.
+        number: the position in the order in which templates were first seen.
+        spread: the spread constraints that filter nodes (`DoNotSchedule`).
+        soft_spread: the spread constraints that only score nodes.
         alone: whether none of its rules is about other pods.
-        budgets: numbers of the PodDisruptionBudgets that cover its pods.
-        placed: position of a node -> how many of its pods are bound there.
-        leaving: position of a node -> how many of its bound pods are terminating there.
+        budgets: the numbers of the PodDisruptionBudgets that cover its pods.
+        placed: for the position of each node, how many of its pods are bound there.
+        leaving: for the position of each node, how many of its bound pods are terminating there.
         made: how many pods with this template have existed.
     """
 
@@ -122,10 +122,10 @@ class Template:
 
 
 class Refusal(Protocol):
-    """Why a pod got no node, and why no pod is preempted for it."""
+    """Why a pod did not get a node, and why no pod is preempted for it."""
 
     def detail(self) -> dict[str, Any]:
-        """Returns the figures behind the refusal, right after the attempt."""
+        """Returns the figures behind the refusal, immediately after the attempt."""
 
 
 class LastingRefusal(Protocol):
@@ -133,8 +133,8 @@ class LastingRefusal(Protocol):
 
     Attributes:
         most_room: an upper bound of what nodes offer to equal pods, if only a node with more free resources
-            may help them. The refusal holds until a changed node offers the amounts. Else None.
-        amounts: a pod's request for each resource.
+            may help them. The refusal is valid until a changed node offers the amounts. Otherwise None.
+        amounts: the request of a pod for each resource.
     """
 
     @property
@@ -146,9 +146,9 @@ class LastingRefusal(Protocol):
         """See the class."""
 
     def holds(self, pod: PodInfo) -> bool:
-        """Returns True if an attempt of an equal pod would fail in the same way, without a new record.
+        """Returns True if an attempt for an equal pod would fail in the same way, without a new record.
 
-        Callers must not pass a pod that expects room.
+        Callers must not pass a pod for which resources are being freed.
         """
 
 
@@ -157,12 +157,12 @@ class Peers:
     """Pods that are equal for the scheduler, except for their age.
 
     Attributes:
-        failed_at: the version of the cache at which one of the pods, without a nomination, last failed. It is
-            not set if no attempt may be skipped, see `Scheduling.moves_on`.
+        failed_at: the version of the cache at which one of the pods last failed without a nomination. It is
+            not set if no attempt can be skipped. See `Scheduling.moves_on`.
         rejected_by: the plugins that rejected this pod.
         refusal: why this pod failed, for the record.
-        lasting: why the pods would fail again, if this is known; else None.
-        loose: whether a pod may get other equals, or another priority, while it waits; see `_blocks.py`.
+        lasting: why the pods would fail again; None if this is not known.
+        loose: whether a pod can get other equals, or another priority, while it waits. See `_blocks.py`.
     """
 
     __slots__ = ("failed_at", "lasting", "loose", "refusal", "rejected_by")
@@ -175,10 +175,10 @@ class Peers:
         self.lasting: LastingRefusal | None = None
 
     def fail_again(self, pod: PodInfo, version: int) -> bool:
-        """Returns True if a pod fails like its peers last did, without an attempt.
+        """Returns True if a pod fails like its peers did last, without an attempt.
 
-        Its peers then fail at this version for the same reason. But if the pods wait only for free resources,
-        each reason is recorded with the figures of an attempt.
+        If so, its peers also fail at this version for the same reason. If the pods wait only for free
+        resources, however, each reason is recorded with the figures of an attempt.
 
         Args:
             pod: the pod.
@@ -194,24 +194,24 @@ class Peers:
 
 @final
 class PodInfo:
-    """One pod, compared by identity; the successor of an evicted pod is another object.
+    """One pod, which is compared by identity. The replacement of an evicted pod is a different object.
 
     Attributes:
-        name: its name within the namespace.
-        job, pod: its job, and its number in the job.
-        group: kube-scheduler's own pod group that it names, or None.
-        start: when it started, as a number that grows with time.
-        node: position of the node that it is bound to, or -1.
-        nominated: name of the node where a preemption frees resources for it, or "".
-        keeps: the highest priority of pods that its nomination keeps off these resources; normally its own.
-        preempted: whether it is terminating because the scheduler preempted it.
+        name: the name within the namespace.
+        job, pod: the job, and the number of the pod in the job.
+        group: kube-scheduler's own pod group that the pod refers to; None if it refers to none.
+        start: when the pod started, as a number that grows with time.
+        node: the position of the node to which the pod is bound; -1 if it is not bound.
+        nominated: the name of the node where a preemption frees resources for the pod, or "".
+        keeps: the highest priority against which its nomination reserves these resources; normally its own.
+        preempted: whether the pod is terminating because the scheduler preempted it.
         peers: the pods that are equal to this pod, including itself.
         quota: what a scheduler with quotas stores for the pod; None without quotas.
-        gang: the gang that it is placed with; None if it is placed by itself.
-        devices: the devices that it has on its node, or will get if they are known before it is bound.
-        timestamp, failures, errors, backoff, rejected_by: used by the queue, see `queue.py`.
-        place: its place in its block, see `_blocks.py`.
-        told: the recorded sets of plugins that rejected it, since the last preemption for it.
+        gang: the gang with which the pod is placed; None if it is placed alone.
+        devices: the devices that the pod has on its node, or will get if they are known before it is bound.
+        timestamp, failures, errors, backoff, rejected_by: used by the queue. See `queue.py`.
+        place: the place in its block. See `_blocks.py`.
+        told: the recorded sets of plugins that rejected the pod since the last preemption for it.
     """
 
     __slots__ = (
@@ -279,15 +279,15 @@ class PodInfo:
 
     @property
     def key(self) -> str:
-        """Its namespace and name, as Kubernetes writes them."""
+        """The namespace and name, as Kubernetes writes them."""
         return f"{self.template.namespace}/{self.name}"
 
     def note_rejection(self, rejected_by: frozenset[str]) -> bool:
-        """Notes that these plugins reject it; returns whether the rejection must be recorded.
+        """Stores that these plugins reject the pod, and returns whether the rejection must be recorded.
 
-        It must if other plugins rejected it last, see `Told`, or if a preemption has freed resources for it
-        since then. While victims are leaving for it, only changes are recorded. For a gang, the code that
-        places the gang records every change.
+        It must be recorded if other plugins rejected the pod last (see `Told`), or if a preemption has freed
+        resources for it since then. While victims are terminating for the pod, only changes are recorded. For
+        a gang, the code that places the gang records every change.
         """
         if self.gang is not None:
             return rejected_by != self.rejected_by
@@ -299,12 +299,12 @@ class PodInfo:
 
     @property
     def is_told(self) -> bool:
-        """Returns True if the reason of its wait needs no further record."""
+        """True if the reason why the pod waits needs no other record."""
         return self.gang is not None or self.rejected_by == self.told.last
 
     @property
     def expects_room(self) -> bool:
-        """Returns True if a preemption frees resources for it, or for another waiting pod of its gang."""
+        """True if a preemption is freeing resources for the pod, or for another pending pod of its gang."""
         gang = self.gang
         return bool(self.nominated) or (
             gang is not None and any(mate.nominated for mate in gang.pending.values())
@@ -319,7 +319,7 @@ class Templates:
     """Finds the template and shape of a pod, so that equal pods share them.
 
     Args:
-        resources: resource -> index, for all resources of nodes.
+        resources: the index of each resource of nodes.
         budgets_of: returns the budgets that cover pods with some labels in a namespace.
     """
 
@@ -331,7 +331,7 @@ class Templates:
 
     @property
     def all(self) -> Iterable[Template]:
-        """Returns all templates, in the order in which they were first seen."""
+        """All templates, in the order in which they were first seen."""
         return self._templates.values()
 
     @property

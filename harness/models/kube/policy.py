@@ -1,7 +1,7 @@
-"""A policy on top of a scheduler of pods: it turns jobs of a trace into pods for the scheduler.
+"""A policy based on a scheduler of pods, which turns the jobs of a trace into pods for the scheduler.
 
-kube-scheduler does not treat a gang as a unit: bound pods wait on their nodes until all pods are bound. A
-scheduler that knows gangs groups pods by `PodInfo.job` (`gangs.py`).
+kube-scheduler does not handle a gang as a unit: bound pods wait on their nodes until all pods are bound. A
+scheduler that supports gangs groups pods by `PodInfo.job` (`gangs.py`).
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from harness.models.kube.taint_evictions import TaintEvictions
 from harness.policy import Bind, Change, Decision, Job, Never, Possible, Preempt, Reject, Standing, Why
 
 NODE = "Node"
-"""The kind of the objects whose changes affect pods."""
+"""The kind of objects whose changes affect pods."""
 
-_ENDED = Why.ENDED  # looking it up in the enumeration each time costs as much as a call
+_ENDED = Why.ENDED  # looking it up in the enumeration each time is as expensive as a call
 
 
 class NodesHeard(Protocol):
-    """Follows added, removed and changed nodes."""
+    """Handles added, removed and changed nodes."""
 
     def put(self, node: Node) -> None:
         """Adds, restores or changes a node."""
 
     def drop(self, name: str) -> None:
-        """Removes a node; the caller then deletes its pods."""
+        """Removes a node. The caller must then delete its pods."""
 
 
 class Erring(Nodes, Protocol):
-    """A scheduler whose attempts may be errors."""
+    """A scheduler in which attempts can end with an error."""
 
     @property
     def error_due(self) -> int:
-        """The time of the next retry after an attempt that was an error; far in the future without one."""
+        """The time of the next retry after an attempt that ended with an error; far in the future if none."""
 
 
 class PodScheduler(Erring, Evicting, Protocol):
-    """The scheduler of the pods: kube-scheduler, or a scheduler modelled on it."""
+    """The scheduler of the pods: kube-scheduler, or a scheduler based on it."""
 
     @property
     def attempts(self) -> int:
@@ -51,16 +51,16 @@ class PodScheduler(Erring, Evicting, Protocol):
 
     @property
     def nodes(self) -> NodesHeard:
-        """Follows nodes that are added, removed or changed."""
+        """Handles nodes that are added, removed or changed."""
 
     def advance(self, now: int) -> None:
-        """Moves the time to `now`."""
+        """Advances to `now`."""
 
     def add(self, pod: PodInfo) -> None:
         """Adds a pod that arrives."""
 
     def add_running(self, pod: PodInfo, node: str, start: int | None) -> None:
-        """Adds a pod that already runs."""
+        """Adds a pod that is already running."""
 
     def delete(self, pod: PodInfo) -> None:
         """Removes a pod that is gone."""
@@ -69,33 +69,33 @@ class PodScheduler(Erring, Evicting, Protocol):
         """Tries pods until all remaining pods wait for an event."""
 
     def doze(self, at: int, before: int) -> tuple[int, int]:
-        """Plays idle wakes without effect, if the scheduler can; see `harness.policy.Policy`."""
+        """Simulates idle wake-ups that have no effect, if the scheduler can. See `harness.policy.Policy`."""
 
     def standing(self, now: int) -> Standing | None:
-        """The state of the scheduler, see `harness.policy.Policy`."""
+        """Returns the state of the scheduler. See `harness.policy.Policy`."""
 
     def skip(self, span: int, counts: Sequence[int]) -> None:
-        """Advances the time by this span; the scheduler keeps its state."""
+        """Advances the time by this duration. The state of the scheduler remains the same."""
 
 
 @final
 class PodPolicy:
-    """Replays jobs through a scheduler of pods; see the module.
+    """Simulates jobs with a scheduler of pods, as this module describes.
 
     Args:
-        cluster: must have nodes.
-        scheduler: schedules the pods; it has its own records, as in reality.
+        cluster: the cluster, which must have nodes.
+        scheduler: schedules the pods. It has its own records, as in reality.
         never: returns why a job can never start for reasons other than nodes, for a scheduler with quotas.
-            Such jobs are rejected, before jobs that fit no node.
-        gives_up: whether jobs that fit no node even if all nodes are empty are rejected. A real scheduler
+            Such jobs are rejected before jobs that fit on no node.
+        gives_up: whether to reject jobs that fit on no node even if all nodes are empty. A real scheduler
             tries them again and again.
-        latency: how long it takes until the scheduler knows that an evicted pod is gone, in microseconds;
-            None if it always knows immediately, see `Evictions`.
-        groups: see `Kinds`; with `gives_up`, jobs that wait for missing groups are also rejected.
-        preempts: whether the scheduler ever evicts a pod; otherwise evictions are not counted.
+        latency: how long it takes until the scheduler learns that an evicted pod is gone, in microseconds.
+            None if it always learns so immediately (see `Evictions`).
+        groups: see `Kinds`. With `gives_up`, jobs that wait for missing groups are also rejected.
+        preempts: whether the scheduler ever evicts pods. If not, evictions are not counted.
         lets_in: returns whether quotas admit pods together, without preemption; None without quotas.
         heard: called with every change and all pods, after nodes have changed; None for a scheduler that
-            only depends on nodes.
+            depends only on nodes.
 
     Raises:
         InputError: the cluster has no nodes.
@@ -117,14 +117,14 @@ class PodPolicy:
         require_nodes(cluster)
         self.scheduler = scheduler
         self._kinds = Kinds(self.scheduler, cluster, groups=groups)
-        self._now = -1  # the scheduler gets each instant once
+        self._now = -1  # the scheduler is advanced only once to each time
         self._gives_up = gives_up
         self._never = never
         self._rejected: list[tuple[Job, Never]] = []
         self._fits_nowhere: list[tuple[Job, Never]] = []
         self._pods: dict[tuple[int, int], PodInfo] = {}
         self._successors: dict[tuple[int, int], int] = {}
-        self._unseen: dict[tuple[int, int], int] = {}  # pods that are gone -> when the scheduler knows
+        self._unseen: dict[tuple[int, int], int] = {}  # for pods that are gone: when the scheduler learns so
         self._preempts = preempts
         self._lets_in = lets_in
         self._heard = heard
@@ -135,7 +135,7 @@ class PodPolicy:
         )
 
     def submit(self, job: Job, pods: range, now: int) -> None:
-        """Adds waiting pods; evicted pods are added when the scheduler knows that they are gone."""
+        """Adds pending pods. Evicted pods are added when the scheduler learns that they are gone."""
         if now != self._now:
             self._now = now
             self.scheduler.advance(now)
@@ -154,7 +154,7 @@ class PodPolicy:
                 self._add(job, key, kinds.only or self._kinds.of(job, job.pod_set_of(pod)))
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
-        """Removes pods from their nodes; the scheduler may learn about evicted pods later."""
+        """Removes pods from their nodes. The scheduler may learn about evicted pods later."""
         if now != self._now:
             self._now = now
             self.scheduler.advance(now)
@@ -175,7 +175,7 @@ class PodPolicy:
             self._successors[key] = self._successors.get(key, 0) + 1
             if self.timers is not None:
                 self._taints.forget(self._pods[key])
-            # The scheduler immediately knows that a node and its pods are gone.
+            # The scheduler learns immediately that a node and its pods are gone.
             due = now if why is Why.LOST else self._evictions.leave(job, pod, now)
             if due == now:
                 self.scheduler.delete(self._pods.pop(key))
@@ -194,7 +194,7 @@ class PodPolicy:
         return self._cycle(now)
 
     def changed(self, change: Change, now: int) -> Iterator[Decision]:
-        """Adds, removes or changes a node; NoExecute taints evict pods that do not tolerate them.
+        """Adds, removes or changes a node. NoExecute taints evict pods that do not tolerate them.
 
         kube-scheduler ignores quotas, queues and priority classes.
         """
@@ -220,14 +220,14 @@ class PodPolicy:
         self._kinds.forget()
 
     def tolerated_for_a_time(self, now: int) -> Iterator[Decision]:
-        """Evicts the pods whose tolerations end now, in the order of their names."""
+        """Evicts the pods whose tolerations end now, sorted by name."""
         if now != self._now:
             self._now = now
             self.scheduler.advance(now)
         yield from self._taints.ended(now)
 
     def doze(self, at: int, before: int) -> tuple[int, int]:
-        """See `harness.policy.Policy`; wakes for the resources of evicted pods were requested earlier."""
+        """See `harness.policy.Policy`. Wake-ups for the resources of evicted pods were requested earlier."""
         if self._rejected or self._fits_nowhere:
             return 0, at
         return self.scheduler.doze(at, before)
@@ -242,7 +242,7 @@ class PodPolicy:
 
     @property
     def within_quota(self) -> Callable[[Job, Sequence[int]], bool] | None:
-        """See `harness.policy.Policy`; None without quotas."""
+        """See `harness.policy.Policy`. None without quotas."""
         return None if self._lets_in is None else self._is_let_in
 
     def _is_let_in(self, job: Job, pods: Sequence[int]) -> bool:
@@ -251,10 +251,10 @@ class PodPolicy:
         return self._lets_in([pod for pod in known if pod is not None])
 
     def _cycle(self, now: int) -> Iterator[Decision]:
-        """Schedules pods if pods may be preempted or jobs must be rejected."""
+        """Schedules pods if pods can be preempted or jobs must be rejected."""
         left = self._evictions.left
         for job, pod in left.due(now):
-            if self._unseen.get((job.index, pod), now + 1) <= now:  # else its node was removed before
+            if self._unseen.get((job.index, pod), now + 1) <= now:  # otherwise its node was removed before
                 self._see(job, pod)
         if self._rejected or self._fits_nowhere:
             rejected = [*self._rejected, *self._fits_nowhere]
@@ -274,14 +274,14 @@ class PodPolicy:
         yield from left.wakes()
 
     def _see(self, job: Job, pod: int) -> None:
-        """Tells the scheduler that an evicted pod is gone; its successor then waits."""
+        """Informs the scheduler that an evicted pod is gone, and adds its replacement."""
         key = job.index, pod
         del self._unseen[key]
         self.scheduler.delete(self._pods.pop(key))
         self._add(job, key, self._kinds.of(job, job.pod_set_of(pod)))
 
     def _add(self, job: Job, key: tuple[int, int], kind: Kind) -> None:
-        """Adds a waiting or running pod; an evicted pod returns as a new pod, behind its equals.
+        """Adds a pending or running pod. An evicted pod returns as a new pod, behind its equals.
 
         A pod of another scheduler does not return to this scheduler.
         """
@@ -305,11 +305,11 @@ class PodPolicy:
 
 @final
 class PodTimers:
-    """Timers of pods other than the queue's flush; see `Policy.timers`.
+    """The timers of pods, except for the queue's flush. See `Policy.timers`.
 
     Args:
-        taints: knows when the next toleration ends.
-        scheduler: retries pods whose last attempt was an error.
+        taints: determines when the next toleration ends.
+        scheduler: retries pods whose last attempt ended with an error.
         deliver: makes the decisions when tolerations end. The scheduler's own timers always come first.
     """
 
@@ -322,7 +322,7 @@ class PodTimers:
 
     @property
     def due(self) -> int:
-        """The time when the next toleration ends, or when an attempt that was an error is repeated."""
+        """The time when the next toleration ends, or when an attempt that ended with an error is repeated."""
         taints, scheduler = self._taints.due, self._scheduler
         return min(taints, scheduler.error_due) if scheduler.cache.by_name else taints
 
@@ -332,7 +332,7 @@ def _name(pod: PodInfo) -> str:
 
 
 def require_nodes(cluster: Cluster) -> None:
-    """Refuses a cluster without nodes.
+    """Raises an error if a cluster has no nodes.
 
     Raises:
         InputError: the cluster has no nodes.

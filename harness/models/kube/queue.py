@@ -1,7 +1,7 @@
-"""The scheduling queue: pods to try now, pods that back off, and pods that wait for an event.
+"""The scheduling queue, with pods to try now, pods that back off, and pods that wait for an event.
 
-Stamps order events within one instant: a stamp is an instant followed by a counter. Pods that have failed
-often are kept in blocks, which the queue treats as single pods; see `_blocks.py`.
+Stamps order events at the same time: a stamp is a time followed by a counter. Pods that have failed often are
+kept in blocks, which the queue handles like single pods (see `_blocks.py`).
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from harness.models.kube.pod import Peers, PodInfo, Template
 _COUNTER_BITS = 40
 _LONGEST_BACKOFF = 10
 _BACKOFFS = (0, 1, 2, 4, 8)
-"""Seconds of backoff by the number of failures, or of errors; further failures get the longest backoff."""
+"""The backoff in seconds by the number of failures or errors; later ones have the longest backoff."""
 
 NEVER = 2**63 - 1
 
 _FLUSH_EVERY = 30 * SECOND
 _LONGEST_IN_POOL = 5 * MINUTE
 _ROUND = _LONGEST_IN_POOL + _FLUSH_EVERY
-"""The time between two moves of a lone failing entry by the timer."""
+"""The time between two moves of the only entry, which fails, by the timer."""
 
 
 @final
@@ -34,11 +34,11 @@ class SchedulingQueue:
     """The queue. Backoff only orders retries: if no other pod can be tried, the next pod in backoff is tried.
 
     Attributes:
-        now: the current instant.
+        now: the current time.
         attempts: how many pods were tried.
-        failed_alike: pods that failed without an attempt because an equal pod had failed, by a set of plugins
-            that is new for them. The scheduler takes them out.
-        error_due: the time of the next retry of a pod whose last attempt was an error.
+        failed_alike: the pods that failed without an attempt because an equal pod had failed, for which the
+            rejecting plugins are new. The scheduler removes them from this list.
+        error_due: the time of the next retry of a pod whose last attempt ended with an error.
     """
 
     def __init__(self, hints: Hints) -> None:
@@ -48,24 +48,24 @@ class SchedulingQueue:
         self._hints = hints
         self._began = 0  # the time from which the timers count
         self._last_stamp = self.now << _COUNTER_BITS
-        # Sorted, the next entry last: by priority and age, and before that by the end of the backoff.
+        # Sorted, with the next entry last: by priority and age, and before that by the end of the backoff.
         self._active: list[tuple[int, int, Waiting]] = []
         self._backoff: list[tuple[int, int, int, Waiting]] = []
-        # The unschedulable pool, in the order of stamps: pods that NodeResourcesFit rejected, so that every
-        # deletion may help them, and other pods.
+        # The unschedulable pool, in the order of stamps: pods that NodeResourcesFit rejected, so that any
+        # deletion may help them, and all other pods.
         self._short: dict[Waiting, None] = {}
         self._others: dict[PodInfo, None] = {}
-        self._by_bindings: dict[PodInfo, None] = {}  # pods of both pools that a binding may help
+        self._by_bindings: dict[PodInfo, None] = {}  # pods in both pools that a binding may help
         self._passed: Block | None = None  # a block with pods that may have failed since it was moved
-        self._late: Waiting | None = None  # the entry that the timer has moved, while it is first in `_short`
-        self._erring: dict[PodInfo, None] = {}  # pods whose attempt was an error: only time makes them retry
+        self._late: Waiting | None = None  # the entry that the timer moved, while it is first in `_short`
+        self._erring: dict[PodInfo, None] = {}  # pods whose attempt ended with an error
         self.error_due = NEVER
-        self._parted_at = -1  # the instant at which a node moved only some pods that wait for resources
+        self._parted_at = -1  # the last time at which a node moved only some pods
 
     def advance(self, now: int) -> None:
-        """Moves the time to `now`; at a new instant the timers come first.
+        """Advances to `now`. At a new time, the timers run first.
 
-        The timers count from the second of the first instant.
+        The timers count from the second of the first time.
         """
         if now != self.now:
             if self._passed is not None or self._late is not None:
@@ -80,7 +80,7 @@ class SchedulingQueue:
                 self._flush(now)
 
     def doze(self, at: int, before: int, version: int) -> tuple[int, int]:
-        """Plays instants of the timer that have no effect, until another event is due.
+        """Simulates timer events that have no effect, until another event is due.
 
         Args:
             at: when the timer is due.
@@ -88,7 +88,7 @@ class SchedulingQueue:
             version: see `pop`.
 
         Returns:
-            How many instants were played, and when the timer is due next.
+            The number of simulated timer events, and when the timer is due next.
         """
         played = 0
         while at < before:
@@ -109,11 +109,11 @@ class SchedulingQueue:
         return played, at
 
     def _fail_on(self, late: Waiting, rounds: int) -> None:
-        """Lets the only waiting entry fail at the next instants of the timer too, without any change.
+        """Makes the only waiting entry fail at the next timer events as well, without any other change.
 
         Args:
             late: the entry.
-            rounds: the number of instants.
+            rounds: the number of timer events.
         """
         passed = rounds * _ROUND
         self.now += passed
@@ -127,29 +127,29 @@ class SchedulingQueue:
             self._wait(late, late.rejected_by)
 
     def standing(self) -> tuple[object, ...]:
-        """Returns the state of the pool at the end of a cycle, see `Standing`; times are relative to now.
+        """Returns the state of the pool at the end of a cycle, with times relative to now. See `Standing`.
 
-        An attempt that fails like the last attempt changes only stamps, which follow from this state.
+        An attempt that fails like the last one changes only stamps, which follow from this state.
         """
         self._settle()
         pools = (self._short, self._others, self._by_bindings)
         return (
             (self.now - self._began) % _FLUSH_EVERY,
             tuple([tuple([self._place_of(each) for each in pool]) for pool in pools]),
-            len(self._active) + len(self._backoff),  # 0, if all entries are in the pool
+            len(self._active) + len(self._backoff),  # 0 if all entries are in the pool
         )
 
     def _place_of(self, waiting: Waiting) -> tuple[object, ...]:
-        """Returns the key of an entry: everything that determines when and how it is tried again."""
+        """Returns everything that determines when and how an entry is tried again."""
         stamp, backoff = waiting.timestamp - self._last_stamp, waiting.backoff - self.now // SECOND
         if isinstance(waiting, Block):
             groups = [(peers, len(group.pods), group.rejected_by) for peers, group in waiting.groups.items()]
             return waiting, stamp, backoff, *groups
-        failures = min(waiting.failures, len(_BACKOFFS))  # further failures have no effect
+        failures = min(waiting.failures, len(_BACKOFFS))  # more failures have no effect
         return waiting, stamp, backoff, failures, waiting.rejected_by, waiting.nominated, waiting.told
 
     def skip(self, span: int, attempts: int) -> None:
-        """Advances the time by this span, with this many attempts; the pool keeps its state."""
+        """Advances the time by this duration, with this many attempts. The pool's state remains the same."""
         self.now += span
         self._last_stamp += span << _COUNTER_BITS
         self.attempts += attempts
@@ -158,7 +158,7 @@ class SchedulingQueue:
             waiting.backoff += span // SECOND
 
     def stamp(self) -> int:
-        """Returns a stamp later than all earlier stamps."""
+        """Returns a stamp that is later than all earlier stamps."""
         self._last_stamp += 1
         return self._last_stamp
 
@@ -172,10 +172,10 @@ class SchedulingQueue:
     def pop(self, version: int) -> PodInfo | None:
         """Returns the next pod to try; None if all pods wait for events.
 
-        A pod fails without an attempt if an equal pod has failed and nothing has changed since.
+        A pod fails without an attempt if an equal pod has failed and nothing has changed since then.
 
         Args:
-            version: the version of the cache; see `Peers.failed_at`.
+            version: the version of the cache. See `Peers.failed_at`.
         """
         if self._late is not None and self._late_fails(self._late, version):
             return None
@@ -185,7 +185,7 @@ class SchedulingQueue:
                 self._settle()
             if isinstance(waiting, Block):
                 failing = waiting.fails(version) if self._passed is None else 0
-                if failing:  # as most retried entries do
+                if failing:  # like most entries that are retried
                     pending.pop()
                     self.attempts += failing
                     self._stamp(waiting, _LONGEST_BACKOFF)
@@ -220,8 +220,8 @@ class SchedulingQueue:
     def _late_fails(self, late: Waiting, version: int) -> bool:
         """Returns True if the entry that the timer moved fails again immediately, and nothing else is due.
 
-        The entry then waits from now on, as if it had been moved and tried. This is the usual case: the timer
-        moves entries that no event has helped. Otherwise the entry is moved.
+        The entry then waits from now on, as if it had been moved and tried. This is the most common case,
+        because the timer moves entries that no event has helped. Otherwise, the entry is moved.
         """
         if not self._active:
             short = self._short
@@ -267,15 +267,15 @@ class SchedulingQueue:
             self._by_bindings[pod] = None
 
     def _stamp(self, waiting: Waiting, backoff: int) -> None:
-        """Stamps an entry that failed now and backs off for these seconds; a block takes a stamp per pod."""
+        """Stamps an entry that failed now and backs off for these seconds. Blocks use a stamp per pod."""
         waiting.timestamp = self._last_stamp + 1
         self._last_stamp += len(waiting) if isinstance(waiting, Block) else 1
         waiting.backoff = self.now // SECOND + backoff
 
     def _settle(self) -> None:
-        """Ends or interrupts the pass over a block: its failed pods return to the pool.
+        """Ends or interrupts the pass over a block, so that its failed pods return to the pool.
 
-        If the timer has chosen an entry, this method moves the entry before anything else happens.
+        If the timer has selected an entry, the entry is moved before anything else happens.
         """
         if self._late is not None:
             late, self._late = self._late, None
@@ -291,7 +291,7 @@ class SchedulingQueue:
             self._short[failed] = None
 
     def discard(self, pod: PodInfo) -> None:
-        """Removes a waiting pod, which will not be scheduled."""
+        """Removes a pending pod, which will not be scheduled."""
         self._settle()
         for pool in (self._short, self._others, self._by_bindings):
             pool.pop(pod, None)
@@ -306,7 +306,7 @@ class SchedulingQueue:
         self._backoff = [entry for entry in self._backoff if entry[3] is not pod]
 
     def activate(self, pod: PodInfo) -> None:
-        """Makes a waiting pod ready to be tried in its turn, without backoff."""
+        """Makes a pending pod ready to be tried in its turn, without backoff."""
         self.discard(pod)
         insort(self._active, (pod.priority, -pod.timestamp, pod))
 
@@ -323,12 +323,12 @@ class SchedulingQueue:
             if isinstance(waiting, PodInfo):
                 self.attempts += 1
                 return waiting
-            for pod in waiting.pods(-stamp, 0):  # the others are tried at this instant, too
+            for pod in waiting.pods(-stamp, 0):  # the others are tried at the same time
                 insort(self._active, (pod.priority, -pod.timestamp, pod))
         return None
 
     def add_erring(self, pod: PodInfo) -> None:
-        """Adds a pod whose attempt ended in an error: only time brings the pod back, never an event."""
+        """Adds a pod whose attempt ended with an error. Only time brings the pod back, never an event."""
         pod.rejected_by = frozenset()
         pod.errors += 1
         self._stamp(pod, _LONGEST_BACKOFF if pod.errors >= len(_BACKOFFS) else _BACKOFFS[pod.errors])
@@ -350,11 +350,11 @@ class SchedulingQueue:
 
     @property
     def tries_some(self) -> bool:
-        """Returns True if any pod can be tried now."""
+        """True if any pod can be tried now."""
         return bool(self._active or self._backoff) or self._late is not None
 
     def forget_refusals(self) -> None:
-        """Drops all lasting refusals of waiting pods, because nodes have changed."""
+        """Drops all lasting refusals of pending pods, because nodes have changed."""
         self._settle()
         pending = [*[entry[2] for entry in self._active], *[entry[3] for entry in self._backoff]]
         lying: list[Waiting] = [*self._short, *self._others, *pending]
@@ -365,7 +365,7 @@ class SchedulingQueue:
                 peers.lasting = None
 
     def part(self) -> None:
-        """Dissolves all blocks, because the common properties of equal pods are about to change."""
+        """Dissolves all blocks, because what equal pods have in common is about to change."""
         self._settle()
         alone = (pod for each in self._short for pod in _pods(each, each.timestamp, each.backoff))
         self._short = dict.fromkeys(alone)
@@ -412,7 +412,7 @@ class SchedulingQueue:
             self._move(helped)
 
     def nomination_withdrawn(self, other: PodInfo) -> None:
-        """Handles a withdrawn nomination like the end of a bound pod for equally or less important pods."""
+        """Handles a withdrawn nomination like the end of a bound pod, for equally or less important pods."""
         self._settle()
         hints, most = self._hints, other.priority
         helped = [pod for pod in self._short if pod.priority <= most]
@@ -427,7 +427,7 @@ class SchedulingQueue:
             self._move([pod for pod in self._by_bindings if hints.after_binding(pod, bound)])
 
     def next_flush(self) -> int | None:
-        """Returns when the timer will move the next pod if no event moves it earlier; None without pods.
+        """Returns when the timer will move the next pod unless an event moves it earlier; None without pods.
 
         Every 30 s, pods that have been in the pool for more than 5 minutes are tried, even without an event.
         """
@@ -452,12 +452,12 @@ class SchedulingQueue:
                     break
                 moved.append(pod)
         if len(moved) == 1 and not (self._others or self._active or self._backoff):
-            self._late = moved[0]  # tried alone, unless something comes in between
+            self._late = moved[0]  # tried alone, unless something else happens first
         elif moved:
             self._move(moved)
 
     def _move(self, moved: Sequence[Waiting]) -> None:
-        """Move pods out of the pool, so that they are tried now or after their backoff."""
+        """Moves pods out of the pool, so that they are tried now or after their backoff."""
         pools: tuple[dict[Any, None], ...] = (self._short, self._others, self._by_bindings)
         for pool in pools:
             if pool:
@@ -478,7 +478,7 @@ class SchedulingQueue:
             self._join(backoff)
 
     def _join(self, pending: list[Any]) -> None:
-        """Joins neighbours that will be tried consecutively into one block."""
+        """Joins neighbors that will be tried consecutively into one block."""
         kept: list[Any] = []
         for entry in pending:
             after = kept[-1] if kept else None
@@ -493,24 +493,23 @@ class SchedulingQueue:
         pending[:] = kept
 
     def _between(self, start: int, end: int) -> bool:
-        """Returns True if an entry that was not moved may come between two neighbours."""
         return any(start < each.timestamp < end for pool in (self._others, self._short) for each in pool)
 
 
 def _parted(waiting: Waiting, helps: Callable[[Template, frozenset[str]], bool]) -> Sequence[Waiting]:
-    """Returns the entry, or the pods of a block one by one if the event helps only some of them."""
+    """Returns the entry, or the individual pods of a block if the event helps only some of them."""
     if isinstance(waiting, PodInfo) or len({helps(*kind) for kind in waiting.kinds()}) < 2:
         return (waiting,)
     return _pods(waiting, waiting.timestamp, waiting.backoff)
 
 
 def _pods(waiting: Waiting, timestamp: int, backoff: int) -> list[PodInfo]:
-    """Returns the pods of a block one by one, see `Block.pods`, or a single pod as the only element."""
+    """Returns the individual pods of a block (see `Block.pods`), or a single pod as the only element."""
     return [waiting] if isinstance(waiting, PodInfo) else waiting.pods(timestamp, backoff)
 
 
 def _fails_again(pod: PodInfo, peers: Peers, version: int) -> bool:
-    """Returns True if a pod outside of blocks, and so its peers, fail now as they last did."""
+    """Returns True if a pod outside of blocks, and therefore its peers, fail now as they did last."""
     if pod.rejected_by != peers.rejected_by:
         return False
     if peers.failed_at == version:

@@ -1,4 +1,4 @@
-"""Why a pod waits, for the record: its requests, what nodes lack, and why it preempts no pod."""
+"""Records why a pod waits: its requests, what nodes lack, and why it preempts no pod."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.models.kube.pod import PodInfo, Refusal
 from harness.policy import Refuse
 
 UNSCHEDULABLE = "Unschedulable"
-"""The reason of a refusal, as in a pod's condition PodScheduled."""
+"""The reason for a refusal, as in a pod's PodScheduled condition."""
 
 DISABLED = "nobody is preempted"
 NO_VICTIMS = "no node can be freed for it"
@@ -22,10 +22,10 @@ NO_VICTIMS = "no node can be freed for it"
 @final
 @dataclass(frozen=True, slots=True)
 class Unschedulable:
-    """The refusal of a pod that fits no node, and for which no pod is preempted.
+    """The refusal of a pod that fits on no node and for which no pod is preempted.
 
     Attributes:
-        diagnosis: why each node rejected it.
+        diagnosis: why each node rejected the pod.
         preemption: why no pod is preempted for it.
     """
 
@@ -39,16 +39,16 @@ class Unschedulable:
 
 @final
 class NoRoom:
-    """The refusal of a pod that requests more than any node could offer, even without preemptible pods.
+    """The refusal of a pod that requests more than any node could offer without the pods that it can preempt.
 
-    While this holds, the same plugins reject equal pods, and an attempt has no other effect. Every node that
-    is not ruled out has too few resources for them, regardless of nominated pods and budgets.
+    While this is the case, the same plugins reject equal pods, and an attempt has no other effect. Every node
+    that is not excluded has too few resources for them, regardless of nominated pods and budgets.
 
     Args:
-        nodes: the results of its shape on nodes.
+        nodes: the results of the pod's shape on nodes.
         most_room: the upper bound of what these nodes offer.
-        cache: nodes and pods.
-        seen: the version of the cache at which the refusal held; -1 if it was not checked yet.
+        cache: the nodes and pods.
+        seen: the version of the cache at which the refusal was valid; -1 if it was not checked yet.
     """
 
     __slots__ = ("_cache", "_nodes", "_seen", "amounts", "most_room")
@@ -72,7 +72,7 @@ class NoRoom:
 
 @final
 class NoNodes:
-    """The refusal of a pod whose attempt is an error, because the cluster has no node."""
+    """The refusal of a pod whose attempt ended with an error, because the cluster has no nodes."""
 
     def detail(self) -> dict[str, Any]:
         """See `Refusal`."""
@@ -83,23 +83,23 @@ NO_NODES = NoNodes()
 
 
 def node_detail(diagnosis: Diagnosis, preemption: str = "") -> dict[str, Any]:
-    """Returns the request of a pod, reason -> the number of rejecting nodes, and the largest free amounts.
+    """Returns a pod's request, the number of nodes for each reason, and the largest free amounts.
 
-    `most_free` gives, for each resource that is short, the largest free amount on any one node that could
-    ever run the pod. `preemption` says why no pod is preempted.
+    For each resource that is short, `most_free` has the largest free amount on any node that could ever run
+    the pod. `preemption` is why no pod is preempted.
     """
     nodes, statuses = diagnosis.nodes, diagnosis.statuses
     nodes.refresh()  # pods may have been placed since the attempt
     moment, known, detail = nodes.said
     now = None if statuses else (*nodes.moment, preemption)
     if now is not None and moment == now:
-        return detail  # as for most pods that fail because an equal pod has just failed
+        return detail  # the case for most pods that fail because an equal pod has just failed
     reasons, most = nodes.tally()
     for position, status in statuses.items():
-        if nodes.fits(position):  # its resources are kept for others, or rules about other pods fail
+        if nodes.fits(position):  # its resources are reserved for others, or rules about other pods fail
             count(reasons, status)
         elif (node := diagnosis.all_nodes[position]).nominated:
-            count(reasons, status)  # the status says more than the node's own state
+            count(reasons, status)  # the status is more specific than the node's own state
             alone = nodes.status(node)
             assert alone is not None
             count(reasons, alone, -1)
@@ -115,7 +115,7 @@ def node_detail(diagnosis: Diagnosis, preemption: str = "") -> dict[str, Any]:
 
 
 def refuse(pod: PodInfo, why: Refusal) -> Refuse:
-    """Returns the refusal to record for a waiting pod."""
+    """Returns the refusal to record for a pending pod."""
     assert pod.job is not None, "a pod of a replay belongs to a job"
     detail = why.detail()
     return Refuse(pod.job, UNSCHEDULABLE, {"pod": pod.name, **detail} if pod.job.pods > 1 else detail)

@@ -1,7 +1,7 @@
-"""Tells whether pods would fit the nodes by kube-scheduler's filters, while other pods come and go.
+"""Determines whether pods would fit on the nodes by kube-scheduler's filters, while other pods come and go.
 
-It has its own nodes, so that it works with any scheduler. It tries pods one after the other, the largest
-first; earlier pods count as placed.
+This module has its own nodes, so that it works with any scheduler. It tries pods one after the other,
+starting with the largest, as if earlier pods were placed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from harness.models.kube.pod import PodInfo, Template, Templates
 from harness.policy import Job, PodSet
 
 Flavors = Mapping[str, Mapping[str, str]]
-"""Pod set -> resource -> flavor, see `harness.policy.Admit`."""
+"""For each pod set, the flavor of each resource. See `harness.policy.Admit`."""
 
 _FINE = 1 << 20
 """Requests are compared in units of this fraction of a node's amount."""
@@ -30,13 +30,13 @@ _NONE: Mapping[str, str] = {}
 
 @final
 class Ask:
-    """Pods that must be placed together, and the result of the last try.
+    """Pods that must be placed together, and the result of the last attempt.
 
     Attributes:
         counts: the number of pods of each template.
         fits: whether the pods fitted.
-        crowded: whether they did not fit because no single node takes one of the pods.
-        tried: the number of changes before the last try; -1 before the first try.
+        crowded: whether they did not fit because no single node fits one of the pods.
+        tried: the number of changes before the last attempt; -1 before the first one.
     """
 
     __slots__ = ("counts", "crowded", "fits", "tried")
@@ -52,7 +52,7 @@ class Room:
     """The nodes of a cluster and the pods on them.
 
     Args:
-        cluster: has the nodes.
+        cluster: the cluster with the nodes.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -66,10 +66,10 @@ class Room:
         self._asks: dict[tuple[tuple[Template, int], ...], Ask] = {}
         self._bound: dict[tuple[int, int], PodInfo] = {}
         self._changes = 0  # the number of changes of pods and nodes
-        self._roomier = 0  # the last change after which a node may take more than before
+        self._roomier = 0  # the last change after which a node may fit more than before
 
     def follow(self, name: str, node: Node | None) -> None:
-        """Adds, changes or removes a node; callers free its pods next."""
+        """Adds, changes or removes a node. The caller must then free its pods."""
         if node is None:
             self._cache.drop(name)
         elif self._cache.put(node):
@@ -80,7 +80,7 @@ class Room:
         self._roomier = self._changes
 
     def bind(self, job: Job, pods: Iterable[int], node: str, flavors: Flavors) -> None:
-        """Adds pods of a job that hold their resources on a node from now on."""
+        """Adds pods of a job that use their resources on a node from now on."""
         there = self._cache.by_name[node]
         for pod in pods:
             template = self._template(job, job.pod_set_of(pod), flavors)
@@ -90,7 +90,7 @@ class Room:
         self._changes += 1
 
     def free(self, job: Job, pods: Iterable[int]) -> None:
-        """Removes these pods, if they were bound."""
+        """Removes these pods if they were bound."""
         for pod in pods:
             info = self._bound.pop((job.index, pod), None)
             if info is not None:
@@ -99,20 +99,20 @@ class Room:
                 self._roomier = self._changes
 
     def asked(self, job: Job, pods: Sequence[int], flavors: Flavors) -> Ask:
-        """Returns the `Ask` of these pods of a job; equal requests share one object."""
+        """Returns the `Ask` for these pods of a job. Equal requests share one object."""
         (first, *others), counts = job.pod_sets, Counter[Template]()
         for pod_set, count in (Counter(map(job.pod_set_of, pods)) if others else {first: len(pods)}).items():
             counts[self._template(job, pod_set, flavors)] += count
         return self._asks.setdefault(tuple(counts.items()), Ask(counts))
 
     def takes(self, ask: Ask, job: Job) -> bool:
-        """Returns True if pods that are not bound fit the nodes together.
+        """Returns True if pods that are not bound fit on the nodes together.
 
         Args:
             ask: the pods.
             job: a job with such pods.
         """
-        # A node that was too full stays too full if pods were only added.
+        # A node that was too full is still too full if pods were only added.
         if ask.tried < (self._roomier if ask.crowded else self._changes):
             if self._cache.unsettled and self._cache.settle():
                 self._scheduling.renew()
@@ -128,7 +128,7 @@ class Room:
         return count == 1 and not others and template.alone and not self._cache.repelling
 
     def _places(self, ask: Ask, job: Job) -> bool:
-        """Returns True if the scheduler finds a node for each pod, the largest pod first."""
+        """Returns True if the scheduler finds a node for each pod, starting with the largest."""
         placed: list[PodInfo] = []
         ranked = sorted(ask.counts, key=lambda each: -self._size(each))
         for template in (each for each in ranked for _ in range(ask.counts[each])):
@@ -143,7 +143,7 @@ class Room:
         return len(placed) == sum(ask.counts.values())
 
     def _largest(self) -> list[int]:
-        """Returns for each resource the largest amount of any node."""
+        """Returns the largest amount of each resource on any node."""
         amounts = [node.allocatable for node in self._cache.by_name.values()]
         return [max(each, default=0) for each in zip(*amounts, strict=True)] or [0] * len(self._cache.names)
 

@@ -1,4 +1,4 @@
-"""Running and waiting pods of the manifests, as the jobs with which a replay begins."""
+"""Converts the running and pending pods in the manifests to the jobs with which a replay starts."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ _OF_POD = '"kind": "Pod"'
 def running_jobs(cluster: Cluster, at: int = 0) -> list[Arrival]:
     """Returns one job for each pod that is bound to a node of the cluster, in the order of their starts.
 
-    One job for each pod that waits for a node follows, in the order of the manifests. The result has no pods
-    of other schedulers (`schedulerName`), and no pods that do not fit their node, because no kubelet would
-    run them. Running pods run until they are preempted, because their run times are unknown; then they return
-    like any other job. A terminating pod runs until it is gone, for the time that `standing.leaving` gives.
+    One job for each pod that waits for a node follows, in the order of the manifests. The result excludes
+    pods of other schedulers (`schedulerName`), and pods that do not fit on their node, because no kubelet
+    would run them.
+
+    Because their run times are unknown, running pods run until they are preempted, and then return like any
+    other job. A terminating pod runs until it is gone, for the time that `standing.leaving` returns.
 
     Args:
-        cluster: has the pods, nodes and priority classes.
+        cluster: the cluster with the pods, nodes and priority classes.
         at: when the jobs arrive, in microseconds since the origin.
     """
     return pod_jobs(cluster, cluster.pods, at)
@@ -56,7 +58,7 @@ def pod_jobs(cluster: Cluster, pods: Iterable[Pod], at: int, first: int = 0) -> 
 
 
 def is_pod(job: Job) -> bool:
-    """Returns True if a job is a Pod of the manifests."""
+    """Returns True if a job is a Pod from the manifests."""
     template = job.pod_sets[0].pod_template
     return template is not None and _OF_POD in template and json.loads(template).get("kind") == "Pod"
 

@@ -1,7 +1,7 @@
-"""The scheduler: tries waiting pods one by one, binds them, and preempts for them.
+"""The scheduler, which tries pending pods one by one, binds them, and preempts for them.
 
-It knows pods and nodes; a policy turns jobs into pods. The scheduler updates its own records before it yields
-a decision, so that immediate effects of the decision find correct records.
+It handles pods and nodes; a policy turns jobs into pods. The scheduler updates its own records before it
+yields a decision, so that the records are correct for immediate effects of the decision.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from harness.models.told import NOTHING_TOLD
 from harness.policy import Bind, Decision, Job, Nominate, Preempt, Refuse, Standing, Unnominate, Wake
 
 PREEMPTED = "PreemptionByScheduler"
-"""The reason of a preemption, as in the victim's condition."""
+"""The reason for a preemption, as in the victim's condition."""
 
 _BY_ITS_GANG = frozenset({NODE_RESOURCES_FIT})
-"""The plugins of a pod that gave up its place: it waits for resources that any pod frees."""
+"""The rejecting plugins of a pod that gave up its place and waits for resources that any pod frees."""
 
 _BY_NO_NODE = frozenset({"no node"})
-"""The mark of a pod whose attempt was an error; no plugin rejected it."""
+"""Marks a pod whose attempt ended with an error, although no plugin rejected it."""
 
 _BEFORE_ALL = 1 << 70
-"""Subtracted from the start of running pods, so that the start is earlier than the stamp of any binding."""
+"""Subtracted from the start of running pods, so that it is earlier than the stamp of any binding."""
 
 _NOTHING: Iterator[Decision] = iter(())
 
@@ -61,13 +61,13 @@ class Scheduler:
     """One scheduler with the default profile.
 
     Args:
-        cluster: nodes, namespaces and budgets.
-        configuration: the used fields of a KubeSchedulerConfiguration.
-        gangs: makes pods wait for other pods of their gang; None places every pod by itself.
+        cluster: the nodes, namespaces and budgets.
+        configuration: the KubeSchedulerConfiguration fields that are used.
+        gangs: makes pods wait for other pods of their gang; None to place each pod individually.
 
     Attributes:
-        queue: the pods that wait.
-        nodes: follows added, removed and changed nodes.
+        queue: the pending pods.
+        nodes: handles added, removed and changed nodes.
     """
 
     def __init__(
@@ -98,18 +98,18 @@ class Scheduler:
 
     @property
     def now(self) -> int:
-        """The current time, microseconds since the origin."""
+        """The current time, in microseconds since the origin."""
         return self.queue.now
 
     @property
     def error_due(self) -> int:
-        """The time of the next retry after an attempt that was an error; far in the future without one."""
+        """The time of the next retry after an attempt that ended with an error; far in the future if none."""
         return self.queue.error_due
 
     # --- changes of the cluster ---------------------------------------------------------------------------
 
     def advance(self, now: int) -> None:
-        """Moves the time to `now`; the queue's timers come before all else at an instant."""
+        """Advances to `now`. The queue's timers run before everything else at that time."""
         self.queue.advance(now)
 
     def add(self, pod: PodInfo) -> None:
@@ -123,12 +123,12 @@ class Scheduler:
             self.queue.add(tried)
 
     def add_running(self, pod: PodInfo, node: str, start: int | None) -> None:
-        """Adds a running pod: it is bound before anything is scheduled.
+        """Adds a running pod, which is bound before anything is scheduled.
 
         Args:
             pod: the pod.
             node: the name of its node.
-            start: when the pod started, in microseconds since 1970; earlier than all later bindings.
+            start: when the pod started, in microseconds since 1970. This is earlier than all later bindings.
         """
         self.budgets.exists(pod.template, 1)
         pod.start = NOT_STARTED if start is None else start - _BEFORE_ALL
@@ -137,7 +137,7 @@ class Scheduler:
         self._running.append((pod, self.cache.by_name[node]))
 
     def delete(self, pod: PodInfo) -> None:
-        """Removes a pod: it ended, was evicted, or is no longer wanted."""
+        """Removes a pod that finished, was evicted, or is no longer wanted."""
         covered = bool(pod.template.budgets)
         if covered:
             self.budgets.exists(pod.template, -1)
@@ -168,7 +168,7 @@ class Scheduler:
         if pod is not None or self.queue.failed_alike:
             return self._try_pods(pod)
         if self.queue.now < self._woken:
-            return _NOTHING  # as in most cycles
+            return _NOTHING  # the case in most cycles
         wake = self.next_wake()
         return _NOTHING if wake is None else iter((wake,))
 
@@ -178,7 +178,7 @@ class Scheduler:
         Args:
             at: when the timer is due.
             before: when another event is due.
-            version: see `Peers.failed_at`; by default the version of the cache, if nothing else counts.
+            version: see `Peers.failed_at`. Defaults to the version of the cache, if nothing else matters.
         """
         if at != self._woken or self._running or self._gangs is not None:
             return 0, at
@@ -201,7 +201,7 @@ class Scheduler:
         return Standing(state, (self.queue.attempts,))
 
     def _placed(self, gangs: PermitGangs, now: int) -> tuple[object, ...]:
-        """Returns the changing content of the cache: the places that gangs hold; bound pods stay."""
+        """Returns what can change in the cache: the places that gangs hold. Bound pods stay."""
         cache = self.cache
         nodes = [cache.nodes[pod.node] for pod in gangs.holding()]
         return gangs.standing(now), tuple(cache.placed), *[(node, *node.pods) for node in nodes]
@@ -214,7 +214,7 @@ class Scheduler:
             self._gangs.skip(span)
 
     def _run_all(self) -> Iterator[Decision]:
-        """Tries pods if pods already run, gangs count or the cluster has no node."""
+        """Tries pods if pods are already running, gangs count, or the cluster has no nodes."""
         yield from self.bind_running()
         if not self.cache.by_name:
             yield from self.fail_without_nodes()
@@ -234,7 +234,7 @@ class Scheduler:
 
         Args:
             pod: the first pod to try.
-            wakes: whether only requests for wakes follow in this cycle.
+            wakes: whether only wake-up requests follow in this cycle.
         """
         queue, cache = self.queue, self.cache
         while pod is not None:
@@ -258,7 +258,7 @@ class Scheduler:
             yield wake
 
     def fail_without_nodes(self) -> Iterator[Decision]:
-        """Lets every attempt be an error, because there is no node: no filter runs, and no pod preempts."""
+        """Makes every attempt end with an error, because there are no nodes to filter or preempt on."""
         while (pod := self.queue.pop_any()) is not None:
             self.queue.add_erring(pod)
             if pod.note_rejection(_BY_NO_NODE):
@@ -277,10 +277,10 @@ class Scheduler:
         self._running.clear()
 
     def next_wake(self) -> Wake | None:
-        """Returns a wake for the queue's timer after a cycle, when all pods wait for an event."""
+        """Returns a wake-up for the queue's timer after a cycle, when all pods wait for an event."""
         self._refused = None
         if self.queue.now < self._woken:
-            return None  # all waiting pods are flushed then or later
+            return None  # all pending pods are flushed then or later
         flush = self.queue.next_flush()
         if flush is None:
             return None
@@ -304,7 +304,7 @@ class Scheduler:
         alike.clear()
 
     def refuse(self, pod: PodInfo, why: Refusal) -> Iterable[Refuse]:
-        """Records why a pod waits, tried or not, unless the last record for its job has the same reason."""
+        """Records why a pod waits, unless the last record for its job has the same reason."""
         said = pod.job, pod.rejected_by
         if said == self._refused:
             return ()
@@ -312,7 +312,7 @@ class Scheduler:
         return (refuse(pod, why),)
 
     def bind(self, pod: PodInfo, node: NodeInfo) -> Bind:
-        """Bind a pod to a node."""
+        """Binds a pod to a node."""
         if pod.nominated:
             self.cache.nominate(pod, "")
         pod.start = self.queue.stamp()
@@ -320,7 +320,7 @@ class Scheduler:
         return self._bound(pod, node)
 
     def _bound(self, pod: PodInfo, node: NodeInfo) -> Bind:
-        """Binds a pod that holds its place; the pod runs."""
+        """Binds a pod that already has its place. The pod is then running."""
         if pod.template.budgets and not pod.terminating:
             self.budgets.runs(pod.template, 1)
         job, pods = pod.job, range(pod.pod, pod.pod + 1)
@@ -336,7 +336,7 @@ class Scheduler:
     def _place_in_gang(
         self, gangs: PermitGangs, gang: PermitGang, pod: PodInfo, node: NodeInfo
     ) -> Iterator[Decision]:
-        """Gives a pod a place; binds it with the waiting pods of its gang if enough have places."""
+        """Assigns a place to a pod, and binds it with the waiting pods of its gang if there are enough."""
         self.cache.nominate(pod, "")
         self.cache.add_pod(pod, node)
         for mate in gangs.place(gang, pod, self.queue.now):
@@ -347,7 +347,7 @@ class Scheduler:
             self.queue.pod_bound(mate)
 
     def _time_out(self, gangs: PermitGangs) -> Iterator[Decision]:
-        """Lets gangs that have waited too long give up one by one; tries other pods in between."""
+        """Makes gangs that have waited too long give up one by one, and tries other pods in between."""
         while (gang := gangs.late(self.queue.now)) is not None:
             placed, is_first = gang.placed, gang.gave_up_at is None
             pods = gangs.give_up(gang)
@@ -367,7 +367,7 @@ class Scheduler:
             yield wake
 
     def _lose_place(self, gangs: PermitGangs, victim: PodInfo) -> Refuse:
-        """Takes the place of a pod that is not bound yet; the pod is tried again."""
+        """Takes the place of a pod that is not bound yet away. The pod is tried again."""
         gangs.lose_place(victim)
         self.cache.remove_pod(victim)
         self.queue.pod_deleted(victim)
@@ -379,7 +379,7 @@ class Scheduler:
     # --- preemption ---------------------------------------------------------------------------------------
 
     def _post_filter(self, pod: PodInfo, diagnosis: Diagnosis) -> Iterator[Decision]:
-        """Preempts pods for a pod that fits no node, if it may preempt and preemption helps."""
+        """Preempts pods for a pod that fits on no node, if it can preempt and preemption helps."""
         preemption, rejecting = self._preemption, diagnosis.rejecting
         why_not = DISABLED
         if preemption is not None:
@@ -396,7 +396,7 @@ class Scheduler:
             yield from self.withdraw(pod)
 
     def _fail(self, pod: PodInfo, rejecting: frozenset[str], why: Unschedulable) -> Iterator[Refuse]:
-        """Lets a pod wait; records the reason if it is new."""
+        """Makes a pod wait, and records the reason if it is new."""
         peers, is_new = pod.peers, pod.note_rejection(rejecting)
         if pod.nominated:
             self.cache.nominate(pod, pod.nominated)
@@ -410,7 +410,7 @@ class Scheduler:
             yield from self.refuse(pod, why)
 
     def _lasting(self, pod: PodInfo, diagnosis: Diagnosis) -> NoRoom | None:
-        """Returns why pods equal to a failed pod fail until a node has more free, or None."""
+        """Returns why pods equal to a failed pod fail until a node has more free resources, or None."""
         nodes, statuses, cache = diagnosis.nodes, diagnosis.statuses, self.cache
         others_count = nodes.shape.ports or diagnosis.state is not NOTHING
         if others_count or (statuses and nodes.rules.named is not None):
@@ -427,7 +427,7 @@ class Scheduler:
     def _preempt(
         self, preemption: Preemption, pod: PodInfo, rejecting: frozenset[str], candidates: Any
     ) -> Iterator[Decision]:
-        """Evicts the victims on the best node and nominates the preemptor to it; it is retried later."""
+        """Evicts the victims on the best node, and nominates the preemptor to it, which is retried later."""
         chosen = pick_one_node_for_preemption(candidates)
         cleared = preemption.nominations_to_clear(pod, chosen)
         detail = detail_of(chosen, deciding_criterion(candidates), len(candidates))
@@ -449,19 +449,19 @@ class Scheduler:
                 self.queue.nomination_withdrawn(pod)
 
     def evict(self, victim: PodInfo, by: Job | None, reason: str, detail: Mapping[str, Any]) -> Preempt:
-        """Evicts a bound pod; it holds its resources until it is gone."""
-        self._refused = None  # the next reason to wait is new
+        """Evicts a bound pod, which uses its resources until it is gone."""
+        self._refused = None  # the next reason for waiting is new
         self.terminate(victim, preempted=reason == PREEMPTED)
         assert victim.job is not None
         return Preempt(victim.job, by, reason, range(victim.pod, victim.pod + 1), detail)
 
     def terminate(self, pod: PodInfo, *, preempted: bool = False) -> None:
-        """Notes that this scheduler or another component evicted a bound pod."""
+        """Records that this scheduler or another component evicted a bound pod."""
         self.cache.terminate(pod, preempted=preempted)
         self.budgets.runs(pod.template, -1)
 
     def withdraw(self, pod: PodInfo) -> Iterator[Decision]:
-        """Withdraw a pod's nomination."""
+        """Withdraws a pod's nomination."""
         self.cache.nominate(pod, "")
         assert pod.job is not None
         yield Unnominate(pod.job, pod.pod)

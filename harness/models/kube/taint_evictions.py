@@ -1,9 +1,9 @@
-"""Evictions by NoExecute taints: pods that leave now, that leave when a toleration ends, and that may stay.
+"""Evictions by NoExecute taints, of pods that must leave now or when a toleration ends.
 
-Changes of nodes also begin drains, which evict pods (`drains.py`).
+Node changes also start drains, which evict pods (`drains.py`).
 
-Upstream: `processPodOnNode` in pkg/controller/tainteviction/taint_eviction.go. The model has no rate limits:
-the controller acts within the second.
+Upstream: `processPodOnNode` in pkg/controller/tainteviction/taint_eviction.go. The model has no rate limits,
+so the controller acts within the same second.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from harness.models.kube.pod import PodInfo
 from harness.policy import Preempt
 
 DELETED_BY_TAINT = "DeletionByTaintManager"
-"""The reason of an eviction by a taint, as in the pod's condition."""
+"""The reason for an eviction by a taint, as in the pod's condition."""
 
 ADMITTED = 300
 """How many seconds a pod without its own toleration tolerates a node that is not ready or unreachable.
 
-Upstream: the admission plugin DefaultTolerationSeconds.
+Upstream: the DefaultTolerationSeconds admission plugin.
 """
 
 _ADMITTED_KEYS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
@@ -37,7 +37,7 @@ def no_execute(taints: Iterable[Taint]) -> tuple[Taint, ...]:
 
 
 def tolerated_for(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> int | None:
-    """Returns how many seconds a pod tolerates NoExecute taints: 0 if it does not; None without limit.
+    """Returns for how many seconds a pod tolerates NoExecute taints: 0 for not at all, None without limit.
 
     For each taint, the first toleration that tolerates it counts.
     """
@@ -53,7 +53,7 @@ def tolerated_for(tolerations: Iterable[Toleration], taints: Iterable[Taint]) ->
 
 
 def _is_admitted(tolerations: Iterable[Toleration], taint: Taint) -> bool:
-    """Returns True if admission added a toleration of a taint to a pod without a toleration for its key."""
+    """Returns True if admission added a toleration for a taint, because the pod had none for its key."""
     return taint.key in _ADMITTED_KEYS and not any(
         each.key in ("", taint.key) and each.effect in ("", "NoExecute") for each in tolerations
     )
@@ -64,12 +64,12 @@ class TaintEvictions:
     """The nodes with NoExecute taints, and the timers of pods that tolerate a taint for a limited time.
 
     Args:
-        cluster: has the nodes and their changes.
+        cluster: the cluster with the nodes and their changes.
         scheduler: evicts pods.
 
     Attributes:
-        tainted: node -> its NoExecute taints, for nodes that have any.
-        may_be: whether a node has NoExecute taints, or may get some.
+        tainted: the NoExecute taints of each node that has any.
+        may_be: whether any node has NoExecute taints, or may get some.
     """
 
     def __init__(self, cluster: Cluster, scheduler: Evicting) -> None:
@@ -85,12 +85,12 @@ class TaintEvictions:
 
     @property
     def due(self) -> int:
-        """When the next timer ends or a drain retries, microseconds since the origin; far ahead if never."""
+        """When the next timer ends or a drain retries, in microseconds since the origin, or far ahead."""
         drains = self._drains.due
         return min(self._timers[0][0], drains) if self._timers else drains
 
     def put(self, node: Node, now: int) -> Iterator[Preempt]:
-        """Follows a new or changed node: evicts the pods that must leave, in the order of their names."""
+        """Handles a new or changed node, and evicts the pods that must leave it, sorted by name."""
         before, taints = self.tainted.pop(node.name, ()), no_execute(node.taints)
         if taints:
             self.tainted[node.name] = taints
@@ -105,11 +105,11 @@ class TaintEvictions:
         self._drains.drop(name)
 
     def bound(self, pods: Iterable[PodInfo], node: str, now: int) -> Iterator[Preempt]:
-        """Handles pods that were bound to a node with `NoExecute` taints: evicts them or starts timers."""
+        """Handles pods that were bound to a node with NoExecute taints: evicts them or starts timers."""
         yield from self._try(pods, self.tainted[node], now)
 
     def ended(self, now: int) -> Iterator[Preempt]:
-        """Evicts the pods whose timers end now, in the order of their names; then drains retry."""
+        """Evicts the pods whose timers end now, sorted by name, and then retries drains."""
         pods = []
         while self._timers and self._timers[0][0] <= now:
             pod = heappop(self._timers)[3]
@@ -125,7 +125,7 @@ class TaintEvictions:
                 yield from self._evict(pod)
 
     def _evict(self, pod: PodInfo) -> Iterator[Preempt]:
-        """Evicts a pod; a terminating pod leaves at its former time, but no longer as a preempted pod."""
+        """Evicts a pod. A terminating pod keeps its deletion time, but no longer counts as preempted."""
         if pod.terminating:
             pod.preempted = False
             return
@@ -134,9 +134,9 @@ class TaintEvictions:
         yield self._scheduler.evict(pod, None, DELETED_BY_TAINT, detail)
 
     def _must_go(self, pod: PodInfo, taints: Sequence[Taint], now: int) -> bool:
-        """Returns True if a pod must leave a node with these NoExecute taints now; else starts its timer.
+        """Returns True if a pod must leave a node with these NoExecute taints now, or starts its timer.
 
-        It is called whenever these taints of the pod's node change, and when the pod is bound to such a node.
+        Called whenever these taints of the pod's node change, and when the pod is bound to such a node.
         """
         seconds = tolerated_for(pod.template.spec.tolerations, taints)
         if seconds is None:
@@ -144,7 +144,7 @@ class TaintEvictions:
             return False
         if seconds <= 0:
             return True
-        if pod not in self._ends:  # a running timer keeps its time
+        if pod not in self._ends:  # a timer that is running keeps its time
             self._ends[pod] = now + seconds * SECOND
             self._begun += 1
             heappush(self._timers, (now + seconds * SECOND, pod.name, self._begun, pod))

@@ -1,1 +1,1 @@
-"""Placement of pods: filters, scores, and the scheduling cycle that combines them."""
+"""The placement of pods, with filters, scores, and the scheduling cycle that combines them."""

@@ -1,9 +1,10 @@
-"""Policies of clusters with shared GPUs that choose a node for a pod, and devices of the node.
+"""Policies for clusters with shared GPUs, which choose a node for a pod, and devices on the node.
 
 `binpack` and `spread` leave the choice of a node to kube-scheduler's scores. The other policies replace the
-scores of NodeResourcesFit and NodeResourcesBalancedAllocation. They come from the experiments with FGD (Weng
-et al., USENIX ATC 2023), with the same integers. The experiments normalise by 128 processors and 8 GPUs, this
-module by the largest amounts of any node. In both, a seed determines the order of equal nodes.
+scores of NodeResourcesFit and NodeResourcesBalancedAllocation. They come from the FGD experiments (Weng et
+al., USENIX ATC 2023), with the same integers. The experiments normalize by 128 processors and 8 GPUs, whereas
+this module normalizes by the largest amounts on any node. In both, a seed determines the order of equal
+nodes.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _WORD = (1 << 64) - 1
 
 
 def mixed(seed: int, number: int) -> int:
-    """Returns a pseudo-random number of 64 bits by SplitMix64, determined by seed and number."""
+    """Returns a 64-bit pseudo-random number by SplitMix64, which depends on the seed and the number."""
     word = (seed + (number + 1) * 0x9E3779B97F4A7C15) & _WORD
     word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
     word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & _WORD
@@ -34,35 +35,35 @@ class DevicePolicy(Protocol):
     """Scores nodes, and chooses devices.
 
     Attributes:
-        scores: whether its scores replace kube-scheduler's.
-        draws: whether it takes a random feasible node, regardless of scores.
+        scores: whether its scores replace those of kube-scheduler.
+        draws: whether it picks a random feasible node, regardless of scores.
     """
 
     scores: bool
     draws: bool
 
     def draw(self, keys: Sequence[int], number: int) -> int:
-        """Returns one of the keys of feasible nodes, determined by a number."""
+        """Returns one of the keys of feasible nodes, which depends on a number."""
 
     def score(self, shape: Shape, node: NodeInfo) -> int:
         """Returns how well a feasible node suits pods of a shape, from 0 to 100."""
 
     def choose(self, node: NodeInfo, shape: Shape, ask: Ask) -> tuple[int, ...]:
-        """Returns the devices for a pod; the node's free amounts already exclude its other requests."""
+        """Returns the devices for a pod. The node's free amounts already exclude its other requests."""
 
     def follow(self, nodes: Sequence[NodeInfo]) -> None:
         """Replaces the nodes."""
 
     def learn(self) -> bool:
-        """Updates the statistics of the pods so far; returns whether scores have changed."""
+        """Updates the statistics of all pods so far, and returns whether scores have changed."""
 
 
 def device_policy(placement: DevicePlacement, templates: Templates) -> DevicePolicy | None:
-    """Returns the chosen policy, or None for the default.
+    """Returns the selected policy; None for the default.
 
     Args:
         placement: the name of the policy, and its seed.
-        templates: know how many pods of each kind there have been.
+        templates: count how many pods of each kind there have been.
     """
     match placement.policy:
         case "spread":
@@ -83,7 +84,7 @@ def device_policy(placement: DevicePlacement, templates: Templates) -> DevicePol
 
 
 class _Tightest:
-    """Chooses the sufficient device with the smallest free share."""
+    """Chooses the device with the smallest free share that is sufficient."""
 
     scores = True
     draws = False
@@ -122,7 +123,7 @@ class Spread(_Tightest):
 
 @final
 class AnyNode(_Tightest):
-    """Chooses a random feasible node, and a random sufficient device for a share."""
+    """Chooses a random feasible node, and for shares a random device that is sufficient."""
 
     draws = True
 
@@ -147,7 +148,7 @@ class AnyNode(_Tightest):
 
 
 class _Largest(_Tightest):
-    """Knows the largest numbers of processors and GPUs of any node."""
+    """Tracks the largest numbers of processors and GPUs on any node."""
 
     def __init__(self) -> None:
         self.cpu = self.gpu = 1
@@ -160,7 +161,7 @@ class _Largest(_Tightest):
 
 @final
 class BestFit(_Largest):
-    """Prefers nodes with the fewest remaining processors and GPUs; both have the weight 1/2."""
+    """Prefers nodes with the fewest remaining processors and GPUs, both with a weight of 1/2."""
 
     def score(self, shape: Shape, node: NodeInfo) -> int:
         """See `DevicePolicy`."""
@@ -171,7 +172,7 @@ class BestFit(_Largest):
 
 @final
 class DotProduct(_Largest):
-    """Prefers nodes with little left of the requested resources: the smallest product of Tetris.
+    """Prefers nodes with little left of the requested resources, by the smallest dot product as in Tetris.
 
     Grandl et al., Multi-resource Packing for Cluster Schedulers, SIGCOMM 2014.
     """
@@ -185,7 +186,7 @@ class DotProduct(_Largest):
 
 @final
 class Packing(_Tightest):
-    """Prefers shared GPUs, then idle GPUs of nodes with pods, then GPUs of idle nodes."""
+    """Prefers shared GPUs, then idle GPUs on nodes with pods, then GPUs on idle nodes."""
 
     def score(self, shape: Shape, node: NodeInfo) -> int:
         """See `DevicePolicy`."""
@@ -206,7 +207,7 @@ class Packing(_Tightest):
 class Clustering(_Largest):
     """Prefers nodes where all pods request the same number of GPUs, then where some do, then idle nodes.
 
-    Requests for a share count as the same number. Among equal nodes, the fuller node is better.
+    Requests for a share count as the same number. Among equal nodes, fuller nodes are preferred.
     """
 
     def score(self, shape: Shape, node: NodeInfo) -> int:
@@ -222,12 +223,12 @@ class Clustering(_Largest):
 
 @final
 class GradientDescent(_Tightest):
-    """FGD: prefers the node and the device whose fragmentation grows least, see `fragmentation.py`.
+    """FGD, which prefers the node and device whose fragmentation grows least (see `fragmentation.py`).
 
-    The usual pods are all pods so far. They are counted again whenever their number has doubled.
+    All pods so far count as typical pods. They are counted again whenever their number has doubled.
 
     Args:
-        templates: know how many pods of each kind there have been.
+        templates: count how many pods of each kind there have been.
     """
 
     def __init__(self, templates: Templates) -> None:
@@ -262,7 +263,7 @@ class GradientDescent(_Tightest):
         return self._best(shape, node, node.free[CPU] + granted)[1] or tightest(node.devices, ask)
 
     def _best(self, shape: Shape, node: NodeInfo, cpu: int) -> tuple[int, tuple[int, ...]]:
-        """Returns the score of the best devices, and these devices; none if there is no choice."""
+        """Returns the score of the best devices and these devices, or no devices if there is no choice."""
         ask, devices, left = shape.device, node.devices, cpu - shape.scored_cpu
         before = self._measure.of(node.manifest, cpu, devices)
         if ask is None or not ask.is_share:
@@ -271,7 +272,7 @@ class GradientDescent(_Tightest):
         best, tried = -1, set[int]()
         chosen: tuple[int, ...] = ()
         for device, has in enumerate(devices):
-            if has < ask.share or has in tried:  # the first of equal devices is taken
+            if has < ask.share or has in tried:  # the first of equal devices is used
                 continue
             tried.add(has)
             gain = self._gain(before, node, left, _without(devices, (device,), ask.share))
@@ -280,7 +281,7 @@ class GradientDescent(_Tightest):
         return best, chosen
 
     def _gain(self, before: int, node: NodeInfo, cpu: int, devices: Sequence[int]) -> int:
-        """Returns less than 50 if fragments grow, and more if they shrink: a sigmoid of whole GPUs."""
+        """Returns less than 50 if fragments grow, and more if they shrink, as a sigmoid of whole GPUs."""
         fall = (before - self._measure.of(node.manifest, cpu, devices)) / self._measure.total
         return int(100.0 / (1.0 + exp(-fall / WHOLE)))
 
@@ -293,10 +294,9 @@ def _without(devices: Sequence[int], taken: Sequence[int], share: int) -> list[i
 
 
 def _asked(shape: Shape) -> int:
-    """Returns the total request of a shape for devices."""
     return 0 if shape.device is None else shape.device.number * shape.device.share
 
 
 def _kind(ask: Ask) -> int:
-    """Returns the number of requested whole devices; 0 for a share."""
+    """Returns the number of whole devices that are requested; 0 for a share."""
     return 0 if ask.is_share else ask.number

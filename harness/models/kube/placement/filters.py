@@ -1,4 +1,4 @@
-"""The filters that need only the node itself, in kube-scheduler's order."""
+"""The filters that depend only on the node itself, in kube-scheduler's order."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def unchanging(shape: Shape, node: NodeInfo) -> Status | None:
 
 
 def ruled_out(spec: PodSpec, node: Node | NodeInfo) -> Status | None:
-    """Returns the rejection of `unchanging` for a pod's `spec`; `node` may also be a manifest."""
+    """Returns the rejection of `unchanging` for the `spec` of a pod; `node` can also be a manifest."""
     if node.unschedulable and not tolerated(_CORDONED, spec.tolerations):
         return UNSCHEDULABLE_NODE
     if spec.node_name and spec.node_name != node.name:
@@ -45,7 +45,7 @@ def ruled_out(spec: PodSpec, node: Node | NodeInfo) -> Status | None:
 
 
 def fits_empty(spec: PodSpec, node: Node) -> bool:
-    """Returns True if a pod's requests fit a node that is empty."""
+    """Returns True if the requests of a pod fit on an empty node."""
     has = node.allocatable
     return has.get("pods", 1) >= 1 and all(
         amount <= has.get(name, 0) for name, amount in spec.requests.items() if amount > 0 and name != "pods"
@@ -63,12 +63,12 @@ def tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
 
 
 def ports_taken(ports: Iterable[HostPort], taken: Iterable[HostPort]) -> bool:
-    """Returns True if a port is already taken (NodePorts)."""
+    """Returns True if a port is already in use (NodePorts)."""
     return any(port.conflicts(other) for other in taken for port in ports)
 
 
 def oversized(shape: Shape, node: NodeInfo) -> bool:
-    """Returns True if a request exceeds the node's whole capacity, so that no preemption can help."""
+    """Returns True if a request exceeds the node's total capacity, so that no preemption can help."""
     return bool(shape.missing) or any(
         amount > node.allocatable[resource] for resource, amount in shape.requests
     )
@@ -77,14 +77,14 @@ def oversized(shape: Shape, node: NodeInfo) -> bool:
 def resources_short(
     shape: Shape, node: NodeInfo, free: Sequence[int], slots: int, names: Sequence[str]
 ) -> Status:
-    """Returns NodeResourcesFit's rejection of a node with too few free resources, with all reasons, sorted.
+    """Returns NodeResourcesFit's rejection of a node with too few free resources, with sorted reasons.
 
     Args:
         shape: the requests.
         node: the node.
-        free: free amounts on it, by resource.
-        slots: how many more pods it takes.
-        names: names of the resources.
+        free: the free amounts on the node, by resource.
+        slots: how many more pods the node accepts.
+        names: the names of the resources.
     """
     short = [names[resource] for resource, amount in shape.requests if amount > free[resource]]
     reasons = [f"Insufficient {name}" for name in (*short, *shape.missing)]

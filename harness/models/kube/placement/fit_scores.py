@@ -1,8 +1,9 @@
-"""NodeResourcesFit's score of a node by the scoring strategy that a KubeSchedulerConfiguration chooses.
+"""NodeResourcesFit's score of a node, by the scoring strategy in a KubeSchedulerConfiguration.
 
-Containers that request no cpu or memory count with defaults. An extended resource does not count for a pod
-that requests none of it. A resource that a node lacks does not count on that node. Upstream:
-`resourceAllocationScorer` and the scorers beside it in pkg/scheduler/framework/plugins/noderesources.
+Containers that request no cpu or memory count with default requests. An extended resource does not count for
+pods that do not request it. A resource that a node lacks does not count on that node.
+
+Upstream: `resourceAllocationScorer` and the related scorers in pkg/scheduler/framework/plugins/noderesources.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ FitScore: TypeAlias = Callable[[Shape, NodeInfo], int]
 """Returns the score of a node for pods of a shape, from 0 to 100."""
 
 _PLAIN = ("ephemeral-storage",)
-"""Resources other than cpu, memory and extended resources; they count for all pods."""
+"""Resources other than cpu, memory and extended resources, which count for all pods."""
 
 
 def fit_score(strategy: ScoringStrategy, resources: Mapping[str, int]) -> FitScore:
@@ -33,14 +34,14 @@ def fit_score(strategy: ScoringStrategy, resources: Mapping[str, int]) -> FitSco
 
     Args:
         strategy: the strategy.
-        resources: resource -> index, for all resources of nodes.
+        resources: the index of each resource of nodes.
     """
     return least_allocated if strategy == USUAL_STRATEGY else _StrategyScore(strategy, resources)
 
 
 @final
 class _StrategyScore:
-    """Any strategy except the default, which has its own function because it is called most often."""
+    """Any strategy except the default, which has its own function because it is used most often."""
 
     __slots__ = ("_by_ratio", "_of_each", "_resources")
 
@@ -79,7 +80,7 @@ class _StrategyScore:
                 weights += weight
         if not weights:
             return 0
-        # For ratios, upstream rounds half up; for other strategies it truncates.
+        # For ratios, upstream rounds half up. For other strategies, it truncates.
         return (2 * total + weights) // (2 * weights) if self._by_ratio else total // weights
 
 
@@ -100,7 +101,7 @@ def _by_shape(points: Sequence[tuple[int, int]], used: int, allocatable: int) ->
             if before is None:
                 return score
             rise = (score - before[1]) * (utilization - before[0])
-            # Integers are truncated towards zero, also on a falling line.
+            # Integers are truncated towards zero, even on a falling line.
             step = abs(rise) // (at - before[0])
             return before[1] + (step if rise >= 0 else -step)
         before = at, score

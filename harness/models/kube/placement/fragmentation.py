@@ -1,10 +1,10 @@
-"""FGD's measure of fragmentation: the free part of GPUs that the usual pods cannot use.
+"""FGD's measure of fragmentation: the free part of GPUs that typical pods cannot use.
 
 Weng et al., Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent,
-USENIX ATC 2023. For a pod that does not fit a node, or requests no GPU, all free parts of the node's GPUs are
-fragments. For a pod that fits, devices with a smaller free share than the request are fragments. The measure
-is the mean over the usual mix of pods. As in the authors' experiments, kinds of pods differ by processors,
-GPUs and models. The rarest kinds are left out, so that at least 95 % of all pods remain.
+USENIX ATC 2023. If a pod does not fit on a node or requests no GPU, all free parts of the node's GPUs are
+fragments. If a pod fits, devices with a smaller free share than requested are fragments. The measure is the
+mean over the typical mix of pods. As in the authors' experiments, kinds of pods are distinguished by
+processors, GPUs and models. The rarest kinds are left out, so that at least 95 % of all pods remain.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from harness.models.kube.placement.filters import ruled_out
 
 _KEPT_PERCENT = 95
 _MOST_KEPT = 200_000
-"""How many states of nodes are remembered."""
+"""The maximum number of node states to cache."""
 
 _NO_DEVICE = Ask(0, 0)
 
@@ -35,7 +35,7 @@ class Usual(NamedTuple):
 
 
 class _Weights(NamedTuple):
-    """How many usual pods make each request, on nodes with a certain number of free processors."""
+    """How many typical pods make each request, on nodes with a certain number of free processors."""
 
     nothing: int
     shares: Sequence[tuple[int, int]]
@@ -44,13 +44,13 @@ class _Weights(NamedTuple):
 
 @final
 class Fragmentation:
-    """The measure for usual pods.
+    """The measure for typical pods.
 
     Args:
-        pods: all known pods by kind.
+        pods: all known pods, by kind.
 
     Attributes:
-        total: how many pods count; `of` returns sums over all of them.
+        total: how many pods count. `of` returns sums over all of them.
     """
 
     def __init__(self, pods: Iterable[Usual]) -> None:
@@ -64,11 +64,11 @@ class Fragmentation:
         self._known: dict[tuple[int, int, tuple[int, ...]], int] = {}
 
     def of(self, node: Node, cpu: int, devices: Sequence[int]) -> int:
-        """Returns the fragments of a node, in thousandths of a device, summed over all usual pods.
+        """Returns the fragments of a node, in thousandths of a device, summed over all typical pods.
 
         Args:
             node: the node.
-            cpu: its free processors.
+            cpu: the free processors of the node.
             devices: the free share of each device.
         """
         key = self._kind(node), bisect_right(self._cpus, cpu), tuple(sorted(devices))
@@ -95,7 +95,7 @@ class Fragmentation:
         return found
 
     def _kind(self, node: Node) -> int:
-        """Returns a number that is equal for nodes on which the same pods may run."""
+        """Returns a number that is equal for nodes on which the same pods can run."""
         known = self._kinds.get(node.name)
         if known is None or known[0] is not node:
             may_run = tuple([ruled_out(each.spec, node) is None for each in self._pods])
@@ -118,7 +118,7 @@ class Fragmentation:
 
 
 def most_frequent(pods: Iterable[Usual]) -> list[Usual]:
-    """Returns the most frequent kinds that make up 95 % of all pods; larger pods first among equals."""
+    """Returns the most frequent kinds that make up 95 % of all pods, with larger pods first among equals."""
     kinds = sorted(pods, key=_rarity)
     total, counted, found = sum(each.pods for each in kinds), 0, []
     for each in kinds:

@@ -1,4 +1,4 @@
-"""The results of a pod's rules about nodes on each node, regardless of its requests and of other pods.
+"""The results of a pod's rules about nodes, regardless of its requests and of other pods.
 
 Pods with different requests share a few sets of rules, so each set is evaluated once for all of them.
 """
@@ -23,18 +23,18 @@ _UNKNOWN = -1
 
 @final
 class NodeRules:
-    """The results of one set of rules on all nodes, by position; shapes with the same rules share it.
+    """The results of one set of rules on all nodes, by position. Shapes with the same rules share them.
 
     Attributes:
-        fixed: why each node is ruled out, or None.
-        closed: whether each node is ruled out.
-        open: the positions of the nodes that are not ruled out.
-        ruled_out_by: the plugins that rule nodes out.
-        taints: raw score of TaintToleration for each node.
-        preferred: raw score of NodeAffinity for each node.
-        varied: whether one of these scores differs between nodes that are not ruled out.
-        named: how many nodes are looked at if node affinity names them, see `PreFilterResult` in
-            kube-scheduler; None for all nodes.
+        fixed: why each node is excluded; None if it is not.
+        closed: whether each node is excluded.
+        open: the positions of the nodes that are not excluded.
+        ruled_out_by: the plugins that exclude nodes.
+        taints: the raw score of TaintToleration for each node.
+        preferred: the raw score of NodeAffinity for each node.
+        varied: whether one of these scores differs between nodes that are not excluded.
+        named: how many nodes are examined if node affinity names them (see `PreFilterResult` in
+            kube-scheduler); None for all nodes.
     """
 
     def __init__(self, shape: Shape, cache: Cache) -> None:

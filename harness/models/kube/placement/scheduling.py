@@ -1,4 +1,4 @@
-"""The scheduling cycle of one pod: the feasible nodes, their scores, and the chosen node."""
+"""The scheduling cycle of one pod, with the feasible nodes, their scores, and the chosen node."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FEW_NODES = 100
 _LEAST_PERCENTAGE = 5
 _MOST_RULES = 256
 _MOST_SHAPES = 2048
-"""At most this many shapes are remembered; more would need too much memory on large clusters."""
+"""The maximum number of shapes to cache, because more would need too much memory on large clusters."""
 
 
 def scheduling_of(
@@ -38,10 +38,10 @@ def scheduling_of(
     """Returns the `Scheduling` for a configuration.
 
     Args:
-        cache: nodes and pods.
-        templates: the common properties of pods.
-        configuration: the used fields of a KubeSchedulerConfiguration.
-        percentage: `percentageOfNodesToScore`, instead of the configuration's.
+        cache: the nodes and pods.
+        templates: what pods have in common.
+        configuration: the KubeSchedulerConfiguration fields that are used.
+        percentage: `percentageOfNodesToScore`, which overrides the value in the configuration.
     """
     if configuration.devices.seed is not None:
         cache.draw_order(configuration.devices.seed)
@@ -56,13 +56,13 @@ def scheduling_of(
 
 @final
 class Diagnosis:
-    """Why every node rejected a pod.
+    """Why each node rejected a pod.
 
     Attributes:
         pod: the pod.
-        state: the counts of its attempt.
-        nodes: the results of its shape on each node.
-        statuses: position -> rejection, if reasons other than the node itself count.
+        state: the counts of the attempt.
+        nodes: the results of the pod's shape on each node.
+        statuses: the rejections by position, if reasons other than the node itself count.
         all_nodes: all nodes by position.
     """
 
@@ -83,7 +83,7 @@ class Diagnosis:
         self.all_nodes = all_nodes
 
     def status(self, node: NodeInfo) -> Status:
-        """Returns a node's rejection."""
+        """Returns the rejection by a node."""
         status = self.statuses.get(node.position) or self.nodes.status(node)
         assert status is not None, "a pod was rejected that fits"
         return status
@@ -100,24 +100,24 @@ class Diagnosis:
 
     @property
     def by_nodes_alone(self) -> bool:
-        """Returns True if other pods count only by requests: no affinity, nomination or host port."""
+        """True if other pods count only by their requests, without affinity, nominations or host ports."""
         return not self.statuses and not self.pod.template.shape.ports
 
     @property
     def potential(self) -> Sequence[int]:
-        """Returns the positions of the nodes on which a preemption may help, in order."""
+        """The positions of the nodes on which preemption may help, in order."""
         if self._one_by_one:
             return [node.position for node in self.all_nodes if self.status(node).code is Code.UNSCHEDULABLE]
         return self.nodes.unschedulable()
 
     @property
     def _one_by_one(self) -> bool:
-        """Returns True if filters other than NodeResourcesFit can have caused `statuses`."""
+        """True if filters other than NodeResourcesFit could have caused `statuses`."""
         return bool(self.statuses) and (self.state is not NOTHING or bool(self.pod.template.shape.ports))
 
 
 class Examination(NamedTuple):
-    """The result of looking at nodes one by one: feasible nodes, and rejections by position."""
+    """The result of examining nodes one by one: the feasible nodes, and the rejections by position."""
 
     feasible: list[NodeInfo]
     statuses: dict[int, Status]
@@ -129,16 +129,16 @@ class Scheduling:
     """Finds a node for a pod.
 
     Args:
-        cache: nodes and pods.
-        percentage: `percentageOfNodesToScore`; 0 derives it from the number of nodes.
-        hard_affinity_weight: what a required affinity of a bound pod adds to InterPodAffinity's score.
+        cache: the nodes and pods.
+        percentage: `percentageOfNodesToScore`; 0 to derive it from the number of nodes.
+        hard_affinity_weight: what a required affinity of a bound pod adds to the score of InterPodAffinity.
         scoring: how NodeResourcesFit scores nodes.
-        devices: chooses devices, and may score nodes; None leaves nodes to the other scores.
+        devices: chooses devices, and may score nodes; None to leave nodes to the other scores.
 
     Attributes:
-        cache: nodes and pods.
-        wanted: a search ends after this many feasible nodes.
-        start: position of the node at which the next search begins.
+        cache: the nodes and pods.
+        wanted: the number of feasible nodes after which a search ends.
+        start: the position of the node at which the next search starts.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class Scheduling:
         self.renew()
 
     def renew(self) -> None:
-        """Drops all kept results about nodes, because nodes or their order have changed."""
+        """Drops all cached results about nodes, because nodes or their order have changed."""
         cache, devices = self.cache, self._devices
         self._fit_score = fit_score(self._scoring, cache.resources)
         if devices is not None:
@@ -213,7 +213,7 @@ class Scheduling:
         return node
 
     def _by_key(self, pod: PodInfo, nodes: ShapeNodes, failed: Mapping[int, Status]) -> NodeInfo | Diagnosis:
-        """Schedules nearly all pods: pods for which only the node itself and nominations to it count."""
+        """Schedules pods for which only the node and nominations to it count, which are nearly all pods."""
         cache = self.cache
         rejected = self._rejected_for_nominated(pod, nodes) if cache.expecting else {}
         hidden = nodes.hide(rejected) if rejected else ()
@@ -225,7 +225,7 @@ class Scheduling:
             elif self.wanted >= total:
                 key = min(nodes.keys)
             else:
-                start = self.start % total  # `start` stays the same number when nodes change
+                start = self.start % total  # `start` remains the same number when nodes change
                 looked_at = nodes.reach(start, self.wanted)
                 key = nodes.best(start, looked_at)
         if looked_at < total or (nodes.rules.named is not None and self.wanted < total):
@@ -252,7 +252,7 @@ class Scheduling:
         return rejected
 
     def examine(self, pod: PodInfo, state: PreFilter, nodes: ShapeNodes) -> Examination:
-        """Looks at nodes one by one until enough fit."""
+        """Examines nodes one by one until enough of them fit."""
         every, start = self.cache.nodes, self.start
         feasible: list[NodeInfo] = []
         statuses: dict[int, Status] = {}
@@ -268,9 +268,9 @@ class Scheduling:
         return Examination(feasible, statuses, len(every))
 
     def _advance(self, looked_at: int, failed: Iterable[int], named: int | None) -> None:
-        """Sets the start of the next search to the end of this search; failed nominated nodes count too.
+        """Sets the start of the next search to the end of this search, counting failed nominated nodes.
 
-        If node affinity names nodes, the search looks only at these.
+        If node affinity names nodes, the search examines only these.
         """
         total = len(self.cache.nodes)
         if named is not None:
@@ -281,13 +281,13 @@ class Scheduling:
         self.start = (self.start + looked_at) % total if total else 0
 
     def moves_on(self, nodes: ShapeNodes) -> bool:
-        """Returns True if failed attempts also move the start of the next search, so that none is skipped."""
+        """Returns True if failed attempts also move the start of the next search and must not be skipped."""
         return bool(nodes.rules.named) and self.wanted < len(self.cache.nodes)
 
     # --- filters ------------------------------------------------------------------------------------------
 
     def pre_filter(self, pod: PodInfo) -> PreFilter:
-        """Returns the counts for spread and affinity; skips a filter that cannot reject the pod."""
+        """Returns the counts for spread and affinity, without filters that cannot reject the pod."""
         template = pod.template
         spec = template.spec
         spread = SpreadState(self._spread_rules(template, required=True)) if template.spread else None
@@ -305,7 +305,7 @@ class Scheduling:
         return any(rules.effect(other).unwanted for other in repelling)
 
     def filter(self, pod: PodInfo, node: NodeInfo, state: PreFilter, nodes: ShapeNodes) -> Status | None:
-        """Returns the rejection by all filters, with nominated pods counted as bound and without them."""
+        """Returns the rejection by all filters, both with and without nominated pods counting as bound."""
         status = nodes.ruled_out(node.position)
         if status is None:
             status = self._with_nominated(pod, node, state)
@@ -328,7 +328,7 @@ class Scheduling:
     # --- scores -------------------------------------------------------------------------------------------
 
     def scores(self, pod: PodInfo, feasible: Sequence[NodeInfo]) -> list[dict[str, int]]:
-        """Returns plugin -> weighted score for each feasible node."""
+        """Returns the weighted score of each plugin for each feasible node."""
         template = pod.template
         nodes = self.shape_nodes(template.shape)
         scores = score_nodes(template.shape, nodes, feasible, self._fit_score)
@@ -347,7 +347,7 @@ class Scheduling:
         return bool(template.soft_spread) or self._attracted(template)
 
     def _attracted(self, template: Template) -> bool:
-        """Returns True if InterPodAffinity scores: terms of the pod, or of bound pods, prefer some nodes."""
+        """Returns True if InterPodAffinity scores nodes because of terms of the pod or of bound pods."""
         if template.spec.preferred_pods:
             return True
         attracting = self.cache.attracting
@@ -401,7 +401,7 @@ def nominated_before(pod: PodInfo, node: NodeInfo) -> list[PodInfo]:
 
 
 def nodes_to_find(total: int, percentage: int) -> int:
-    """Returns after how many feasible nodes a search ends, so that it does not visit all nodes."""
+    """Returns the number of feasible nodes after which a search ends, so that it does not visit all."""
     if total < _FEW_NODES:
         return total
     if percentage == 0:

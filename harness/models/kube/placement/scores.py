@@ -1,4 +1,4 @@
-"""The scores, in integers as kube-scheduler computes them, with the default weights."""
+"""The scores, which are integers as in kube-scheduler and have the default weights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NODE_AFFINITY_WEIGHT = 2
 SPREAD_WEIGHT = 2
 POD_AFFINITY_WEIGHT = 2
 HIGHEST_LOCAL = 200
-"""The highest sum of `least_allocated` and `balanced_allocation`; both have weight 1."""
+"""The highest sum of `least_allocated` and `balanced_allocation`, which both have a weight of 1."""
 
 
 def least_allocated(shape: Shape, node: NodeInfo) -> int:
@@ -65,20 +65,20 @@ def preferred_nodes(shape: Shape, node: NodeInfo) -> int:
 
 
 def normalized(raw: Sequence[int]) -> list[int]:
-    """Returns raw scores scaled so that the highest becomes 100; if all are 0, they stay 0."""
+    """Returns raw scores scaled so that the highest becomes 100. If all scores are 0, they remain 0."""
     highest = max(raw)
     return [100 * score // highest for score in raw] if highest else list(raw)
 
 
 def normalized_reversed(raw: Sequence[int]) -> list[int]:
-    """Returns raw scores scaled so that 0 becomes 100 and the highest 0; if all are 0, they become 100."""
+    """Returns raw scores scaled so that 0 becomes 100 and the highest 0. If all are 0, they become 100."""
     return [100 - score for score in normalized(raw)]
 
 
 def score_nodes(
     shape: Shape, nodes: ShapeNodes, feasible: Sequence[NodeInfo], fit_score: FitScore
 ) -> list[dict[str, int]]:
-    """Returns plugin -> weighted score for each feasible node, for plugins that look at one node."""
+    """Returns the weighted score of each plugin that considers single nodes, for each feasible node."""
     taints = normalized_reversed([nodes.rules.taints[node.position] for node in feasible])
     affinity = normalized([nodes.rules.preferred[node.position] for node in feasible])
     return [

@@ -1,4 +1,4 @@
-"""The results of one shape on every node; an update looks only at nodes that changed."""
+"""The results of one shape on every node. Updates only examine nodes that have changed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.models.kube.placement.status import NODE_PORTS, NODE_RESOURCES_FIT,
 from harness.models.kube.pod import Shape
 
 FITS, TAKEN, SHORT, OVERSIZED, FIXED = range(5)
-"""The states of a node: it fits; a port is taken; resources are short now, or always; it is ruled out."""
+"""The states of a node: it fits, a port is in use, resources are short now or always, or it is excluded."""
 
 _RANK_BITS = 24
 _RANK = (1 << _RANK_BITS) - 1
@@ -26,19 +26,19 @@ NO_KEY = 1 << 62
 
 @final
 class ShapeNodes:
-    """Feasibility and scores of one shape on all nodes, by position.
+    """The feasibility and scores of one shape on all nodes, by position.
 
-    A feasible node has a key. The better the node's own score, the lower the key; among equal scores, the
-    lower name has the lower key. The node with the lowest key is chosen, unless scores that depend on other
-    nodes differ.
+    A feasible node has a key. The better the node's own score, the lower the key. Among equal scores, the
+    lower name has the lower key. The node with the lowest key is chosen, unless there are different scores
+    that depend on other nodes.
 
     Attributes:
-        rules: the results of its rules about nodes, regardless of its requests.
+        rules: the results of the shape's rules about nodes, regardless of its requests.
         kinds: the state of each node.
         keys: the key of each node.
         moves: the number of moves of nodes that it has followed.
         balances: whether NodeResourcesBalancedAllocation scores nodes.
-        said: the last recorded figures, see `refusal.py`.
+        said: the last recorded figures. See `refusal.py`.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class ShapeNodes:
         self.follow()
 
     def follow(self) -> None:
-        """Evaluates the nodes that were added or changed, after a change of nodes or of their order."""
+        """Evaluates the nodes that were added or changed, after a change of nodes or their order."""
         self.rules.follow()
         moves, nodes = self._cache.moves, self._cache.nodes
         missed = moves.since(self.moves) if min(len(self.keys), len(nodes)) > 1 else None
@@ -101,7 +101,7 @@ class ShapeNodes:
         if seen == version:
             return
         nodes = cache.nodes
-        if seen == version - 1 or len(nodes) == 1:  # as after most events, and in a cluster of one node
+        if seen == version - 1 or len(nodes) == 1:  # the case after most events, and with a single node
             self._evaluate(nodes[cache.last_changed])
         else:
             for position in cache.changed_since(seen):
@@ -139,25 +139,25 @@ class ShapeNodes:
 
     @property
     def moment(self) -> tuple[int, int]:
-        """Returns the version of the state: answers are the same for equal versions."""
+        """The version of the state. Results are the same for equal versions."""
         return self._seen, self._cache.version
 
     @property
     def any_fits(self) -> bool:
-        """Returns True if any node fits."""
+        """True if any node fits."""
         return FITS in self.kinds
 
     def still_none(self) -> bool:
         """Returns True if no node fits now."""
         if FITS not in self.kinds and self._seen >= self._cache.freed_at:
-            return True  # nodes have only become fuller since the last look
+            return True  # nodes have only become fuller since the last check
         self.refresh()
         return FITS not in self.kinds
 
     def reach(self, start: int, wanted: int) -> int:
         """Returns how many nodes a cyclic search from a position visits until `wanted` nodes fit.
 
-        The search ends before the next feasible node; without such a node, it covers all nodes.
+        The search ends before the next feasible node. If there is none, it covers all nodes.
         """
         kinds, total = self.kinds, len(self.kinds)
         if wanted >= total or kinds.count(FITS) <= wanted:
@@ -173,7 +173,7 @@ class ShapeNodes:
         return low
 
     def best(self, start: int, count: int) -> int:
-        """Returns the lowest key of `count` nodes from a position on, cyclically; `NO_KEY` if none fits."""
+        """Returns the lowest key of `count` nodes, cyclically from a position; `NO_KEY` if none fits."""
         keys, total = self.keys, len(self.keys)
         if count >= total:
             return min(keys, default=NO_KEY)
@@ -183,7 +183,7 @@ class ShapeNodes:
         return min(keys[start:] + keys[: stop - total], default=NO_KEY)
 
     def hide(self, positions: Iterable[int]) -> list[tuple[int, int, int]]:
-        """Mark nodes as not feasible for now; pass the result to `restore` afterwards."""
+        """Marks nodes as not feasible for now. Pass the result to `restore` afterwards."""
         hidden = [(position, self.kinds[position], self.keys[position]) for position in positions]
         for position, _, _ in hidden:
             self.kinds[position] = SHORT
@@ -191,13 +191,13 @@ class ShapeNodes:
         return hidden
 
     def restore(self, hidden: Iterable[tuple[int, int, int]]) -> None:
-        """Undo `hide`."""
+        """Reverts `hide`."""
         for position, kind, key in hidden:
             self.kinds[position] = kind
             self.keys[position] = key
 
     def fits(self, position: int) -> bool:
-        """Returns True if a node is feasible without rules about other pods."""
+        """Returns True if a node is feasible apart from rules about other pods."""
         return self.kinds[position] == FITS
 
     def ruled_out(self, position: int) -> Status | None:
@@ -216,10 +216,10 @@ class ShapeNodes:
         return resources_short(self.shape, node, node.free, node.slots, self._cache.names)
 
     def tally(self) -> tuple[dict[str, int], dict[str, int]]:
-        """Returns reason -> the number of nodes that reject the shape, and the largest free amounts.
+        """Returns the number of nodes that reject the shape for each reason, and the largest free amounts.
 
-        The second part gives, for each resource that is short somewhere, the largest free amount on any one
-        node. Only nodes that could ever run the shape count.
+        For each resource that is short somewhere, the second part has the largest free amount on any node.
+        Only nodes that could ever run the shape count.
         """
         cache, kinds, names = self._cache, self.kinds, self._cache.names
         reasons: dict[str, int] = {}
@@ -247,7 +247,7 @@ class ShapeNodes:
         return reasons, most
 
     def unschedulable(self) -> list[int]:
-        """Returns the positions of nodes on which a preemption may help if no node fits, in order."""
+        """Returns the positions of nodes on which preemption may help if no node fits, in order."""
         if self.shape.ports:
             return [position for position, kind in enumerate(bytes(self.kinds)) if kind in (TAKEN, SHORT)]
         if self._helpful is None:
@@ -255,7 +255,7 @@ class ShapeNodes:
         return self._helpful
 
     def rejecting(self) -> frozenset[str]:
-        """Returns the plugins that reject any node; equal sets are one object."""
+        """Returns the plugins that reject any node. Equal sets are one object."""
         taken, short = TAKEN in self.kinds, SHORT in self.kinds or OVERSIZED in self.kinds
         found = self._rejecting.get((taken, short))
         if found is None:
@@ -271,7 +271,7 @@ def never(shape: Shape, node: NodeInfo, names: Sequence[str]) -> tuple[str, ...]
     Args:
         shape: the shape.
         node: the node.
-        names: names of the resources.
+        names: the names of the resources.
     """
     status = ruled_out_by(shape, node)
     if status is not None:
@@ -281,7 +281,7 @@ def never(shape: Shape, node: NodeInfo, names: Sequence[str]) -> tuple[str, ...]
 
 
 def _some(column: Sequence[int], among: Sequence[int] | None) -> Sequence[int]:
-    """Returns the values of a column for some nodes; for all nodes if `among` is None."""
+    """Returns the values of a column for some nodes, or for all nodes if `among` is None."""
     return column if among is None else [column[place] for place in among]
 
 

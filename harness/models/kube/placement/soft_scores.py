@@ -16,9 +16,9 @@ _HOSTNAME = "kubernetes.io/hostname"
 
 
 def soft_spread(rules: SpreadRules, cache: Cache, feasible: Sequence[NodeInfo]) -> list[int]:
-    """PodTopologySpread: fewer matching pods in a node's domains give a higher score.
+    """PodTopologySpread: scores nodes higher if their domains have fewer matching pods.
 
-    The weight of a constraint grows with its number of domains among the feasible nodes. A node without a
+    The weight of a constraint increases with its number of domains among the feasible nodes. A node without a
     topology key of the constraints scores 0.
     """
     constraints = rules.constraints
@@ -68,7 +68,7 @@ def attracts(rules: AffinityRules, other: Template) -> bool:
 def pod_affinity(
     rules: AffinityRules, cache: Cache, feasible: Sequence[NodeInfo], hard_weight: int
 ) -> list[int]:
-    """InterPodAffinity: scores preferred terms of the pod and of bound pods, and bound pods' affinity."""
+    """InterPodAffinity: scores preferred terms of the pod and bound pods, and the affinity of bound pods."""
     template, labels_of = rules.template, rules.labels_of
     points: dict[Pair, int] = {}
     for other in cache.placed:

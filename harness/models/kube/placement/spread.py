@@ -1,4 +1,4 @@
-"""PodTopologySpread: limits how unevenly matching pods are spread over the domains of a topology key."""
+"""PodTopologySpread, which limits how unevenly matching pods are spread over topology domains."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _NOWHERE = 2**31 - 1
 
 @final
 class SpreadRules:
-    """The constant facts of a template's constraints: the nodes that count, and their domains.
+    """What is constant about a template's constraints: the nodes that count, and their domains.
 
     Args:
         template: the template with the constraints.
-        constraints: its required or its soft constraints.
+        constraints: its required constraints, or its soft ones.
         cache: has the nodes.
 
     Attributes:
-        domains: for each constraint and node by position, the node's domain, or None if it does not count.
-        own: for each constraint, 1 if it counts the template's own pods.
+        domains: for each constraint, the domain of each node by position; None if the node does not count.
+        own: for each constraint, 1 if it counts the template's own pods, otherwise 0.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class SpreadRules:
         self.own = self.matched(template)
 
     def matched(self, other: Template) -> tuple[int, ...]:
-        """Returns for each constraint 1 if it counts pods of another template, else 0."""
+        """Returns, for each constraint, 1 if it counts pods of another template, otherwise 0."""
         found = self._matches.get(other)
         if found is None:
             here = other.namespace == self.template.namespace
@@ -62,7 +62,7 @@ class SpreadRules:
         return found
 
     def counts(self) -> list[dict[str, int]]:
-        """Returns for each constraint domain -> matching pods that are bound and not terminating."""
+        """Returns how many matching pods in each domain are bound and not terminating, per constraint."""
         found = [
             dict.fromkeys((domain for domain in domains if domain is not None), 0) for domains in self.domains
         ]
@@ -81,7 +81,7 @@ class SpreadRules:
 
 @final
 class SpreadState:
-    """The counts that one scheduling attempt uses; pods may be tried out on one node at a time."""
+    """The counts for one scheduling attempt. Pods can be tried out on one node at a time."""
 
     def __init__(self, rules: SpreadRules) -> None:
         self.rules = rules
@@ -91,8 +91,8 @@ class SpreadState:
     def change(self, moved: list[int], other: Template, node: NodeInfo, sign: int) -> None:
         """Records in `moved` that a pod is added to a node (`sign` 1) or removed (-1).
 
-        As in kube-scheduler, removing a terminating pod lowers the count although the pod was not counted. So
-        counts can become one too low.
+        As in kube-scheduler, removing a terminating pod reduces the count although the pod was not counted.
+        Counts can therefore be one too low.
         """
         matched = self.rules.matched(other)
         for number, domains in enumerate(self.rules.domains):
@@ -100,7 +100,7 @@ class SpreadState:
                 moved[number] += sign
 
     def filter(self, node: NodeInfo, moved: Sequence[int] | None) -> Status | None:
-        """Returns a node's rejection, or None; `moved` changes its domains' counts by pods that are tried."""
+        """Returns a node's rejection, or None; `moved` has the changes by pods that are tried out."""
         rules = self.rules
         for number, constraint in enumerate(rules.constraints):
             domain = node.labels.get(constraint.topology_key)
@@ -128,7 +128,7 @@ def _two_lowest(counts: dict[str, int]) -> tuple[tuple[int, str], tuple[int, str
 
 
 def _counts(node: NodeInfo, constraint: TopologySpreadConstraint, template: Template) -> bool:
-    """Returns True if a node counts for a constraint, by its node inclusion policies."""
+    """Returns True if a node counts for a constraint, according to its node inclusion policies."""
     spec = template.spec
     if constraint.honor_affinity and not spec.allows(node.name, node.labels):
         return False

@@ -1,4 +1,4 @@
-"""A filter's answer about a node: the rejecting plugin, the reason, and whether preemption may help."""
+"""A filter's rejection of a node, with the plugin, the reason, and whether preemption may help."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INTER_POD_AFFINITY = "InterPodAffinity"
 
 
 class Code(Enum):
-    """The kind of a node's rejection, in kube-scheduler's words."""
+    """The kind of rejection, as named by kube-scheduler."""
 
     UNSCHEDULABLE = "Unschedulable"
     UNRESOLVABLE = "UnschedulableAndUnresolvable"
@@ -24,7 +24,7 @@ class Code(Enum):
 
 
 class Status(NamedTuple):
-    """A rejection of a node; None stands for success."""
+    """A rejection of a node. Success is represented by None."""
 
     code: Code
     plugin: str

@@ -1,4 +1,4 @@
-"""Tries out pods on a copy of one node: with nominated pods added, with victims removed."""
+"""Tries out pods on a copy of one node, by adding nominated pods and removing victims."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.models.kube.pod import PodInfo
 
 
 class PreFilter(NamedTuple):
-    """What filters compute once for an attempt; None for a filter that cannot reject the pod."""
+    """What filters compute once per attempt; None for a filter that cannot reject the pod."""
 
     spread: SpreadState | None = None
     affinity: AffinityState | None = None
@@ -38,8 +38,8 @@ class Trial:
     Args:
         pod: the incoming pod.
         node: a node that `filters.unchanging` does not reject.
-        state: the attempt's counts.
-        names: names of the resources.
+        state: the counts of the attempt.
+        names: the names of the resources.
     """
 
     __slots__ = (
@@ -69,13 +69,13 @@ class Trial:
         self._moved = [0] * len(self._spread.rules.constraints) if self._spread is not None else None
         self._moves = Moves({}, {}, {}) if self._affinity is not None else None
         self._devices = node.devices.copy() if self._shape.device is not None and node.devices else None
-        self._tried: dict[PodInfo, tuple[int, ...]] = {}  # the devices of pods that are not on the node
+        self._tried: dict[PodInfo, tuple[int, ...]] = {}  # devices of pods that are not on the node
         self._room_alone = (
             self._ports is None and self._spread is None and self._affinity is None and self._devices is None
         )
 
     def add(self, pod: PodInfo) -> None:
-        """Add a pod to the node."""
+        """Adds a pod to the node."""
         free = self._free
         for resource, amount in pod.template.shape.requests:
             free[resource] -= amount
@@ -84,7 +84,7 @@ class Trial:
             self._change(pod, 1)
 
     def remove(self, pod: PodInfo) -> None:
-        """Remove a pod from the node."""
+        """Removes a pod from the node."""
         free = self._free
         for resource, amount in pod.template.shape.requests:
             free[resource] += amount
@@ -105,7 +105,7 @@ class Trial:
             self._affinity.change(self._moves, template, self._node, sign)
 
     def _change_devices(self, devices: list[int], pod: PodInfo, ask: Ask, sign: int) -> None:
-        """Let a pod take or release its devices; a pod from elsewhere takes devices that fit it."""
+        """Makes a pod use or release its devices. A pod from elsewhere gets devices that fit."""
         held = pod.devices or self._tried.get(pod, ())
         if not held:
             held = self._tried[pod] = tightest(devices, ask)
@@ -139,7 +139,7 @@ class Trial:
         return self._rest()
 
     def _rest(self) -> Status | None:
-        """Returns the rejection by filters that concern only few pods, or None."""
+        """Returns the rejection by filters that matter for only few pods, or None."""
         if self._ports is not None and self._port_taken():
             return PORT_TAKEN
         if self._spread is not None and self._moved is not None:

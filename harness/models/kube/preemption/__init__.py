@@ -1,1 +1,1 @@
-"""Default preemption: the pods that a pod without a feasible node may preempt, and their node."""
+"""Default preemption: the pods that a pod without a feasible node can preempt, and their node."""

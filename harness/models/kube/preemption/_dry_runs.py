@@ -1,4 +1,4 @@
-"""Remembers dry runs of preemptions, for all pods of one shape and priority."""
+"""Caches preemption dry runs for all pods of one shape and priority."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from harness.models.kube.preemption.victims import Candidate, select_victims_on_
 
 @final
 class Enough:
-    """Collects candidates until it has the wanted number, and at least one of them breaks no budget.
+    """Collects candidates until there are enough, and at least one of them violates no budget.
 
-    Of candidates that break budgets, and of the others, it keeps at most the wanted number each. The search
-    continues beyond this number while all candidates break budgets. If the number is 0, it covers all nodes.
+    It keeps at most the wanted number of candidates that violate budgets, and the same number of others. The
+    search continues beyond this number while all candidates violate budgets. If the number is 0, it covers
+    all nodes.
     """
 
     def __init__(self, wanted: int) -> None:
@@ -30,7 +31,7 @@ class Enough:
         self._harmful = 0
 
     def add(self, candidate: Candidate) -> bool:
-        """Adds a candidate; returns whether the candidates are enough."""
+        """Adds a candidate, and returns whether there are enough."""
         harmful = candidate.violations > 0
         alike = self._harmful if harmful else len(self.found) - self._harmful
         if alike < self._wanted:
@@ -43,8 +44,8 @@ class Enough:
 class DryRuns:
     """The dry runs of one shape and priority, for pods that depend only on the node and its nominations.
 
-    A result is valid until its node changes. A result that depends on a budget is valid until allowances
-    change.
+    A result is valid until its node changes. If it depends on a budget, it is valid until the allowed
+    disruptions change.
     """
 
     def __init__(self, cache: Cache, budgets: Budgets) -> None:
@@ -54,14 +55,14 @@ class DryRuns:
         self._generations = [-1] * len(cache.nodes)
         self._allowances = [-1] * len(cache.nodes)
         self._barren = -1  # the version of the cache at which no node was a candidate
-        self._seen = self._allowed = -1  # versions of the cache and the budgets when all nodes were looked at
+        self._seen = self._allowed = -1  # the versions when all nodes were last examined
         self._potential: frozenset[int] = frozenset()  # at these versions; the same for all pods of the shape
         self.failed = False
 
     def candidates(
         self, pod: PodInfo, diagnosis: Diagnosis, potential: Sequence[int], wanted: int
     ) -> Sequence[Candidate]:
-        """Returns the candidates among the potential nodes; sets `failed` if a dry run ended in an error."""
+        """Returns the candidates among the potential nodes; sets `failed` if a dry run ends in an error."""
         cache = self._cache
         if self._barren >= 0 and self._still_barren(pod, diagnosis):
             self._barren = cache.version
@@ -71,7 +72,7 @@ class DryRuns:
         return found
 
     def _first(self, pod: PodInfo, potential: Sequence[int], wanted: int) -> list[Candidate]:
-        """Returns the first candidates, until they are enough."""
+        """Returns the first candidates, until there are enough."""
         nodes, enough = self._cache.nodes, Enough(wanted)
         self.failed = False
         for position in potential:
@@ -84,7 +85,7 @@ class DryRuns:
         return enough.found
 
     def _all(self, pod: PodInfo, potential: Sequence[int]) -> list[Candidate]:
-        """Returns all candidates; looks only at nodes that have changed since, or have nominated pods."""
+        """Returns all candidates; only examines nodes that have changed since, or have nominated pods."""
         cache, nodes, answers = self._cache, self._cache.nodes, self._answers
         if self._seen < 0 or self._allowed != self._budgets.version:
             self._potential = frozenset(potential)
@@ -107,7 +108,7 @@ class DryRuns:
         return found
 
     def _still_barren(self, pod: PodInfo, diagnosis: Diagnosis) -> bool:
-        """Returns True if no node that changed since has become a candidate."""
+        """Returns True if no node that changed since then has become a candidate."""
         cache, kinds = self._cache, diagnosis.nodes.kinds
         changed = list(cache.changed_since(self._barren))
         own = cache.by_name.get(pod.nominated) if pod.nominated else None

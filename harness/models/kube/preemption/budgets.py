@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets in a preemption: the victims that would break a budget."""
+"""PodDisruptionBudgets in a preemption, which determine the victims that would violate a budget."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ class Budgets:
 
     Args:
         budgets: the manifests.
-        live: whether allowances are computed from the existing pods; else the manifests give them.
+        live: whether the allowed disruptions are computed from the existing pods. If not, the manifests have
+            them.
 
     Attributes:
         allowed: how many disruptions each budget allows.
-        version: grows with every change of `allowed`.
-        stale: the budgets whose allowance must be computed again.
+        version: incremented by every change of `allowed`.
+        stale: the budgets whose allowed disruptions must be computed again.
     """
 
     def __init__(self, budgets: Sequence[PodDisruptionBudget], *, live: bool) -> None:
@@ -39,19 +40,19 @@ class Budgets:
         )
 
     def exists(self, template: Template, change: int) -> None:
-        """Notes that a pod was created (1) or is gone (-1)."""
+        """Records that a pod was created (1) or is gone (-1)."""
         for number in template.budgets:
             self._expected[number] += change
             self.stale[number] = None
 
     def runs(self, template: Template, change: int) -> None:
-        """Notes that a pod was bound (change 1), or that a pod is terminating or gone (change -1)."""
+        """Records that a pod was bound (change 1), or that a pod is terminating or gone (change -1)."""
         for number in template.budgets:
             self._healthy[number] += change
             self.stale[number] = None
 
     def refresh(self) -> None:
-        """Updates `allowed`, as the disruption controller does."""
+        """Updates `allowed`, like the disruption controller."""
         if not self._live or not self.stale:
             return
         for number in self.stale:
@@ -68,7 +69,7 @@ class Budgets:
         )
 
     def filter_pods_with_pdb_violation(self, pods: Iterable[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
-        """Returns potential victims that would break a budget, and other victims, both in the given order.
+        """Returns the potential victims that would violate a budget, and the others, both in the given order.
 
         Every pod uses one disruption of each budget that covers it, even if it does not become a victim.
         """

@@ -1,6 +1,6 @@
-"""Default preemption: whether a pod may preempt, on which node, and which victims.
+"""Default preemption, which decides whether a pod can preempt, on which node, and which victims.
 
-The functions have the names of their originals in kube-scheduler's `pkg/scheduler/framework/preemption` and
+The functions are named after their originals in kube-scheduler's `pkg/scheduler/framework/preemption` and
 `plugins/defaultpreemption`.
 """
 
@@ -31,7 +31,7 @@ CRITERIA = (
     "latest start of the most important victims",
     "lowest node name",
 )
-"""The criteria between candidate nodes, in this order; kube-scheduler has no last criterion and takes any."""
+"""The criteria for choosing a node, in order. kube-scheduler has no last criterion and picks any node."""
 
 _MOST_DRY_RUNS = 256
 
@@ -39,7 +39,7 @@ _key = attrgetter("key")
 
 
 class Found(NamedTuple):
-    """The candidate nodes of a preemption, in the order of nodes, and why other nodes are not candidates."""
+    """The candidate nodes of a preemption, in the order of nodes, and why others are not candidates."""
 
     candidates: Sequence[Candidate]
     rejected: dict[int, Status]
@@ -48,7 +48,7 @@ class Found(NamedTuple):
 
 @final
 class Preemption:
-    """The evaluator: finds and chooses candidates, and remembers dry runs of nodes that have not changed."""
+    """Finds and chooses candidates, and caches dry runs of nodes that have not changed."""
 
     def __init__(self, cache: Cache, budgets: Budgets, configuration: SchedulerConfiguration) -> None:
         self._cache = cache
@@ -62,10 +62,10 @@ class Preemption:
         self._dry_runs.clear()
 
     def pod_eligible_to_preempt_others(self, pod: PodInfo, diagnosis: Diagnosis) -> str | None:
-        """Returns why a pod may not preempt now; None if it may.
+        """Returns why a pod cannot preempt now; None if it can.
 
-        A pod with a nominated node waits for the victims that are still leaving that node, unless the node
-        can never run the pod.
+        A pod with a nominated node waits for the victims that are still terminating on that node, unless the
+        node can never run the pod.
         """
         if not pod.preempts:
             return NEVER_PREEMPTS
@@ -78,11 +78,11 @@ class Preemption:
         return VICTIMS_LEAVING if leaving else None
 
     def find_candidates(self, pod: PodInfo, diagnosis: Diagnosis, *, explain: bool = False) -> Found:
-        """Makes dry runs on the nodes where a preemption may help, until it has enough candidates.
+        """Performs dry runs on the nodes where preemption may help, until there are enough candidates.
 
         Args:
             pod: the preemptor.
-            diagnosis: why it fits no node.
+            diagnosis: why the preemptor fits on no node.
             explain: whether to also return why nodes are not candidates.
         """
         potential = diagnosis.potential
@@ -142,8 +142,8 @@ def acceptable(candidates: Sequence[Candidate]) -> list[Candidate]:
 def deciding_criterion(candidates: Sequence[Candidate]) -> str:
     """Returns the criterion that left one candidate, or "only candidate".
 
-    Of all candidates, the second best agrees with the best in the most criteria. So the result is the first
-    criterion in which these two differ.
+    Among the other candidates, the second best agrees with the best in the most criteria. The result is
+    therefore the first criterion in which these two differ.
     """
     if len(candidates) == 1:
         return "only candidate"

@@ -1,4 +1,4 @@
-"""The dry run of a preemption on one node: the pods that it would evict."""
+"""The dry run of a preemption on one node, which finds the pods that it would evict."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.budgets import Budgets
 
 _EACH_VICTIM = 2**31
-"""Added to each victim's priority before priorities are summed, so that no summand is negative."""
+"""Added to the priority of each victim before priorities are summed, so that no summand is negative."""
 
 Key = tuple[int, int, int, int, int, int]
 
 
 @final
 class Candidate:
-    """A node on which a preemption would help.
+    """A node on which preemption would help.
 
     Attributes:
         node: the node.
-        victims: most important first, unless a scheduler keeps the order of its dry run.
-        violations: how many victims break a PodDisruptionBudget.
-        budgeted: whether a budget covers any considered pod.
-        key: the key that compares nodes, lowest first, see `CRITERIA`. Its last part is the rank of the name;
-            kube-scheduler has no such last criterion, and takes any node.
+        victims: the victims, most important first unless a scheduler keeps the order of its dry run.
+        violations: how many victims violate a PodDisruptionBudget.
+        budgeted: whether a budget covers any of the pods that were considered.
+        key: the key by which nodes are compared, lowest first. See `CRITERIA`. Its last part is the rank of
+            the name; kube-scheduler does not have this criterion, and picks any node.
     """
 
     __slots__ = ("budgeted", "key", "node", "victims", "violations")
@@ -52,16 +52,16 @@ class Candidate:
 
 
 class Bound(Protocol):
-    """A further limit of a preemptor in addition to the node, such as its quota, in a dry run."""
+    """Another limit of a preemptor in a dry run, such as its quota, in addition to the node."""
 
     def without(self, pods: Sequence[PodInfo]) -> Status | None:
-        """Removes all potential victims; returns why their removal is not enough, or None."""
+        """Removes all potential victims, and returns why this is not enough; None if it is."""
 
     def with_again(self, pod: PodInfo) -> bool:
-        """Returns True if a victim that fits the node may stay; the victim then counts again."""
+        """Returns True if a victim that fits on the node can stay, in which case it counts again."""
 
     def is_short(self, pod: PodInfo, node: NodeInfo) -> Status | None:
-        """Returns why a node that does not fit one of the pods is not a candidate, or None."""
+        """Returns why a node that does not fit one of the pods is not a candidate; None if it may be one."""
 
 
 def select_victims_on_node(
@@ -69,14 +69,14 @@ def select_victims_on_node(
 ) -> Candidate | Status:
     """Removes all pods of lower priority, then puts back as many as possible, important pods first.
 
-    Pods whose removal would break a budget are put back before all others.
+    Pods whose removal would violate a budget are put back before all others.
 
     Args:
         pod: the preemptor.
         node: a node that rejected the preemptor, but may accept it without some pods.
         state: the counts of the attempt.
         budgets: the PodDisruptionBudgets.
-        names: names of the resources.
+        names: the names of the resources.
     """
     lower = [other for other in node.by_importance() if other.priority < pod.priority]
     if not lower:
@@ -98,13 +98,13 @@ def dry_run(
 
     Args:
         pod: the preemptor.
-        trial: the copy of the node for trying out pods.
+        trial: the copy of the node on which pods are tried out.
         node: the node.
         potential: the potential victims, most important first.
         budgets: the PodDisruptionBudgets.
-        bound: a further limit that must be respected, or None.
-        sorts: whether victims are sorted with the most important first; else victims that break a budget come
-            first.
+        bound: another limit that must be respected; None if there is none.
+        sorts: whether victims are sorted with the most important first. If not, victims that violate a budget
+            come first.
     """
     for other in potential:
         trial.remove(other)
@@ -142,7 +142,7 @@ def dry_run(
 
 
 def fits(trial: Trial, nominated: Sequence[PodInfo]) -> bool:
-    """Returns True if the preemptor fits, both with the nominated pods counted as bound and without them."""
+    """Returns True if the preemptor fits, both with and without the nominated pods counting as bound."""
     if nominated:
         for other in nominated:
             trial.add(other)
