@@ -12,7 +12,7 @@ def ignored_groups(cluster: Cluster, how: str) -> Iterator[str]:
     if cluster.pod_groups:
         first = "/".join(next(iter(cluster.pod_groups)))
         more = f" and {len(cluster.pod_groups) - 1:,} more" if len(cluster.pod_groups) > 1 else ""
-        yield f"PodGroup {first}{more}: spec.minMember does not count: {how}"
+        yield f"PodGroup {first}{more}: spec.minMember has no effect: {how}"
 
 
 def ignored_scheduling_groups(cluster: Cluster) -> Iterator[str]:
@@ -23,7 +23,7 @@ def ignored_scheduling_groups(cluster: Cluster) -> Iterator[str]:
         first = GroupReference(name, workload).text(namespace)
         more = f" and {len(groups) - 1:,} more" if len(groups) > 1 else ""
         yield (
-            f"{first}{more}: minCount does not count: kube-scheduler's own gangs are off; "
+            f"{first}{more}: minCount has no effect: kube-scheduler's own gangs are off; "
             "default-preemption approximates them with gangScheduling=true"
         )
 
@@ -36,4 +36,4 @@ def stopped_queues(cluster: Cluster) -> Iterator[str]:
     }
     for name, policy in stopped.items():
         if policy != "None":
-            yield f"{name}: spec.stopPolicy {policy} does not count: quotas alone decide who starts"
+            yield f"{name}: spec.stopPolicy {policy} has no effect: quotas alone decide which jobs start"

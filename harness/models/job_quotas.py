@@ -22,7 +22,7 @@ from harness.policy import Job, Never, PodSet
 
 _SHAPES = 1 << 16  # how many distinct job shapes to cache
 
-BORROW = Option("borrow", True, "whether a queue may use what its cohort leaves unused", type=boolean)
+BORROW = Option("borrow", True, "whether a queue can use quota that its cohort leaves unused", type=boolean)
 
 NO_QUOTA = "NoQuota"
 """The reason for a refusal if the job is next, but its queue and cohort have too little free quota."""

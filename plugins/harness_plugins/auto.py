@@ -16,7 +16,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
     register(
         "auto",
         _make,
-        help="elasticquota for pods with a quota, default-preemption for others; or one choice per cluster",
+        help="elasticquota for pods with a quota and default-preemption for others, or one for all pods",
         options=OPTIONS_OF_AUTO,
         running=running_jobs,
         ignored_fields=ignored_fields,

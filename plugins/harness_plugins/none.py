@@ -50,7 +50,7 @@ QUEUE_OPTIONS = (
     Option(
         "blocking",
         "skip",
-        "strict: the first job of a queue holds back the jobs behind it; skip: every job that fits starts",
+        "strict: the first job of a queue blocks the jobs behind it; skip: every job that fits starts",
         choices=("strict", "skip"),
     ),
     BORROW,

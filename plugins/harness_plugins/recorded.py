@@ -26,7 +26,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
     register(
         "recorded",
         Recorded,
-        help="no scheduler: jobs run as the trace recorded (recorded_start, recorded_end, recorded_runs)",
+        help="no scheduler: jobs run as recorded in the trace (recorded_start, recorded_end, recorded_runs)",
         record=True,
     )
 

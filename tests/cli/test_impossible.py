@@ -158,7 +158,7 @@ def test_strict_fifo_is_held_back_as_in_reality(write_trace: Write, cluster: Cal
     ("spec", "why"),
     [
         ({"stopPolicy": "Hold"}, "ClusterQueue a is inactive: its stopPolicy is Hold"),
-        ({"namespaceSelector": None}, "ClusterQueue a takes no workloads of namespace default"),
+        ({"namespaceSelector": None}, "ClusterQueue a does not admit workloads from namespace default"),
     ],
 )
 def test_a_queue_that_takes_nobody_is_named(

@@ -251,7 +251,7 @@ def test_what_has_no_effect_is_warned_of() -> None:
     assert warnings == (
         (
             "ElasticQuotaTree tree: min and max of the root differ, which ACK does not allow; "
-            "all quotas together keep to both"
+            "both limit all quotas together"
         ),
         (
             "ElasticQuotaTree kube-system/tree: spec.root.children[].attributes is not modelled: "
@@ -266,7 +266,7 @@ def test_what_has_no_effect_is_warned_of() -> None:
             "elastic quota a: max does not name memory: pods that request it are not admitted, "
             "except with semantics=koordinator"
         ),
-        "elastic quota root: min of cpu is 10 in all, but the nodes have 8",
+        "elastic quota root: min of cpu is 10 in total, but the nodes have 8",
     )
 
 

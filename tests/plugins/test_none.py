@@ -183,8 +183,8 @@ def test_without_nodes_a_stopped_queue_is_named_and_admits_all_the_same() -> Non
     assert ignored_fields is not None
     options = resolve(OPTIONS, {}, owner="none")
     assert list(ignored_fields(stopped, options)) == [
-        "ClusterQueue q: spec.stopPolicy Hold does not count: quotas alone decide who starts",
-        "LocalQueue ns/d: spec.stopPolicy HoldAndDrain does not count: quotas alone decide who starts",
+        "ClusterQueue q: spec.stopPolicy Hold has no effect: quotas alone decide which jobs start",
+        "LocalQueue ns/d: spec.stopPolicy HoldAndDrain has no effect: quotas alone decide which jobs start",
     ]
     on_nodes = replace(stopped, nodes=nodes(n={"cpu": 1}).nodes)
     assert list(ignored_fields(on_nodes, options)) == []

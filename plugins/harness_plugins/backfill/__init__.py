@@ -49,25 +49,25 @@ OPTIONS = (
     Option(
         "correction",
         "steps",
-        "how a prediction that was too short grows: by steps, by steps from the first, or to the request",
+        "how to correct predictions that are too short: by steps, by steps from the first, or to the request",
         choices=("steps", "from-first", "requested"),
     ),
     Option(
         "order",
         "fcfs",
-        "which job comes first: the oldest, the one expected to be shortest, or the highest priority",
+        "which job comes first: the oldest, the shortest expected, or the one with the highest priority",
         choices=("fcfs", "sjf", "priority"),
     ),
     Option(
         "ties",
         "ends-first",
-        "order at one instant: ends one by one, then submissions; the reverse; or all, then one decision",
+        "order at the same time: ends one by one, then submissions; the reverse; or all, then one decision",
         choices=("ends-first", "submissions-first", "together"),
     ),
     Option(
         "unstated",
         None,
-        "the expected run time of a job without requested_time; by default the job never ends",
+        "the expected run time of jobs without requested_time; by default, they never end",
         type=parse_duration,
     ),
     BORROW,
@@ -110,7 +110,7 @@ def _on_nodes(cluster: Cluster) -> bool:
 
 def _check(cluster: Cluster, options: Mapping[str, Any]) -> None:
     if _on_nodes(cluster):
-        refuse_set("backfill", (BORROW,), options, "the cluster has nodes, so quotas do not count")
+        refuse_set("backfill", (BORROW,), options, "the cluster has nodes, so quotas have no effect")
     elif not cluster.cluster_queues:
         raise InputError("the cluster has neither nodes nor ClusterQueues, so there is nothing to run on")
 
@@ -138,6 +138,6 @@ def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[st
     yield from ignored_scheduling_groups(cluster)
     if _on_nodes(cluster):
         if cluster.cluster_queues:
-            yield "ClusterQueues do not count: the cluster has nodes, and only nodes decide which jobs start"
+            yield "ClusterQueues have no effect: on a cluster with nodes, only nodes decide which jobs start"
     else:
         yield from stopped_queues(cluster)

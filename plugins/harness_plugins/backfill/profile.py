@@ -55,7 +55,7 @@ class Profile:
             if assignment is not None:
                 return start, assignment
             first += 1  # each span has quota in some flavor, but no flavor has quota in all of them
-        raise AssertionError(f"no moment has quota for job {job.id}")
+        raise AssertionError(f"there is never quota for job {job.id}")
 
     def may_begin_before(self, time: int, request: Request) -> bool:
         """Returns True if a request might have quota before `time`, or another flavor at `time`.

@@ -20,7 +20,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
     register(
         "elasticquota",
         _make,
-        help="quotas with a guarantee and a limit; quotas reclaim their guarantee from borrowing quotas",
+        help="quotas with a guarantee and a limit, which reclaim their guarantee from quotas that borrow",
         options=OPTIONS,
         running=running_jobs,
         ignored_fields=ignored_fields,

@@ -26,8 +26,8 @@ from harness_plugins.elastic_quota.quota_request import QuotaRequest
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Claim
 
-NO_QUOTA = "a pod without a quota may not preempt"
-QUOTA_LEAVING = "not eligible until the pods that are leaving have given back their quota."
+NO_QUOTA = "a pod without a quota cannot preempt"
+QUOTA_LEAVING = "not eligible until terminating pods have released their quota."
 NOT_LOWER = "its quota would exceed its min, and has no pod of lower priority"
 NOT_LOWER_BY_USAGE = "its quota uses more than its min, and has no pod of lower priority"
 NOBODY_BORROWS = "no other quota uses more than its min"

@@ -18,7 +18,7 @@ from harness_plugins.elastic_quota.quota_request import QuotaRequest
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Claim, waits_for_victims
 
-NO_QUOTA = "a pod without a quota may not preempt"
+NO_QUOTA = "a pod without a quota cannot preempt"
 FIRM_PODS = "pods that must not be preempted leave too little of min"
 
 

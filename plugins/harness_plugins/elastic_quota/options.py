@@ -76,7 +76,7 @@ def ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str
     for semantics, only in _OF.items():
         for option in only if semantics != semantics_of(quotas, asked) else ():
             if options.get(option.name, option.default) != option.default:
-                yield f"{option.name} counts with semantics={semantics} alone"
+                yield f"{option.name} has an effect only with semantics={semantics}"
     if not places_gangs(cluster, options):
         yield from kube_pods_alone(cluster, {**options, GANG.name: ALONE})
     yield from ignored_scheduling_groups(cluster)
@@ -99,7 +99,7 @@ _OF_ACK = (
     Option(
         "claims",
         WITH_REQUEST,
-        "with ack, what must be within min so that a quota claims its min: usage, or usage plus request",
+        "with ack, what must be within min for a quota to claim its min: usage, or usage plus request",
         choices=(BY_USAGE, WITH_REQUEST),
     ),
     Option(
@@ -108,9 +108,7 @@ _OF_ACK = (
         "with ack, a label (key or key=value) of pods that are never victims",
         type=_checked_label,
     ),
-    Option(
-        "evictDaemonSets", False, "with ack, Pods of DaemonSets may be victims like other Pods", type=boolean
-    ),
+    Option("evictDaemonSets", False, "with ack, preempt Pods of DaemonSets like other Pods", type=boolean),
     Option(
         "cordonedNodes",
         LEFT_OUT,
@@ -127,8 +125,13 @@ _OF_KOORDINATOR = (
         f"{_KOORDINATORS}how long a quota may exceed its runtime before pods are evicted",
         type=parse_duration,
     ),
-    Option("quirks", True, f"{_KOORDINATORS}also do what only its code explains", type=boolean),
-    Option("enableMinQuotaScale", True, f"{_KOORDINATORS}scale mins down if nodes have less", type=boolean),
+    Option("quirks", True, f"{_KOORDINATORS}reproduce what only its code explains", type=boolean),
+    Option(
+        "enableMinQuotaScale",
+        True,
+        f"{_KOORDINATORS}scale mins down if nodes have less capacity",
+        type=boolean,
+    ),
     Option("enableCheckParentQuota", False, f"{_KOORDINATORS}also check parent quotas", type=boolean),
     Option("multiQuotaTree", False, f"{_KOORDINATORS}each tree shares its root's capacity", type=boolean),
 )
@@ -139,13 +142,13 @@ OPTIONS = (
     Option(
         "semantics",
         None,
-        "rules of admission and preemption: ACK's, scheduler-plugins' or Koordinator's; default by manifests",
+        "admission and preemption rules: ACK's, scheduler-plugins' or Koordinator's; default: by manifests",
         choices=(ACK, CAPACITY, KOORDINATORS),
     ),
     Option(
         GANG.name,
         None,
-        "place the pods of a gang together or each alone; by default together with ack, alone with others",
+        "place the pods of a gang together or individually; default: together with ack, otherwise alone",
         choices=(TOGETHER, ALONE),
     ),
     *_OF_ACK,

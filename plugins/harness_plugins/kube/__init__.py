@@ -19,7 +19,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
     register(
         "default-preemption",
         _make,
-        help="kube-scheduler's default profile: pods one by one, preemption by priority; needs nodes",
+        help="kube-scheduler's default profile: pods one by one, with preemption by priority; needs nodes",
         options=OPTIONS,
         running=running_jobs,
         ignored_fields=ignored_fields,

@@ -19,7 +19,7 @@ from harness.models.kube.scheduler import Scheduler
 PERCENTAGE = Option(
     "percentageOfNodesToScore",
     0,
-    "stop looking for nodes when this share of them fits; 0: 100 nodes, or 5 to 50 % of a large cluster",
+    "stop searching when this percentage of nodes fits; 0 for 100 nodes, or 5 to 50 % of a large cluster",
     type=int,
 )
 TOGETHER = "all-or-nothing"
@@ -27,7 +27,7 @@ ALONE = "pods"
 GANG = Option(
     "gang",
     ALONE,
-    "place each pod of a gang by itself, as kube-scheduler does, or all its pods together or none",
+    "place the pods of a gang one by one, as kube-scheduler does, or either all of them or none",
     choices=(TOGETHER, ALONE),
 )
 GANG_SCHEDULING = Option(
@@ -40,10 +40,15 @@ DEVICES = (
     Option(
         "devices",
         None,
-        "how pods that share GPUs choose node and device; by default as the manifests say, else binpack",
+        "how pods that share GPUs choose a node and device; default: as in the manifests, or binpack",
         choices=DEVICE_POLICIES,
     ),
-    Option("deviceSeed", None, "draws the order of equal nodes, and devices for `devices=random`", type=int),
+    Option(
+        "deviceSeed",
+        None,
+        "seed for the order of equal nodes, and for devices with `devices=random`",
+        type=int,
+    ),
 )
 OPTIONS = (
     PERCENTAGE,
@@ -63,7 +68,7 @@ _APPROXIMATION = (
 def pods_alone(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
     """Yields notes that PodGroups have no effect, if pods are placed one by one."""
     if options[GANG.name] == ALONE:
-        yield from ignored_groups(cluster, f"pods are placed one by one; {GANG.name}={TOGETHER} heeds it")
+        yield from ignored_groups(cluster, f"pods are placed one by one; {GANG.name}={TOGETHER} applies it")
 
 
 def ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:

@@ -52,20 +52,20 @@ _COMMON = (
     Option(
         "localQueueIdentity",
         BY_NAME,
-        "how to identify LocalQueues of a ClusterQueue when past usage orders candidates for preemption",
+        "what identifies a LocalQueue when past usage orders the preemption candidates",
         choices=(BY_NAME, BY_NAMESPACE),
     ),
     Option(
         MIN_RUN_TIME,
         "",
-        "preview, not in Kueue: how long a workload runs before others may preempt it: 30m, team-a=1h for a "
+        "preview, not in Kueue: how long a workload runs before others can preempt it: 30m, team-a=1h for a "
         "ClusterQueue, priority:1000=2h for this priority and higher",
         type=checked(parse_guarantees),
     ),
     Option(
         PREEMPTION_RATE,
         "",
-        "preview, not in Kueue: how many workloads of a ClusterQueue others may preempt per period: 3/1h, or "
+        "preview, not in Kueue: how many workloads of a ClusterQueue can be preempted per period: 3/1h, or "
         "team-a=1/10m",
         type=checked(parse_rate),
     ),
@@ -121,7 +121,7 @@ def harness_register_conformance(register: RegisterConformance) -> None:
     register(
         "kueue/targets",
         _answer(targets, "answer"),
-        help="which workloads Kueue preempts for another one, and why",
+        help="which workloads Kueue preempts for another workload, and why",
         explain=_answer(targets, "explain"),
     )
     register(

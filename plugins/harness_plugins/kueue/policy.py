@@ -499,7 +499,7 @@ class KueuePolicy:
             return f"LocalQueue {job.namespace}/{job.queue} is inactive"
         if not queue.usable:
             return f"ClusterQueue {queue.name} is inactive"
-        return f"{workload.held_back}; nothing ends that in a replay" if workload.held_back else ""
+        return f"{workload.held_back}; this never changes in a replay" if workload.held_back else ""
 
     def _begin(self, now: int) -> Iterator[Decision]:
         """Yields the admissions from before the replay, and then evicts workloads that cannot keep quota.

@@ -77,7 +77,7 @@ class TimeLimits:
             if self._pods_ready.stays_away(workload):
                 return True
         if self._times.is_over(workload):
-            self._expired.append((workload, f"{EXCEEDED}: it was admitted for as long as it may be"))
+            self._expired.append((workload, f"{EXCEEDED}: it was admitted for its maximum execution time"))
             return True
         return False
 

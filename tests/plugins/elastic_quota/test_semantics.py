@@ -74,7 +74,10 @@ def test_an_option_of_acks_rules_is_warned_of_where_other_rules_decide(given: di
     defaults = {option.name: option.default for option in OPTIONS}
     before = list(heeds(cluster, defaults))
     (name,) = given
-    assert list(heeds(cluster, defaults | given)) == [*before, f"{name} counts with semantics=ack alone"]
+    assert list(heeds(cluster, defaults | given)) == [
+        *before,
+        f"{name} has an effect only with semantics=ack",
+    ]
     asked = defaults | {"semantics": "ack"}
     assert list(heeds(cluster, asked | given)) == list(heeds(cluster, asked))
 

@@ -221,7 +221,7 @@ def test_a_single_cycle_cannot_wait_for_pods() -> None:
         (_add_config, "config.resources: cannot be used"),
         (_add_gate, "featureGates.NewGate: is not a feature gate of Kueue"),
         (_add_field, r"given.workloads\[0\].pause: cannot be used"),
-        (_add_spec, r"workload.spec.maximumExecutionTimeSeconds: cannot be taken"),
+        (_add_spec, r"workload.spec.maximumExecutionTimeSeconds: cannot be used"),
         (_add_topology, r"podSets\[\].topologyRequest.nearest: cannot be used"),
         (_add_annotation, "annotations.kueue.x-k8s.io/other: cannot be used"),
         (_add_check, "spec.admissionChecks is not modelled"),

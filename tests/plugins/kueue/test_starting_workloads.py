@@ -205,7 +205,7 @@ def test_a_workload_that_is_held_back_is_not_queued(by: str, why: str) -> None:
     happened = Happened(where, Jobs().add("mine", "q", 4, seconds=5).add("more", "q", 4, at=1))
     assert happened.lines("admit") == ["0 admit mine", "5 admit more"]
     refused = happened.row("refuse", "default/held")
-    message = f"{why}; nothing ends that in a replay"
+    message = f"{why}; this never changes in a replay"
     assert (refused.reason, refused.detail) == ("Inadmissible", {"message": message})
 
 
@@ -420,7 +420,7 @@ def test_a_workload_whose_time_is_over_while_its_pods_end_is_never_queued_again(
     where = cluster(queue("q", cpu=4, preemption=WITHIN), waits)
     jobs = Jobs().add("high", "q", 4, at=10, priority=1, seconds=10)
     happened = Happened(where, jobs, until=500)
-    reason = "DeactivatedDueToMaximumExecutionTimeExceeded: it was admitted for as long as it may be"
+    reason = "DeactivatedDueToMaximumExecutionTimeExceeded: it was admitted for its maximum execution time"
     assert happened.lines("admit", "preempt", "evict", "reject") == [
         "0 admit default/waits",
         "10 preempt default/waits by high: InClusterQueue",
@@ -431,7 +431,7 @@ def test_a_workload_whose_time_is_over_while_its_pods_end_is_never_queued_again(
 
 def test_a_workload_of_the_manifests_that_was_told_to_go_is_admitted_until_it_is_gone() -> None:
     """Of 59 s 28 had passed by 0 s; after its grace period and the latency nothing is left."""
-    reason = "DeactivatedDueToMaximumExecutionTimeExceeded: it was admitted for as long as it may be"
+    reason = "DeactivatedDueToMaximumExecutionTimeExceeded: it was admitted for its maximum execution time"
     for limit, outcome in ((59, f"31 reject default/old: {reason}"), (60, "31 admit default/old")):
         old = limited("old", limit, past=27, hour=1, since=23, evicted="Preempted")
         happened = Happened(cluster(queue("q", cpu=4), old), Jobs(), until=31)

@@ -205,7 +205,7 @@ def _check_capacity(quotas: Objects[str, ElasticQuota], draft: Draft) -> None:
         there = sum(node.allocatable.get(resource, 0) for node in draft.nodes.values())
         if total > there:
             promised, has = _amounts(resource, total, there)
-            what = f"min of {resource} is {promised} in all, but the nodes have {has}"
+            what = f"min of {resource} is {promised} in total, but the nodes have {has}"
             if any(quota.semantics == KOORDINATORS for quota in quotas.values()):
                 what += "; with enableMinQuotaScale=true each is scaled down when its quota is queried"
             draft.warnings.add("elastic quota", roots[0].name, what)

@@ -106,7 +106,7 @@ def _events(case: Mapping[str, Any]) -> tuple[_Events, list[tuple[int, Mapping[s
     for event in Fields(case["given"], case["id"], faults, "given").items("events"):
         at, manifest, gone = event.raw("at"), event.raw("object"), event.raw("delete")
         if not isinstance(at, (int, float)) or not (isinstance(manifest, Mapping) or isinstance(gone, str)):
-            event.fault("at", "must be a number of seconds, with an object, or with the name of a node")
+            event.fault("at", "must be a number of seconds, and come with an object or the name of a node")
         elif not isinstance(manifest, Mapping):
             nodes.append((round(at * SECOND), gone))
         elif manifest.get("kind") == "Node":
@@ -146,9 +146,11 @@ class Question:
                 manifest.fault(f"metadata.annotations.{name}", _UNKNOWN)
         found = workload_from(manifest, self._known)
         if found.time_left is not None:
-            manifest.fault("spec.maximumExecutionTimeSeconds", "cannot be taken: the workload would run on")
+            manifest.fault(
+                "spec.maximumExecutionTimeSeconds", "cannot be used: the workload would keep running"
+            )
         if found.time_outs or found.requeue_at is not None:
-            manifest.fault("status.requeueState", "cannot be taken: the workload would not wait for it")
+            manifest.fault("status.requeueState", "cannot be used: the workload would not wait for it")
         return found
 
     def number(self, fields: Fields, name: str) -> float | None:

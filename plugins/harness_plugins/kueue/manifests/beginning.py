@@ -322,8 +322,8 @@ def _beyond_capacity(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
         have, hold = format_amount(resource, cluster.capacity[resource]), format_amount(resource, amount)
         yield Fault(
             "Workloads that hold quota",
-            f"they hold {hold} {resource}, and all quotas together are {have}; "
-            "give the ClusterQueues to which they were admitted, or leave some Workloads out",
+            f"they hold {hold} of {resource}, but all quotas together are only {have}; "
+            "add the ClusterQueues to which they were admitted, or leave some Workloads out",
         )
 
 

@@ -33,6 +33,6 @@ class Crashes:
         self._known.add(workload)
         message = (
             f"Kueue {self._release} crashes here: ClusterQueue {workload.cluster_queue.name} has no cohort, "
-            "and all its candidates together free too little; later releases preempt no workload"
+            "and all its candidates together free too little; later releases preempt nothing"
         )
         self.told.append(Refused(workload, CONTROLLER_CRASH, {"message": message}))

@@ -114,7 +114,7 @@ class Impossible:
             return "a container requests more than its limit"
         selector = queue.namespace_selector
         if selector is None or not selector.matches(self._cluster.namespace_labels(job.namespace)):
-            return f"ClusterQueue {queue.name} takes no workloads of namespace {job.namespace}"
+            return f"ClusterQueue {queue.name} does not admit workloads from namespace {job.namespace}"
         return ""
 
     def _least(self, pod_set: PodSet, requests: Mapping[str, int]) -> dict[str, int]:

@@ -1,4 +1,6 @@
-"""Nomination: the assignment with which a head could be admitted now, with all pods or, if allowed, fewer.
+"""Nomination, which finds an assignment with which a head could be admitted now.
+
+The assignment is for all pods or, if the job allows it, for fewer pods.
 
 Upstream: `nominate` and `getAssignments` in pkg/scheduler/scheduler.go; `NextFlavorToTry...` and
 `LastAssignment` in pkg/workload.

@@ -77,11 +77,11 @@ class Incoming:
         return self._topology is None or self._topology.place() is not None
 
 
-FORBIDDEN = "the queue's policies do not let it preempt the workloads that hold the quota"
-NOBODY = "no workload holds anything that it could take"
-WHILE_BORROWING = "it may not preempt while it borrows"
-TOO_LITTLE = "all that it may preempt would free too little"
-BY_SHARES = "there are candidates, but their shares forbid it"
+FORBIDDEN = "the queue's policies do not allow it to preempt the workloads that hold the quota"
+NOBODY = "no workload holds quota that it could use"
+WHILE_BORROWING = "it cannot preempt while it borrows"
+TOO_LITTLE = "everything that it can preempt would free too little"
+BY_SHARES = "there are candidates, but their shares do not allow it"
 
 
 TOO_YOUNG = "the workloads that it might preempt have not run for their minimum time yet (preview)"
