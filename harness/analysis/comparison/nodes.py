@@ -95,9 +95,9 @@ def _apart(mine: Kinds, theirs: Kinds) -> Iterator[Distinction]:
 def _names(kind: Info) -> frozenset[str]:
     """Returns the names of a kind's nodes if they are known.
 
-    A run records the first and the last name and a hash of all names. The guess is that there are only
-    these two names, or that nodes are numbered from the first name on. It is correct if its hash is the
-    recorded one.
+    A run records the first and the last name and a hash of all names. This function assumes that there are
+    only these two names, or that nodes are numbered from the first name on. The assumption is correct if
+    the hash of the resulting names is the recorded hash.
     """
     names, numbered = {kind["first"], kind["last"]}, _NUMBERED.fullmatch(kind["first"])
     if kind["count"] > len(names) and numbered is not None:

@@ -128,7 +128,7 @@ class Moment:
 
     @cached_property
     def _preemptions(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """The preemptions of this queue's jobs, and the preemptions for this queue's jobs, by queue and rule."""
+        """The preemptions of and for the queue's jobs, as two tables by other queue and rule."""
         with reading(self._run.path):
             rows = (
                 self._run.micros("decisions")

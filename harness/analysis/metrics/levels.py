@@ -96,9 +96,9 @@ def unused_quotas(run: Run) -> list[Holder]:
 def names_of_jobs(run: Run) -> pl.DataFrame:
     """Returns the names of each job's owners as enumerations, in the jobs' order of arrival.
 
-    Each enumeration is in the order of names. The column `queue` is the queue that the job names, and `quota`
-    is the quota that it counts against, or
-    null. The column `holder` is the quota, or the queue if there is no quota.
+    Each enumeration is in the order of names. The column `queue` is the queue that the job names. The column
+    `quota` is the quota that the job counts against, or null. The column `holder` is the quota, or the queue
+    if there is no quota.
     """
     tenants, queues = _tenants_of_jobs(run)
     quotas, behind = run.info["cluster"]["quota_of"].values(), holder_behind(run).values()
