@@ -152,7 +152,7 @@ def test_what_contradicts_itself_is_played_as_near_as_can_be_and_counted(tmp_pat
     assert found["j2"][:3] == (1, 12, "finished")
     assert list(notes_of(run.info)) == [
         "1 job started before they were submitted: they start when they are submitted",
-        "1 job ended before they started: they take no time",
+        "1 job ended before they started: their run time is 0",
         "1 job had runs that overlap: the later run starts when the earlier run has ended",
     ]
 

@@ -39,7 +39,7 @@ def homed(trace: Trace, cluster: Cluster) -> Trace:
 def map_hint(faults: Iterable[Fault]) -> str | None:
     """Returns a hint for queues that lead to no quota, or None if no fault is about such a queue."""
     if any(fault.where.endswith("queue") for fault in faults):
-        return "--tenants map:FILE says which namespace and LocalQueue a queue of the trace stands for"
+        return "--tenants map:FILE says which namespace and LocalQueue a queue of the trace represents"
     return None
 
 

@@ -38,7 +38,7 @@ _PREEMPTED = "preempted"
 _UNSTARTED = "never started, or the record does not say when: they wait until the end"
 _UNENDED = "had not ended when the record was made: they run until the end"
 _EARLY = "started before they were submitted: they start when they are submitted"
-_BACKWARDS = "ended before they started: they take no time"
+_BACKWARDS = "ended before they started: their run time is 0"
 _OVERLAP = "had runs that overlap: the later run starts when the earlier run has ended"
 _ORDER = (_UNSTARTED, _UNENDED, _EARLY, _BACKWARDS, _OVERLAP)
 

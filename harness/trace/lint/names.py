@@ -75,7 +75,7 @@ def check_ids(material: Material) -> Iterator[Finding]:
             yield Finding(
                 "uid-reused",
                 f"{counted(again, jobs.height)} share their uid with another job",
-                "leave the column out: ties are then broken by the row's number",
+                "omit the column, so that the row number breaks ties",
             )
     folded = jobs["job_id"].str.strip_chars().str.to_lowercase()
     alike = 0 if distinct(folded) else int(folded.is_duplicated().sum())

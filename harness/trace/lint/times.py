@@ -84,8 +84,8 @@ def check_clock(material: Material) -> Iterator[Finding]:
         yield Finding(
             "unsorted",
             f"{agreeing(back, 'row', 'are')} submitted before the row above them",
-            "jobs arrive by submit_time, those of one instant in the order of rows; check that this "
-            "order is meaningful",
+            "jobs arrive in the order of submit_time; at equal times, the order of rows decides, so check "
+            "that this order is meaningful",
         )
     for earlier, later in (("submit_time", "recorded_start"), ("recorded_start", "recorded_end")):
         if earlier in jobs.columns and later in jobs.columns:

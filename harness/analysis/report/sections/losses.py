@@ -23,7 +23,7 @@ _SHOWN = 12
 _PAIRS = 8
 _KEYS = (
     Key("lost by its own jobs", palette.KINDS[2].light),
-    Key("lost by others to make room for its jobs", palette.KINDS[0].light),
+    Key("lost by others to free capacity for its jobs", palette.KINDS[0].light),
 )
 
 
@@ -89,7 +89,7 @@ def blocks(material: Material) -> Iterator[Block]:
             draw=lambda width: _chart(material, names, tables, width),
             keys=_KEYS,
             note="Bars to the left show what a queue's own jobs lost, and bars to the right show what others "
-            "lost to make room for its jobs." + material.own_jobs,
+            "lost to free capacity for its jobs." + material.own_jobs,
         )
     yield from _pairs(material)
 
@@ -167,7 +167,7 @@ def _pairs(material: Material) -> Iterator[Block]:
     yield Table(
         caption="Preemptions by pair of queues"
         + (f": the {len(ranked)} most frequent of {len(counts):,}" if len(ranked) < len(counts) else ""),
-        head=["job of", "made room for a job of", *material.names],
+        head=["job of", "freed capacity for a job of", *material.names],
         rows=[
             [*(names[queue] for queue in pair), *(f"{count:,}" for count in counts[pair])] for pair in ranked
         ],
