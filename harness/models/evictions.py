@@ -2,8 +2,8 @@
 
 A scheduler can preempt and start the same jobs again and again. In a cluster, each round of such a loop takes
 time, because pods must stop and controllers must notice. In this model, each round takes twice as long as the
-previous one. A loop is therefore visible, but does not last forever at the same time. Kueue's plugins and the
-plugins that bind pods share this model.
+previous one. A loop is therefore visible, but it cannot continue forever while time stands still. Kueue's
+plugins and the plugins that bind pods share this model.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SHORTEST = SECOND // 2
 _IDLE_ROUNDS = 10
 """A victim is in a loop after this many consecutive evictions without progress in the cluster.
 
-This is the case even if its preemptors are different.
+It does not matter whether the same job preempts it each time.
 """
 
 V = TypeVar("V")

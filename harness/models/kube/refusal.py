@@ -41,8 +41,8 @@ class Unschedulable:
 class NoRoom:
     """The refusal of a pod that requests more than any node could offer without the pods that it can preempt.
 
-    While this is the case, the same plugins reject equal pods, and an attempt has no other effect. Every node
-    that is not excluded has too few resources for them, regardless of nominated pods and budgets.
+    While the refusal is valid, the same plugins reject equal pods, and an attempt has no other effect. Every
+    node that is not excluded has too few resources for them, regardless of nominated pods and budgets.
 
     Args:
         nodes: the results of the pod's shape on nodes.

@@ -1,6 +1,6 @@
 """An interface to the resources that jobs share, which are either quotas or nodes.
 
-Both algorithms use this interface, and they decide which jobs can overtake others.
+Both algorithms use this interface. The algorithms, not the resources, decide which jobs can overtake others.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Conservative backfilling, in which every waiting job has a reservation that no other job delays.
 
-When a job arrives, it is reserved at the earliest time at which it fits for its expected run time, in
-addition to running and reserved jobs. When a job ends, the waiting jobs are moved in order. Each of them is
-reserved at the earliest time that is possible then, which is never later than before.
+When a job arrives, it gets a reservation at the earliest time at which it fits for its expected run time, in
+addition to running jobs and other reservations. When a job ends, the reservations of waiting jobs are moved
+in order. Each gets the earliest time that is possible then, which is never later than before.
 
 Reservations fail only if a job runs longer than expected. In this case, all reservations are made again in
 order.
@@ -53,7 +53,7 @@ class Conservative(Generic[R, A, V]):
         self._new: list[Waiting[R]] = []
         self._waiting: list[Reserved[R, A]] = []
         self._running: dict[int, Running[A]] = {}
-        self._moves = False  # whether a job ended, so that reservations could move forward
+        self._moves = False  # whether a job ended, so that reservations could become earlier
 
     def add(self, waiting: Waiting[R]) -> None:
         """Adds a waiting job."""

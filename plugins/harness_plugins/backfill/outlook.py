@@ -28,7 +28,7 @@ class Step(NamedTuple):
 
 
 class Less(NamedTuple):
-    """The part of a node that is not reliably available: of each resource, of pods, and of each device."""
+    """How much of each resource, of the pods, and of each device on a node is not reliably available."""
 
     node: NodeInfo
     amounts: Sequence[int]

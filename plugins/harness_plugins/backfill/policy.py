@@ -24,7 +24,7 @@ NODE_FAILED = "NodeFail"
 
 
 def capacity_of(cluster: Cluster, options: Mapping[str, Any]) -> OnNodes | OnQuotas:
-    """Returns the shared capacity: nodes if the cluster has any at some time, otherwise quotas."""
+    """Returns the capacity that jobs share: nodes if the cluster ever has any, otherwise quotas."""
     return OnNodes(cluster) if cluster.nodes or cluster.nodes_change else OnQuotas(cluster, options)
 
 

@@ -308,7 +308,7 @@ class QuotaScheduler:
                 yield Wake(due, idle=True)
 
     def doze(self, at: int, before: int) -> tuple[int, int]:
-        """See `PodScheduler`. Simulates no wake-ups if over-use of quotas could be revoked at any of them."""
+        """See `PodScheduler`. No wake-ups are skipped if over-use of quotas could be revoked at any time."""
         return (0, at) if self._revocation is not None else self._kube.doze(at, before, self._state)
 
     def standing(self, now: int) -> Standing | None:

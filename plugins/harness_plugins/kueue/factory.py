@@ -155,7 +155,7 @@ def _previews(
 
 
 def impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Returns a function that finds jobs that can never start, which does not depend on fair sharing."""
+    """Returns a function that finds jobs that can never start, with or without fair sharing."""
     gates = _gates(cluster, options)
     judge = _verdicts(cluster, gates, _binder(cluster))
 

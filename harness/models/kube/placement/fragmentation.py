@@ -1,10 +1,12 @@
-"""FGD's measure of fragmentation: the free part of GPUs that typical pods cannot use.
+"""FGD's measure of fragmentation, which is the free part of GPUs that typical pods cannot use.
 
-Weng et al., Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent,
-USENIX ATC 2023. If a pod does not fit on a node or requests no GPU, all free parts of the node's GPUs are
-fragments. If a pod fits, devices with a smaller free share than requested are fragments. The measure is the
-mean over the typical mix of pods. As in the authors' experiments, kinds of pods are distinguished by
-processors, GPUs and models. The rarest kinds are left out, so that at least 95 % of all pods remain.
+The measure is described in Weng et al., Beware of Fragmentation: Scheduling GPU-Sharing Workloads with
+Fragmentation Gradient Descent, USENIX ATC 2023.
+
+If a pod does not fit on a node or requests no GPU, all free parts of the node's GPUs are fragments. If a pod
+fits, devices with a smaller free share than requested are fragments. The measure is the mean over the typical
+mix of pods. As in the authors' experiments, kinds of pods are distinguished by processors, GPUs and models.
+The rarest kinds are left out, so that at least 95 % of all pods remain.
 """
 
 from __future__ import annotations

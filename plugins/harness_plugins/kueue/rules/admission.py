@@ -328,7 +328,7 @@ class AdmissionCycle:
         return answer
 
     def _fits(self, assignment: Assignment, node: int, victims: dict[Workload, Workload]) -> bool:
-        """Returns True if the quota suffices once all victims in this tree and its targets are gone."""
+        """Returns True if the quota suffices once this tree's victims and the entry's targets are gone."""
         tree, targets = self._tree, assignment.targets
         if not (victims or targets):
             return fits(tree, node, assignment.usage, borrowing=True)

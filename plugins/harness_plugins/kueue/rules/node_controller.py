@@ -30,7 +30,7 @@ class Pods(Protocol):
         """Returns True if a node has pods of a namespace that are not terminating."""
 
     def leave(self, workload: Workload, pods: range) -> Iterable[str]:
-        """Records that pods of a workload are gone, and returns the nodes that they were on."""
+        """Returns the nodes that the pods of a workload have left."""
 
     def move(self, workload: Workload, placed: Sequence[Placed], node: str) -> Iterator[Decision]:
         """Moves those pods of a workload that are on a node to other places."""

@@ -113,8 +113,8 @@ class Nominator:
     def where_to_go_on(self, workload: Workload, cycle: int) -> Tried:
         """Returns the flavors that were tried before; () if the scan position is no longer valid.
 
-        A position becomes invalid if it is older than the last cycle and the queue has changed since. Without
-        the FlavorFungibility gate, every scan starts with the first flavor.
+        A position becomes invalid if it is older than the last cycle and the queue has changed in the
+        meantime. Without the FlavorFungibility gate, every scan starts with the first flavor.
         """
         last = workload.place.last_assignment
         if last is None or not self._gates.flavor_fungibility:

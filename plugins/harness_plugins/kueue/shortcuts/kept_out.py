@@ -1,6 +1,6 @@
 """Finds heads that fit but fail because futile heads (see `in_vain`) reserve quota before them.
 
-These heads fail again as long as futile heads reserve enough quota, each when it is served. Results are valid
+These heads fail again as long as the futile heads, one after another, reserve enough quota. Results are valid
 for one version of the tree.
 """
 

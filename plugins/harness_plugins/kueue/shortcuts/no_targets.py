@@ -278,9 +278,9 @@ class FairReasons:
     def _all_is_too_little(self, incoming: Incoming, own: Sequence[Amounts]) -> bool:
         """Returns True if even the most that preemption could free is not enough.
 
-        At each cohort above the queue, from the bottom up, the whole usage of the siblings of the own branch
-        counts. A sibling does not count if its share is smaller than the share of the own branch without all
-        of these candidates.
+        At each cohort above the queue, from the bottom up, there is one branch with the queue, and its
+        siblings count with their whole usage. A sibling does not count if its share is smaller than that of
+        the queue's branch without all of these candidates.
 
         Args:
             incoming: the workload that needs targets.
@@ -339,8 +339,8 @@ class FairReasons:
     ) -> list[Amounts] | None:
         """Returns all usages that a queue right below the root would give up, however much is needed.
 
-        Returns None if they depend on more than the workloads of the queue. This is the case for cohorts, and
-        for queues that order workloads by the usage of LocalQueues.
+        Returns None for cohorts and for queues that order workloads by the usage of LocalQueues, because the
+        result then depends on more than the workloads of the queue.
         """
         if queue is None or queue.spec.by_usage:
             return None

@@ -8,9 +8,9 @@ cycle, without any work, until their tree changes or another head of the tree mu
 (see `in_vain`) also become inadmissible without being considered, over many cycles in one step.
 
 A head that fits can fail because futile heads reserve quota before it is served. It fails again as long as
-futile heads do so, each when it is served. These cycles are skipped as well.
+the next futile heads do the same. These cycles are skipped as well.
 
-Results are valid for one version of a tree: every change to a tree reactivates its heads.
+Results are valid for one version of a tree, because every change to a tree reactivates its heads.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ class RestingHeads:
         return looked_at
 
     def _kept_out(self, runs: Collection[Run], looked_at: list[Workload]) -> int:
-        """Returns for how many cycles futile heads, each when it is served, block all heads to consider."""
+        """Returns for how many cycles futile heads block all heads that would have to be considered."""
         cycles = []
         for head in looked_at:
             rests = self._one[head.cluster_queue.root] in self._at_rest

@@ -52,7 +52,7 @@ def scaled(amounts: Mapping[str, int], by: Factor) -> dict[str, int]:
 def decayed(
     consumed: Mapping[str, int], held: Mapping[str, int], keeps: Factor, gains: Factor
 ) -> dict[str, int]:
-    """Combines past usage with the amounts that were held since. Each part is rounded down separately."""
+    """Combines past usage with the amounts that were in use since then. Each part is rounded down."""
     return merged(scaled(consumed, keeps), scaled(held, gains))
 
 

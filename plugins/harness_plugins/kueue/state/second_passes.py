@@ -46,7 +46,7 @@ class SecondPasses:
     """Workloads to try again, with delays of one second, then two, four, and so on.
 
     Timers are never stopped. When a timer ends, its workload becomes ready if the workload is waiting for any
-    timer. This is the case even if the workload was evicted, admitted and marked again in the meantime.
+    timer, even if the workload was evicted, admitted and marked again in the meantime.
 
     Attributes:
         ready: the workloads to try in the next cycle.
