@@ -203,7 +203,7 @@ def test_classes_with_sources_count_as_nothing_and_that_is_warned_of() -> None:
         configuration(resources={"deviceClassMappings": mapping}),
         template(exactly(5)),
     )
-    assert any("the amount of devices of these classes is unknown" in each for each in where.warnings)
+    assert any("does not know the amounts of devices of these classes" in each for each in where.warnings)
     assert admitted(where, claiming("t"))
 
 
