@@ -1,4 +1,4 @@
-"""Makes a patch from the differences between two clusters of the same manifests."""
+"""Computes a patch from the differences between two clusters that were read from the same manifests."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from harness.base.errors import InputError
 from harness.cluster.model import Cluster
 
 _NAMES = ("name", "key", "schedulerName")
-"""The fields by which a patch finds items of lists."""
+"""The fields that identify an item of a list."""
 
 
 def difference_patch(cluster: Cluster, other: Cluster) -> list[dict[str, Any]]:
-    """Returns the documents of a patch that turns one cluster into the other; none if they are equal.
+    """Returns the documents of a patch that turns one cluster into the other.
+
+    The list is empty if the clusters are equal.
 
     Args:
         cluster: the cluster to patch.
-        other: the same objects with other values of some fields, such as knobs.
+        other: a cluster with the same objects, some of which have other field values, such as other knobs.
 
     Raises:
-        InputError: the clusters differ in more than values of fields: an object or an item of a list appeared
-            or disappeared.
+        InputError: the clusters differ in more than field values, because an object or an item of a list
+            appeared or disappeared.
     """
     pairs = zip(cluster.manifests, other.manifests, strict=False)
     found = []
@@ -46,7 +48,7 @@ def difference_patch(cluster: Cluster, other: Cluster) -> list[dict[str, Any]]:
 
 
 def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the fields that differ, with their new values; None for removed fields."""
+    """Returns the fields that differ, with their new values; a removed field has the value None."""
     found: dict[str, Any] = {name: None for name in before if name not in after}
     for name, value in after.items():
         was = before.get(name)
@@ -74,5 +76,4 @@ def _alike(before: list[Any], after: list[Any]) -> bool:
 
 
 def _named(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the fields that identify an item of a list."""
     return {name: item[name] for name in _NAMES if name in item}

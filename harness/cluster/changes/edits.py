@@ -1,4 +1,4 @@
-"""Edits of a cluster over time: an object changes, appears or disappears."""
+"""Edits that a cluster undergoes over time: an object changes, appears or disappears."""
 
 from __future__ import annotations
 
@@ -29,22 +29,23 @@ PLACES: Mapping[str, str] = MappingProxyType(
         "WorkloadPriorityClass": "workload_priority_classes",
     }
 )
-"""Kind of a changeable object -> the field of `Cluster` that holds objects of this kind."""
+"""Maps the kind of a changeable object to the field of `Cluster` that holds such objects."""
 
 AT_ARRIVAL = frozenset(("PriorityClass", "WorkloadPriorityClass"))
-"""Kinds whose objects matter only when a job arrives; policies are not notified of their changes."""
+"""Kinds whose objects matter only when a job arrives, so policies are not notified when they change."""
 
 
 class Edit(NamedTuple):
     """The change of one object.
 
     Attributes:
-        kind: the object's kind, one of `PLACES`; quotas of an ElasticQuotaTree are `ElasticQuota`.
-        name: the object's name; `namespace/name` of a LocalQueue.
-        before: the object before the change; None if it is new.
-        after: the object after the change; None if it is removed.
-        announced: whether a planning policy knows the change from the beginning of the replay; failures are
-            not announced.
+        kind: the object's kind, one of `PLACES`. The quotas of an ElasticQuotaTree have the kind
+            `ElasticQuota`.
+        name: the object's name; for a LocalQueue, `namespace/name`.
+        before: the object before the change; None if the object is new.
+        after: the object after the change; None if the object is removed.
+        announced: whether a planning policy knows about the change from the beginning of the replay. Failures
+            are not announced.
     """
 
     kind: str
@@ -58,18 +59,18 @@ class Edit(NamedTuple):
 
     @property
     def key(self) -> Any:
-        """The object's key in a field of `Cluster`."""
+        """The key under which a field of `Cluster` holds the object."""
         return tuple(self.name.split("/", 1)) if self.kind == "LocalQueue" else self.name
 
     def between(self, before: Cluster, after: Cluster) -> Edit | None:
-        """Returns the object's change from one cluster to another; None if the object is equal in both."""
+        """Returns how the object changes from one cluster to another; None if it is equal in both."""
         was, becomes = (getattr(each, PLACES[self.kind]).get(self.key) for each in (before, after))
         return None if was == becomes else Edit(self.kind, self.name, was, becomes)
 
     def on(self, cluster: Cluster) -> Cluster:
         """Returns the cluster with the changed object.
 
-        Cohorts that other objects only name exist too.
+        The result also contains cohorts that are only named by other objects.
         """
         place = PLACES[self.kind]
         objects = dict(getattr(cluster, place))
@@ -79,7 +80,7 @@ class Edit(NamedTuple):
             objects[self.key] = self.after
         changed = with_objects(cluster, place, objects)
         if self.kind == "Node" and (capacity := _capacity(self, cluster)):
-            changed.__dict__["capacity"] = capacity  # equals the sum over all nodes
+            changed.__dict__["capacity"] = capacity  # the sum over all nodes
         if self.kind not in ("ClusterQueue", "Cohort"):
             return changed
         missing = {name for name in _named(changed) if name and name not in changed.cohorts}
@@ -90,24 +91,24 @@ class Edit(NamedTuple):
 
 
 def with_objects(cluster: Cluster, place: str, objects: Mapping[Any, Any]) -> Cluster:
-    """Returns a cluster with other objects of one kind; ten times as fast as `replace`.
+    """Returns a cluster with other objects of one kind; this is ten times as fast as `replace`.
 
     Args:
         cluster: the cluster.
-        place: the field for objects of the kind, see `PLACES`.
-        objects: the objects.
+        place: the field that holds objects of the kind, see `PLACES`.
+        objects: the new objects.
     """
     made = object.__new__(Cluster)
     content = made.__dict__
     content.update(cluster.__dict__)
-    for name in content.keys() - _FIELDS:  # answers that follow from the fields
+    for name in content.keys() - _FIELDS:  # cached values that are derived from the fields
         del content[name]
     content[place] = Frozen(objects)
     return made
 
 
 def _capacity(edit: Edit, cluster: Cluster) -> Mapping[str, int] | None:
-    """Returns the capacity after the change of a node; None if a resource may appear or vanish with it."""
+    """Returns the capacity after a node changes; None if a resource may appear or vanish with the change."""
     total = dict(cluster.capacity)
     for node, sign in ((edit.before, -1), (edit.after, 1)):
         for resource, amount in () if node is None else node.allocatable.items():
@@ -116,16 +117,16 @@ def _capacity(edit: Edit, cluster: Cluster) -> Mapping[str, int] | None:
 
 
 def _named(cluster: Cluster) -> Iterable[str]:
-    """Yields the cohorts that queues and cohorts name."""
+    """Yields the names of cohorts that queues and cohorts refer to."""
     yield from (queue.cohort for queue in cluster.cluster_queues.values())
     yield from (cohort.parent for cohort in cluster.cohorts.values())
 
 
 class Instant(NamedTuple):
-    """All changes at one time; empty if a patch changes nothing.
+    """All changes that happen at one time; there are none if a patch changes nothing.
 
     Attributes:
-        at: the time, microseconds since the trace's origin.
+        at: the time, in microseconds since the trace's origin.
         edits: the changes of objects, in order.
     """
 
@@ -142,8 +143,8 @@ class State(NamedTuple):
 
     Attributes:
         cluster: the cluster.
-        specs: (kind, name) of an object with a manifest -> details of its spec that the model drops. They
-            distinguish specs that the model treats as equal.
+        specs: maps the (kind, name) of an object with a manifest to the details of its spec that the model
+            drops. The details distinguish specs that the model treats as equal.
     """
 
     cluster: Cluster
@@ -163,7 +164,7 @@ def name_of(content: Mapping[str, Any]) -> str:
 
 
 def _exact(content: Mapping[str, Any]) -> object:
-    """Returns details of a Kueue spec that the model drops: whether it states a weight, and exact amounts."""
+    """Returns the details of a Kueue spec that the model drops: if it sets a weight, and exact quantities."""
     spec = content.get("spec")
     if content.get("kind") not in _KUEUE or not isinstance(spec, Mapping):
         return None
@@ -181,9 +182,9 @@ def _quantity(value: Any) -> Fraction | None:
 
 
 def ever(cluster: Cluster) -> Cluster:
-    """Returns the cluster with all objects that ever exist, each in its first form."""
+    """Returns the cluster with every object that exists at some time, each in its first form."""
     for edit in (edit for instant in cluster.changes for edit in instant.edits):
-        # A removed object may come back; only an existing cohort may name other cohorts.
+        # A removed object may come back. A cohort that doesn't exist can't name other cohorts.
         known = edit.kind != "Cohort" and edit.key in getattr(cluster, PLACES[edit.kind])
         if edit.before is None and not known:
             with_it = edit.on(cluster)
@@ -194,9 +195,9 @@ def ever(cluster: Cluster) -> Cluster:
 
 
 def by_arrival(cluster: Cluster) -> list[tuple[int, Cluster]]:
-    """Returns the clusters whose priority classes apply to arriving jobs, each with the time it applies from.
+    """Returns the clusters whose priority classes apply to arriving jobs, each with its starting time.
 
-    Times are microseconds since the trace's origin. The first time precedes all events.
+    Times are in microseconds since the trace's origin. The first time precedes all events.
     """
     found = [(_BEFORE_ALL, cluster)]
     for at, edits in cluster.changes:
@@ -209,18 +210,18 @@ def by_arrival(cluster: Cluster) -> list[tuple[int, Cluster]]:
 
 
 def at_arrival(states: Sequence[tuple[int, Cluster]], submit: int) -> Cluster:
-    """Returns the cluster of `by_arrival` that applies to a job that arrives at `submit`."""
+    """Returns the cluster from `by_arrival` that applies to a job submitted at `submit`."""
     return states[bisect_right(states, submit, key=itemgetter(0)) - 1][1]
 
 
 @final
 @fixed()
 class Change(Value):
-    """The notification of a change for a policy: the object, and the changed cluster.
+    """Notifies a policy that an object has changed.
 
     Attributes:
         edit: the change of the object.
-        cluster: the cluster with this change, but without later changes at the same instant.
+        cluster: the cluster with this change, but without later changes at the same time.
     """
 
     edit: Edit

@@ -1,4 +1,4 @@
-"""Interprets the rows of a table of events that concern nodes."""
+"""Interprets those rows of an event table that concern nodes."""
 
 from __future__ import annotations
 
@@ -16,22 +16,26 @@ from harness.cluster.kinds.selectors import EFFECTS, LabelSelector, Requirement
 from harness.cluster.yaml.fields import shown
 
 ACTIONS = ("remove", "cordon", "drain", "partition", "taint", "resize")
-"""The actions on nodes."""
+"""The actions that a row can apply to a node."""
 
 CORDONED = "node.kubernetes.io/unschedulable"
-"""The taint of a cordoned node. Kubernetes' node controller sets and removes it after the change of
-`spec.unschedulable` (pkg/controller/nodelifecycle, `doNoScheduleTaintingPass`).
+"""The taint of a cordoned node.
+
+Kubernetes' node controller sets and removes this taint after `spec.unschedulable` changes
+(`doNoScheduleTaintingPass` in pkg/controller/nodelifecycle).
 """
 
 CONTROLLER = 1 * SECOND
-"""The delay with which the controller sets its taint after a cordon, and removes it after an uncordon."""
+"""How long the controller takes to set its taint after a cordon, and to remove it after an uncordon."""
 
 UNREACHABLE = "node.kubernetes.io/unreachable"
-"""The taint that the node controller sets on a node that no longer answers."""
+"""The taint that the node controller sets on a node that has stopped responding."""
 
 GRACE = 50 * SECOND
-"""The time without an answer after which a node is unreachable: `--node-monitor-grace-period` of
-kube-controller-manager, 40 seconds until Kubernetes 1.31 and 50 seconds from 1.32 on.
+"""How long a node can fail to respond before it counts as unreachable.
+
+This is `--node-monitor-grace-period` of kube-controller-manager: 40 seconds up to Kubernetes 1.31, and 50
+seconds from 1.32 on.
 """
 
 _PART = re.compile(r"\s*(?P<key>[^=!,\s]+)\s*(?P<operator>==|=|!=)\s*(?P<value>[^=!,\s]*)\s*")
@@ -43,12 +47,12 @@ class Part(NamedTuple):
     """The part of a row that concerns one object.
 
     Attributes:
-        target: `kind`, and if needed `apiVersion` and `metadata`.
+        target: `kind`, plus `apiVersion` and `metadata` if they are needed.
         fields: the changed fields, as in a patch.
-        delay: the delay after the row's time.
-        until_delay: the delay after the row's end.
-        annotations: further annotations of the document.
-        said: keys of the fields that it sets.
+        delay: how long after the row's time the change begins.
+        until_delay: how long after the row's end the change ends.
+        annotations: further annotations for the document.
+        said: keys of the fields that the part sets.
     """
 
     target: Mapping[str, Any]
@@ -61,7 +65,7 @@ class Part(NamedTuple):
 
 @final
 class Nodes:
-    """The nodes of a cluster, for rows that name nodes.
+    """The nodes of a cluster, for looking up the nodes that rows name.
 
     Args:
         manifests: the manifests of the cluster.
@@ -104,7 +108,7 @@ class Nodes:
                 yield _part(name, {"status": {field: amounts}}, *said)
 
     def _named(self, row: Row, faults: list[Fault]) -> Sequence[str]:
-        """Returns the nodes of a row: one node, all nodes with some labels, or the last nodes of a pool."""
+        """Returns the nodes of a row: one node, all nodes with certain labels, or the last nodes of a pool."""
         text = row.cells["name"]
         if ":" in text:
             return self._of_pool(row, faults)
@@ -125,9 +129,9 @@ class Nodes:
         return found
 
     def _of_pool(self, row: Row, faults: list[Fault]) -> Sequence[str]:
-        """Returns the last nodes of a pool, as many as `pool:count` says.
+        """Returns the last nodes of a pool, as many as `pool:count` specifies.
 
-        A smaller pool would lack these nodes.
+        These are the nodes that a smaller pool would not have.
         """
         pool, _, number = row.cells["name"].partition(":")
         names = self._pools.get(pool)
@@ -142,7 +146,7 @@ class Nodes:
         return ()
 
     def _taint(self, row: Row, faults: list[Fault]) -> dict[str, str]:
-        """Returns a taint, written as for `kubectl taint`."""
+        """Returns the taint that a row specifies in the syntax of `kubectl taint`."""
         match = _TAINT.fullmatch(row.cells["value"])
         if match is None:
             what = f"{shown(row.cells['value'])} is not a taint; write key=value:Effect or key:Effect"
@@ -156,7 +160,7 @@ class Nodes:
         return {"key": match["key"], **value, "effect": match["effect"]}
 
     def _span(self, row: Row, name: str, usual: int, faults: list[Fault]) -> int:
-        """Returns the time that a row states as `name=SPAN`, in microseconds; `usual` without one."""
+        """Returns the duration that a row specifies as `name=SPAN`, in microseconds; the default is `usual`."""
         text = row.cells["value"]
         if not text:
             return usual
@@ -170,7 +174,7 @@ class Nodes:
         return max(0, found)
 
     def _amounts(self, row: Row, faults: list[Fault]) -> dict[str, str]:
-        """Returns new allocatable amounts of nodes, written as `cpu=30;nvidia.com/gpu=7`."""
+        """Returns the new allocatable quantities that a row specifies, such as `cpu=30;nvidia.com/gpu=7`."""
         found = {}
         where = row.where("value")
         for text in re.split("[;,]", row.cells["value"]):
@@ -191,7 +195,7 @@ class Nodes:
 
     @property
     def _resources(self) -> dict[str, None]:
-        """All resources that any node has."""
+        """The resources that at least one node has."""
         return {
             str(resource): None
             for content in self._nodes.values()
@@ -212,14 +216,14 @@ def _cordoned(name: str) -> Iterator[Part]:
 
 
 def _drained(name: str, timeout: int) -> Iterator[Part]:
-    """Yields the parts of a drain: a cordon whose first change also begins the evictions."""
+    """Yields the parts of a drain: a cordon, and evictions that begin at the same time."""
     first, *others = _cordoned(name)
     yield first._replace(annotations={DRAIN: f"{timeout}us"})
     yield from others
 
 
 def _partitioned(name: str, grace: int) -> Iterator[Part]:
-    """Yields the parts of a partition: nothing changes until the grace period is over."""
+    """Yields the parts of a partition; nothing changes until the grace period has passed."""
     yield _part(name, {}, ("partition",))
     effects = ("NoSchedule", "NoExecute")
     taints = [{"key": UNREACHABLE, "effect": effect} for effect in effects]
@@ -235,7 +239,7 @@ def _part(name: str, fields: Mapping[str, Any], *said: tuple[str, ...]) -> Part:
 
 
 def _selector(row: Row, faults: list[Fault]) -> LabelSelector | None:
-    """Returns a selector of labels, written as for `kubectl get -l`, without sets."""
+    """Returns the label selector that a row specifies in the syntax of `kubectl get -l`, without sets."""
     found = []
     for text in row.cells["name"].split(","):
         match = _PART.fullmatch(text)

@@ -1,7 +1,7 @@
-"""Determines when rows of a table of events apply, and refuses rows that contradict each other.
+"""Determines when the rows of an event table apply, and rejects rows that contradict each other.
 
-A row without an end applies until the next row about its field, so a table is a log. A row with an end is an
-exception, after which the earlier value applies again.
+A row without an end applies until the next row about the same field, so a table can serve as a log. A row
+with an end is an exception: after its end, the earlier value applies again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from harness.cluster.changes.event_table import Row
 from harness.cluster.changes.timed import Moment, moment_of
 
 _LAST = 221_845_392_000 * SECOND
-"""Midnight of the first day of the year 9000. Dates end with the year 9999."""
+"""Midnight on the first day of the year 9000, because dates can't go beyond the year 9999."""
 
 
 class Period(NamedTuple):
@@ -23,7 +23,7 @@ class Period(NamedTuple):
 
     Attributes:
         starts: the beginning.
-        ends: the end; None if the row applies until another row about its field begins.
+        ends: the end; None if the row applies until the next row about its field.
     """
 
     starts: Moment
@@ -35,7 +35,7 @@ def period_of(row: Row, first: Period | None, faults: list[Fault]) -> Period | N
 
     Args:
         row: the row.
-        first: when the first row of the table applies; all rows must write their times in the same form.
+        first: when the first row of the table applies. All rows must write their times in the same form.
         faults: faults are added here.
     """
     starts, ends = (moment_of(row.cells[name] or None, row.where(name), faults) for name in ("time", "until"))
@@ -61,11 +61,11 @@ def ends_of(
     rows: Mapping[int, Row],
     faults: list[Fault],
 ) -> dict[int, Moment | None]:
-    """Returns number of a row -> the latest time until which it applies; overlapping rows are faults.
+    """Returns the latest time until which each row applies, by the row's number; overlapping rows are faults.
 
     Args:
-        said: number of a row -> the fields that it sets.
-        when: number of a row -> when it applies.
+        said: maps the number of a row to the fields that the row sets.
+        when: maps the number of a row to the time when it applies.
         rows: the rows by number.
         faults: faults are added here.
     """
@@ -77,7 +77,7 @@ def ends_of(
     clashes: dict[int, int] = {}
     for numbers in of_field.values():
         numbers.sort(key=lambda number: _order(when[number]))
-        last: dict[bool, int] = {}  # whether a row has an end -> the previous such row
+        last: dict[bool, int] = {}  # the previous row, with and without an end
         for number in numbers:
             period = when[number]
             exception = last.get(True)
@@ -108,5 +108,5 @@ def _order(period: Period) -> tuple[Moment, bool]:
 
 
 def in_order(when: Mapping[int, Period]) -> list[int]:
-    """Returns the numbers of rows, each before the rows that override it."""
+    """Returns the numbers of the rows, sorted so that each row precedes the rows that override it."""
     return sorted(when, key=lambda number: (_order(when[number]), number))

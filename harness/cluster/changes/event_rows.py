@@ -1,4 +1,4 @@
-"""Converts a table of events to patch documents with times in their metadata."""
+"""Converts an event table to patch documents that have times in their metadata."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from harness.cluster.yaml.fields import shown
 
 _REMOVE = "remove"
 _RENAMED = {"cohort": "cohortName", "parent": "parentName"}
-"""Fields of v1beta1 -> their names in v1beta2; a row may use either name."""
+"""Maps v1beta1 field names to their v1beta2 names; a row may use either."""
 
 _WORD = re.compile(r"[A-Za-z]\w*(?:\.[A-Za-z]\w*)*")
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
@@ -32,7 +32,7 @@ _NAMES = ("name", "key")
 
 
 def event_documents(cluster: Cluster, table: Iterable[Row], faults: list[Fault]) -> list[Document]:
-    """Returns the rows of a table of events as documents of a patch over a cluster.
+    """Converts the rows of an event table to patch documents for a cluster.
 
     Args:
         cluster: a cluster made from manifests.
@@ -64,12 +64,12 @@ def event_documents(cluster: Cluster, table: Iterable[Row], faults: list[Fault])
 
 
 def _is_empty(part: Part, starts: Moment, ends: Moment | None) -> bool:
-    """Returns True if a part would end before it begins, such as the taints of a short partition."""
+    """Returns True if a part would end before it begins, as the taints of a short partition do."""
     return ends is not None and ends.time + part.until_delay <= starts.time + part.delay
 
 
 def _document(row: Row, part: Part, starts: Moment, ends: Moment | None) -> Document:
-    """Returns the document for one part of a row, with the time during which it holds."""
+    """Returns the document for one part of a row, with the time during which it applies."""
     times = {FROM: (starts, part.delay), UNTIL: (ends, part.until_delay)}
     annotations = dict(part.annotations) | {
         name: str(moment._replace(time=moment.time + delay))
@@ -92,7 +92,7 @@ class _Rules:
     def __init__(self, cluster: Cluster, faults: list[Fault]) -> None:
         self._cluster, self._faults = cluster, faults
         self._nodes = Nodes(cluster.manifests)
-        self._turned: dict[tuple[str, str], Sequence[Part]] = {}  # (path of a knob, value) -> parts
+        self._turned: dict[tuple[str, str], Sequence[Part]] = {}  # (knob path, value) -> parts
 
     def parts(self, row: Row) -> Iterator[Part]:
         """Yields the parts of a row, one for each object."""
@@ -112,7 +112,7 @@ class _Rules:
             yield from self._of_field(row, field)
 
     def _objects(self, kind: str) -> dict[str, Mapping[str, Any]]:
-        """Returns name of an object -> its manifest, for objects of a kind."""
+        """Returns the manifests of a kind's objects by name."""
         found: dict[str, Mapping[str, Any]] = {}
         for content in self._cluster.manifests:
             if content.get("kind") == kind:
@@ -120,7 +120,7 @@ class _Rules:
         return found
 
     def _named(self, row: Row, names: Iterable[str]) -> list[str]:
-        """Returns the names that a row's pattern matches; it is a fault if no name matches."""
+        """Returns the names that match a row's pattern; a pattern without a match is a fault."""
         text = row.cells["name"]
         found = [name for name in names if like(text, name)]
         if not found:
@@ -149,7 +149,7 @@ class _Rules:
         return self._turned[path, value]
 
     def _of_field(self, row: Row, field: str) -> Iterator[Part]:
-        """Yields the parts of a row that sets a field of objects' specs, or removes objects."""
+        """Yields the parts of a row that sets a field in the spec of objects, or removes the objects."""
         there = self._objects(row.cells["kind"])
         named = self._named(row, there)
         value = row.cells["value"]
@@ -167,7 +167,7 @@ class _Rules:
 
 
 def _place(field: str, content: Mapping[str, Any]) -> Place:
-    """Returns the path of a spec's field in an object of its API version."""
+    """Returns the path of a spec's field, which depends on the object's API version."""
     names = _RENAMED
     if not str(content.get("apiVersion")).endswith("v1beta2"):
         names = {later: name for name, later in _RENAMED.items()}
@@ -176,9 +176,9 @@ def _place(field: str, content: Mapping[str, Any]) -> Place:
 
 
 def _called(content: Mapping[str, Any]) -> str:
-    """Returns the name by which rows and paths of knobs identify an object.
+    """Returns the name by which rows and knob paths identify an object.
 
-    For an ElasticQuota of a namespace, this is the namespace's name.
+    An ElasticQuota that belongs to a namespace is identified by the name of the namespace.
     """
     metadata = content.get("metadata") or {}
     if content.get("kind") == "ElasticQuota" and not is_koordinators(metadata):
@@ -187,7 +187,6 @@ def _called(content: Mapping[str, Any]) -> str:
 
 
 def _part(content: Mapping[str, Any], place: Place, fields: Mapping[str, Any]) -> Part:
-    """Returns the part of a row that concerns one place of an object."""
     metadata = content.get("metadata") or {}
     names = {name: metadata[name] for name in ("name", "namespace") if name in metadata}
     target = {"apiVersion": content.get("apiVersion"), "kind": content.get("kind"), "metadata": names}
@@ -195,7 +194,7 @@ def _part(content: Mapping[str, Any], place: Place, fields: Mapping[str, Any]) -
 
 
 def _patch(content: Any, place: Place, value: object) -> Any:
-    """Returns a patch that sets only the value at one place of an object."""
+    """Returns a patch that sets a single value of an object."""
     if not place:
         return value
     step, *rest = place

@@ -1,4 +1,4 @@
-"""Reads tables of events from files: CSV, plain or gzipped, or Parquet."""
+"""Reads event tables from files: CSV (plain or gzipped) or Parquet."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from harness.cluster.yaml.fields import shown
 from harness.cluster.yaml.sources import text_of
 
 COLUMNS = ("time", "until", "kind", "name", "field", "value")
-"""The columns of a table of events."""
+"""The columns of an event table."""
 
 NEEDED = ("time", "kind", "name", "field")
 """The required columns, which must not have empty cells."""
 
 MOST_ROWS = 100_000
-"""The largest number of rows of a table. A longer table is probably a wrong file, and would fill memory."""
+"""The maximum number of rows. A longer table is probably the wrong file, and would exhaust memory."""
 
 _CSV = (".csv", ".csv.gz")
 _PARQUET = ".parquet"
@@ -30,40 +30,40 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class Row(NamedTuple):
-    """A row of a table.
+    """A row of an event table.
 
     Attributes:
-        number: its number, from 1.
-        cells: column -> text, "" if empty.
+        number: the row's number, starting at 1.
+        cells: maps each column to its text, which is "" for an empty cell.
     """
 
     number: int
     cells: Mapping[str, str]
 
     def where(self, column: str) -> str:
-        """Returns the name of a cell for messages."""
+        """Returns the name by which messages refer to a cell."""
         return f"row {self.number:,}, column {column}"
 
 
 def is_table(path: Path) -> bool:
-    """Returns True if a file's name is that of a table of events."""
+    """Returns True if the file's suffix is one that event tables have."""
     return path.name.endswith((*_CSV, _PARQUET))
 
 
 def is_row(content: Any) -> bool:
-    """Returns True if a Python value is a row of a table of events, not a document."""
+    """Returns True if a Python value is a row of an event table rather than a document."""
     return isinstance(content, Mapping) and {"time", "field"} <= content.keys() and "metadata" not in content
 
 
 def read_table(path: Path, faults: list[Fault]) -> list[Row]:
-    """Returns the rows of a table of events.
+    """Returns the rows of an event table.
 
     Args:
         path: the file.
-        faults: empty cells of required columns are added here.
+        faults: a fault is added here for each empty cell in a required column.
 
     Raises:
-        ClusterError: the file cannot be read, or has other columns.
+        ClusterError: the file can't be read, or has the wrong columns.
     """
     lines = _of_parquet(path) if path.name.endswith(_PARQUET) else _of_csv(path)
     head = next(lines, ())
@@ -81,10 +81,12 @@ def read_table(path: Path, faults: list[Fault]) -> list[Row]:
 
 
 def rows_of(contents: Sequence[Any], source: str, faults: list[Fault]) -> list[Row]:
-    """Returns the rows of a table in memory, each a mapping of columns; see `read_table`.
+    """Returns the rows of an event table that is held in memory, where each row maps columns to values.
+
+    See `read_table`.
 
     Raises:
-        ClusterError: a value is not a row, or has other columns.
+        ClusterError: a value is not a row, or has the wrong columns.
     """
     rows = []
     for number, content in enumerate(contents, 1):
@@ -115,7 +117,7 @@ def _check_columns(source: str, head: Sequence[str], where: str = "header") -> N
 
 
 def _of_csv(path: Path) -> Iterator[Sequence[str]]:
-    """Yields the rows of a CSV file, beginning with the header, without empty lines."""
+    """Yields the rows of a CSV file without empty lines, starting with the header."""
     reader = csv.reader(io.StringIO(text_of(path), newline=""), strict=True)
     try:
         for cells in reader:
@@ -126,7 +128,7 @@ def _of_csv(path: Path) -> Iterator[Sequence[str]]:
 
 
 def _of_parquet(path: Path) -> Iterator[Sequence[str]]:
-    """Yields the rows of a Parquet file, beginning with the names of columns."""
+    """Yields the rows of a Parquet file, starting with the column names."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -142,7 +144,7 @@ def _of_parquet(path: Path) -> Iterator[Sequence[str]]:
 
 
 def _values(column: Any) -> Iterable[Any]:
-    """Returns the values of a column; times and durations in nanoseconds are converted to microseconds."""
+    """Returns the values of a column, with times and durations converted from nanoseconds to microseconds."""
     import pyarrow as pa
 
     kind = column.type
@@ -155,7 +157,7 @@ def _values(column: Any) -> Iterable[Any]:
 
 
 def _cell(value: Any) -> str:
-    """Returns a value as a CSV file would write it."""
+    """Returns the text that a CSV file would contain for a value."""
     if value is None:
         return ""
     if isinstance(value, timedelta):

@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 _TIMES = "x"
 _WEIGHT = ".weight"
 _USUAL_WEIGHT = 1
-"""The weight of queues whose manifests state none, as in Kueue."""
+"""The default weight of a queue, as in Kueue."""
 
 
 def is_knob(name: str) -> bool:
-    """Returns True if a name has the form of a knob of the cluster, not of a setting or an option."""
+    """Returns True if a name has the form of a cluster knob rather than of a setting or an option."""
     return "/" in name or "*" in name
 
 
 def turned(cluster: Cluster, values: Mapping[str, Value]) -> Cluster:
-    """Returns a cluster with knobs set to these values; see `multiplied`.
+    """Returns a cluster with some knobs set to the given values; see `multiplied`.
 
     Raises:
-        InputError: a knob does not exist, or a value has a wrong type.
+        InputError: a knob does not exist, or a value has the wrong type.
         ClusterError: the manifests with these values are faulty.
     """
     found = multiplied(cluster, values)
@@ -36,10 +36,13 @@ def turned(cluster: Cluster, values: Mapping[str, Value]) -> Cluster:
 
 
 def multiplied(cluster: Cluster, values: Mapping[str, Value]) -> dict[str, Any]:
-    """Returns path of a knob -> value; a value such as `x1.1` becomes 1.1 times the present one.
+    """Resolves relative values: `x1.1`, for example, becomes 1.1 times the current value of the knob.
 
-    Amounts are rounded up to the smallest unit of their resource, as Kubernetes rounds quantities. A limit
-    that manifests do not state stays absent.
+    Quantities are rounded up to the smallest unit of their resource, as in Kubernetes. A limit that the
+    manifests don't set remains unset.
+
+    Returns:
+        A dictionary that maps the path of each knob to its value.
 
     Raises:
         InputError: a knob to multiply does not exist.
@@ -64,7 +67,7 @@ def multiplied(cluster: Cluster, values: Mapping[str, Value]) -> dict[str, Any]:
 
 
 def _times(path: str, value: Value) -> Fraction | None:
-    """Returns the factor of a value such as `x0.9`; None if the value sets the knob."""
+    """Returns the factor in a value such as `x0.9`; None if the value is absolute."""
     if not isinstance(value, str) or not value.startswith(_TIMES):
         return None
     try:

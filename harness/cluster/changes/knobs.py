@@ -1,8 +1,8 @@
-"""Knobs: the figures of a cluster that users can vary by name.
+"""Knobs: the numbers in a cluster's manifests that users can vary by name.
 
-A path names a knob: `ClusterQueue/team-a.weight` or `ClusterQueue/team-a.quota[nvidia.com/gpu]`. With several
-flavors it is `ClusterQueue/team-a.quota[a100/nvidia.com/gpu]`. All code that lists or sets knobs uses
-`KNOBS`.
+A knob is identified by a path, such as `ClusterQueue/team-a.weight` or
+`ClusterQueue/team-a.quota[nvidia.com/gpu]`. If there are several flavors, the path names one of them:
+`ClusterQueue/team-a.quota[a100/nvidia.com/gpu]`. All code that lists or sets knobs uses `KNOBS`.
 """
 
 from __future__ import annotations
@@ -28,23 +28,24 @@ from harness.cluster.yaml.documents import Document
 from harness.cluster.yaml.fields import shown
 
 Value = int | float | Fraction | str | None
-"""The value of a knob: a number, or text as in manifests (`500m`, `64Gi`); None removes the field."""
+"""The value of a knob: a number, or text as in manifests (`500m`, `64Gi`). None removes the field."""
 
 Values = Mapping[str, Any]
-"""Path -> value, or object -> knob -> value, or object -> knob -> resource -> value."""
+"""Values by path, nested by object and knob, or nested by object, knob and resource."""
 
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """A figure of an object that users can vary.
+    """A number in an object's manifest that users can vary.
 
     Attributes:
         name: the knob's name.
-        kinds: the kinds that have the knob; elastic quotas are `ElasticQuota`, in a tree or not.
+        kinds: the kinds that have the knob. Elastic quotas are `ElasticQuota`, whether in a tree or not.
         field: the field in a manifest.
-        by: the key in brackets: "" for none, `resource`, or `flavor` for a resource in a flavor.
-        needed: whether the field cannot be removed.
-        whole: whether the value is a whole number.
+        by: what the key in brackets means: "" if there is no key, `resource`, or `flavor` for a resource in a
+            flavor.
+        needed: whether the field is required, so that it can't be removed.
+        whole: whether the value must be an integer.
     """
 
     name: str
@@ -73,17 +74,18 @@ _BILLION = 10**9
 _SHOWN = 3
 
 Place = tuple[str | int, ...]
-"""The path of a field in a manifest: names and indices."""
+"""The path to a field in a manifest, which consists of names and indices."""
 
 
 def knobs(cluster: Cluster, pattern: str | None = None) -> dict[str, int | Fraction | None]:
-    """Returns the knobs of a cluster: path -> exact value, in the unit of manifests (cores, bytes, devices).
+    """Returns the knobs of a cluster by path, with their exact values in the unit that manifests use.
 
-    The value is that of the manifests, without the scale of the cluster; None if the manifests state none.
+    The units are cores, bytes and devices. A value is the one in the manifests, before the cluster is scaled;
+    it is None if the manifests don't set the field.
 
     Args:
         cluster: a cluster made from manifests.
-        pattern: a path in which `*` matches anything; all knobs by default.
+        pattern: a path in which `*` matches any text; the default matches all knobs.
 
     Raises:
         InputError: the cluster has no manifests, or no knob matches the pattern.
@@ -95,16 +97,16 @@ def knobs(cluster: Cluster, pattern: str | None = None) -> dict[str, int | Fract
 
 
 def with_values(cluster: Cluster, values: Values) -> Cluster:
-    """Returns a copy of a cluster with other values of some knobs.
+    """Returns a copy of a cluster in which some knobs have other values.
 
     Args:
         cluster: a cluster made from manifests.
-        values: `{"ClusterQueue/team-a": {"quota": {"nvidia.com/gpu": 32}, "weight": 2}}`, or by path,
-            `{"*.quota[nvidia.com/gpu]": 32}`, where `*` matches anything. Of several values for one knob, the
-            last counts.
+        values: nested values, such as `{"ClusterQueue/team-a": {"quota": {"nvidia.com/gpu": 32}, "weight":
+            2}}`, or values by path, such as `{"*.quota[nvidia.com/gpu]": 32}`, where `*` matches any text. If
+            a knob is given several values, the last one applies.
 
     Raises:
-        InputError: an object or knob does not exist, or a value has a wrong type.
+        InputError: an object or knob does not exist, or a value has the wrong type.
         ClusterError: the manifests with these values are faulty.
     """
     changed: dict[int, Any] = {}
@@ -118,14 +120,14 @@ def with_values(cluster: Cluster, values: Values) -> Cluster:
 
 
 def turned_places(cluster: Cluster, values: Values) -> dict[tuple[int, Place], int | str | None]:
-    """Returns (number of a manifest, place in it) -> the value that knobs set there.
+    """Returns the values that knobs set, by the number of the manifest and the path of the field in it.
 
     Args:
         cluster: a cluster made from manifests.
         values: see `with_values`.
 
     Raises:
-        InputError: an object or knob does not exist, or a value has a wrong type.
+        InputError: an object or knob does not exist, or a value has the wrong type.
     """
     require_manifests(cluster)
     settings = list(_settings(cluster))
@@ -140,7 +142,7 @@ def turned_places(cluster: Cluster, values: Values) -> dict[tuple[int, Place], i
 
 
 class _Owner(NamedTuple):
-    """An owner of knobs: an object, or a quota of a tree, with its content at `place` in the manifest."""
+    """An object or a quota of a tree that has knobs; its content is at `place` in the manifest."""
 
     kind: str
     name: str
@@ -150,7 +152,7 @@ class _Owner(NamedTuple):
 
 
 class _Setting(NamedTuple):
-    """A knob of an object; `alone`: the resource identifies the knob without a flavor."""
+    """A knob of one object; `alone` means that the resource identifies the knob without a flavor."""
 
     owner: str
     knob: Knob
@@ -162,12 +164,12 @@ class _Setting(NamedTuple):
 
     @property
     def full(self) -> str:
-        """The resource, preceded by its flavor."""
+        """The resource, with its flavor as a prefix."""
         return f"{self.flavor}/{self.resource}" if self.flavor else self.resource
 
     @property
     def key(self) -> str:
-        """The shortest key that is unique among the knobs of the same name."""
+        """The shortest key that no other knob of the same name has."""
         return self.resource if self.alone else self.full
 
     @property
@@ -178,7 +180,7 @@ class _Setting(NamedTuple):
 def _settings(cluster: Cluster) -> Iterator[_Setting]:
     """Yields every knob of every object.
 
-    The manifests were read without a fault, so their fields have the right types.
+    The manifests have been read without a fault, so their fields have the right types.
     """
     owners = list(_owners(cluster))
     named = dict.fromkeys(
@@ -211,9 +213,9 @@ def _owners(cluster: Cluster) -> Iterator[_Owner]:
     for number, content in enumerate(cluster.manifests):
         kind = str(content.get("kind"))
         if (str(content.get("apiVersion")).rpartition("/")[0], kind) not in KINDS:
-            continue  # Karpenter has NodePools too
+            continue  # Karpenter has a kind NodePool too
         if has_times(content):
-            continue  # a timed patch's figures do not apply all the time
+            continue  # the values of a timed patch don't always apply
         metadata = content.get("metadata") or {}
         name, namespace = str(metadata.get("name")), str(metadata.get("namespace") or "default")
         if kind == "ElasticQuotaTree":
@@ -234,7 +236,7 @@ def _quotas_below(number: int, node: Mapping[str, Any], place: Place) -> Iterato
 
 
 def _flavors(content: Mapping[str, Any]) -> Iterator[tuple[str, str, Place]]:
-    """Yields flavor, resource, and the place of its quota."""
+    """Yields each flavor and resource, with the place of its quota."""
     groups = (content.get("spec") or {}).get("resourceGroups") or ()
     for first, group in enumerate(groups):
         for second, flavor in enumerate(group.get("flavors") or ()):
@@ -250,7 +252,7 @@ def _chosen(path: str, settings: Sequence[_Setting]) -> list[_Setting]:
     """Returns the knobs that a path names, at least one.
 
     Raises:
-        InputError: no knob has this path; the message suggests the probably meant one.
+        InputError: no knob has this path; the message suggests a similar path.
     """
     match = _PATH.fullmatch(path)
     if match is None:
@@ -283,7 +285,7 @@ def _chosen(path: str, settings: Sequence[_Setting]) -> list[_Setting]:
 
 
 def _of_key(key: str, owner: str, settings: Sequence[_Setting]) -> list[_Setting]:
-    """Returns the knobs of one object that a key names: by flavor and resource, or by resource alone."""
+    """Returns the knobs of one object that match a key: a flavor with a resource, or a resource alone."""
     own = [each for each in settings if each.owner == owner]
     exact = [each for each in own if each.flavor and like(key, each.full)]
     found = exact or [each for each in own if like(key, each.resource)]
@@ -299,7 +301,7 @@ def _of_key(key: str, owner: str, settings: Sequence[_Setting]) -> list[_Setting
 
 
 def like(pattern: str, text: str) -> bool:
-    """Returns True if a text matches a pattern, in which `*` stands for anything."""
+    """Returns True if a text matches a pattern, in which `*` matches any text."""
     if "*" not in pattern:
         return pattern == text
     return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), text, re.DOTALL) is not None
@@ -323,7 +325,7 @@ def _flat(values: Values) -> Iterator[tuple[str, Any]]:
 
 
 def _by_resource(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yields (key, value): one value, or the values of a table by resource, or by flavor and resource."""
+    """Yields (key, value) pairs from a single value, or from a table by resource or by flavor and resource."""
     if not isinstance(value, Mapping):
         yield "", value
         return
@@ -338,10 +340,10 @@ def _by_resource(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _written(setting: _Setting, value: Any) -> int | str | None:
-    """Returns a value as a manifest writes it; None to remove the field.
+    """Returns a value in the form in which a manifest writes it; None removes the field.
 
     Raises:
-        InputError: the value does not suit the knob.
+        InputError: the value is not valid for the knob.
     """
     knob, path = setting.knob, setting.path
     if value is None:
@@ -365,7 +367,6 @@ def _written(setting: _Setting, value: Any) -> int | str | None:
 
 
 def _exact(path: str, value: Any) -> Fraction:
-    """Returns the exact number of a value."""
     try:
         if isinstance(value, str):
             return parse_quantity(value)
@@ -379,7 +380,7 @@ def _exact(path: str, value: Any) -> Fraction:
 
 
 def _number(value: Any) -> int | Fraction | None:
-    """Returns the exact number that a manifest gives."""
+    """Returns the exact number that a manifest contains."""
     if value is None:
         return None
     number = parse_quantity(value)

@@ -1,4 +1,4 @@
-"""Computes the changes over time of a cluster whose manifests have times."""
+"""Computes how a cluster changes over time if its manifests have times."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ _NODE, _POOL = "Node", "NodePool"
 
 
 def unrolled(cluster: Cluster, origin: int | None, begin: int = 0) -> Cluster:
-    """Returns the cluster as it is at the trace's origin; its `changes` replace the times in its manifests.
+    """Returns the cluster as it is at the trace's origin, with `changes` instead of times in manifests.
 
-    `changes` lists an instant even if no object changes then.
+    `changes` has an entry for a time even if no object changes then.
 
     Args:
-        cluster: the cluster of the manifests with their times.
-        origin: the trace's origin, microseconds since 1970; None if the trace's times are not dates.
+        cluster: the cluster with the times in its manifests.
+        origin: the trace's origin, in microseconds since 1970; None if the times in the trace are not dates.
         begin: when the replay begins, in microseconds since the origin. Durations in the manifests, such as
-            3d2h, count from then. It differs from 0 only in a window of a trace without dates.
+            3d2h, count from this time. It differs from 0 only for a window of a trace without dates.
 
     Raises:
-        ClusterError: the manifests are faulty at some time, or have a date although the trace has none.
+        ClusterError: the manifests are faulty at some time, or contain a date although the trace has none.
     """
     if not cluster.timed:
         return cluster
-    from harness.cluster.changes.states import Span, States  # most replays do not need it
+    from harness.cluster.changes.states import Span, States  # most replays don't need it
 
     faults: list[Fault] = []
     over = OverTime([Document("", content) for content in cluster.manifests], faults)
@@ -77,7 +77,7 @@ def unrolled(cluster: Cluster, origin: int | None, begin: int = 0) -> Cluster:
 
 
 def _lacking(before: Cluster, after: Cluster, turned: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yields the nodes that documents name and that a cluster of another size lacks."""
+    """Yields the nodes that documents name but that don't exist in a cluster of another size."""
     pools = node_names(turned)
     for each in turned:
         name = name_of(each)
@@ -87,7 +87,7 @@ def _lacking(before: Cluster, after: Cluster, turned: Sequence[Mapping[str, Any]
 
 
 def _left_out(cluster: Cluster, name: str, at: int) -> str:
-    """Returns a warning about a change of an object that the cluster lacks."""
+    """Returns a warning that the cluster lacks an object that a document changes."""
     size = f" at {factor_text(str(cluster.scale))} times its size" if cluster.scale != 1 else ""
     return (
         f"{name} changes {format_duration(at)} after the origin, but the cluster does not have "
@@ -100,13 +100,13 @@ def replaced(
     then: Iterable[tuple[int, Mapping[str, Any]]],
     make: Callable[[Sequence[Mapping[str, Any]]], Cluster],
 ) -> Cluster:
-    """Returns a cluster of manifests in which some objects are replaced at given times.
+    """Returns a cluster in which manifests replace some objects at given times.
 
     Args:
-        documents: the manifests.
-        then: pairs of a time, in microseconds since the origin, and a manifest, in order of time. From that
-            time on, the manifest replaces the object of its kind and name.
-        make: makes a cluster from manifests.
+        documents: the manifests at the beginning.
+        then: pairs of a time, in microseconds since the origin, and a manifest, sorted by time. From that
+            time on, the manifest replaces the object of the same kind and name.
+        make: a function that makes a cluster from manifests.
 
     Raises:
         ClusterError: the manifests are faulty at some time.
@@ -134,13 +134,13 @@ def nodes_replaced(
     then: Iterable[tuple[int, Mapping[str, Any] | str]],
     make: Callable[[Sequence[Mapping[str, Any]]], Cluster],
 ) -> Iterator[Instant]:
-    """Yields the changes of nodes; an unchanged node also yields an instant.
+    """Yields the changes of nodes at each time, even if a node remains the same.
 
     Args:
         nodes: the nodes at the beginning.
-        then: pairs in order of time: microseconds since the origin, and a Node's manifest or the name of a
-            removed node. From that time on, the manifest describes the node of that name.
-        make: makes a cluster of manifests.
+        then: pairs sorted by time, each with the microseconds since the origin, and the manifest of a Node or
+            the name of a removed node. From that time on, the manifest describes the node of that name.
+        make: a function that makes a cluster from manifests.
     """
     nodes = dict(nodes)
     for at, events in groupby(then, key=itemgetter(0)):
@@ -157,9 +157,10 @@ def nodes_replaced(
 
 
 def check_states(cluster: Cluster, documents: Sequence[Document]) -> None:
-    """Check, as far as possible, that manifests with times make a valid cluster at each time.
+    """Check, as far as possible, that manifests with times form a valid cluster at every time.
 
-    Dates and times since the origin are checked separately: their order is known only with a trace.
+    Dates are checked separately from times that are relative to the origin, because their relative order is
+    known only together with a trace.
 
     Args:
         cluster: the cluster of the manifests.
@@ -173,7 +174,7 @@ def check_states(cluster: Cluster, documents: Sequence[Document]) -> None:
     from harness.cluster.changes.states import Span, States
 
     def span(each: Timed, *, dated: bool) -> Span:
-        """Returns when a document applies; times of the other form (dates or durations) count as unknown."""
+        """Returns when a document applies; times in the other form (dates or durations) count as unknown."""
         starts, ends = (
             at.time if at is not None and at.dated == dated else None for at in (each.starts, each.ends)
         )
@@ -199,10 +200,10 @@ def _edits(before: State, after: State, turned: Sequence[tuple[Mapping[str, Any]
     """Yields the changes of objects, in the order of the documents that begin or cease to apply.
 
     Args:
-        before: the state before.
+        before: the state before the change.
         after: the state after the change.
-        turned: the documents that begin or cease to apply, and whether they are announced. An object's change
-            is announced if all of its documents are.
+        turned: the documents that begin or cease to apply, each with whether it is announced. An object's
+            change is announced if all of its documents are.
     """
     named: dict[tuple[str, str], bool] = {}
     for content, announced in turned:
@@ -210,7 +211,7 @@ def _edits(before: State, after: State, turned: Sequence[tuple[Mapping[str, Any]
         named[key] = announced and named.get(key, True)
     known: set[tuple[str, str]] = set()
     for (kind, name), announced in named.items():
-        if kind in (_TREE, _ELASTIC):  # a flat quota is identified by its namespace
+        if kind in (_TREE, _ELASTIC):  # a quota outside a tree is identified by its namespace
             quotas = (*before.cluster.elastic_quotas, *after.cluster.elastic_quotas)
             objects = [(_ELASTIC, quota) for quota in dict.fromkeys(quotas)]
         elif kind == _POOL:
@@ -228,7 +229,7 @@ def _edits(before: State, after: State, turned: Sequence[tuple[Mapping[str, Any]
 
 
 def _object(state: State, key: tuple[str, str]) -> Any:
-    """Returns an object; None if it does not exist, or is a cohort that other objects only name."""
+    """Returns an object; None if it does not exist, or is a cohort that is only named by other objects."""
     kind, name = key
     if kind not in (_ELASTIC, _NODE) and key not in state.specs:
         return None

@@ -1,7 +1,8 @@
-"""Patches over the manifests of a cluster, merged as kustomize's strategic merge does.
+"""Patches for the manifests of a cluster, merged in the same way as kustomize's strategic merge.
 
-A patch consists of documents with kind, name and only the changed fields. It changes only existing objects. A
-missing object, field or item is a fault, with its place and a suggestion.
+A patch consists of documents that contain the kind, the name, and only those fields that change. A patch can
+only change existing objects. If an object, field or item does not exist, the fault states the place and
+suggests a similar name.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from harness.cluster.yaml.documents import Document
 from harness.cluster.yaml.fields import shown
 
 Patch = str | Path | Mapping[str, Any] | Iterable[Mapping[str, Any]]
-"""A file or folder of patch documents, a table of events (CSV or Parquet), or documents or rows in Python."""
+"""A file or folder of patch documents, an event table (CSV or Parquet), or documents or rows in Python."""
 
 _IN_PYTHON = "the patch"
 
@@ -40,12 +41,13 @@ def patched(cluster: Cluster, patch: Patch) -> Cluster:
     """Returns a copy of a cluster with a patch applied to its manifests.
 
     Args:
-        cluster: a cluster made from manifests. If it was derived from a trace, its assumed manifests are
-            patched.
+        cluster: a cluster made from manifests. If the cluster was derived from a trace, the patch applies to
+            its assumed manifests.
         patch: see `Patch`.
 
     Raises:
-        ClusterError: the patch cannot be read, names something that is missing, or makes manifests faulty.
+        ClusterError: the patch can't be read, refers to something that doesn't exist, or makes the manifests
+            faulty.
         InputError: the cluster has no manifests.
     """
     require_manifests(cluster)
@@ -95,7 +97,7 @@ def _documents(cluster: Cluster, patch: Patch, faults: list[Fault]) -> Sequence[
 
 
 def _not_plain(content: Any) -> str:
-    """Returns a sentence about a part of a value that no manifest can hold; "" if all parts are valid."""
+    """Returns a sentence about a part of a value that manifests can't contain; "" if every part is valid."""
     level = [content]
     for _ in range(DEEPEST):
         inner: list[Any] = []
@@ -115,7 +117,7 @@ def _not_plain(content: Any) -> str:
 
 
 class _Target(NamedTuple):
-    """The object that a patch names; parts that the patch does not state are empty."""
+    """The object that a patch refers to; parts that the patch does not specify are empty."""
 
     kind: str
     name: str
@@ -143,10 +145,10 @@ def _target(content: Mapping[str, Any]) -> _Target:
 
 
 class _World:
-    """The manifests of a cluster while they are patched.
+    """The manifests of a cluster while patches are applied to them.
 
     Args:
-        manifests: the manifests, with Nodes in place of a pool if a patch names a node of the pool.
+        manifests: the manifests. If a patch names a node of a pool, they contain Nodes instead of that pool.
         faults: faults are added here.
         given: the original manifests, with all pools.
     """
@@ -162,7 +164,7 @@ class _World:
         self._faults = faults
         self._places: dict[str, list[int]] = {}
         self._named: dict[tuple[str, str], list[int]] = {}
-        self._later: dict[int, int] = {}  # a patch with a time -> the object that it changes
+        self._later: dict[int, int] = {}  # number of a timed patch -> number of the object that it changes
         first: dict[_Target, int] = {}
         for at, content in enumerate(manifests):
             target = _target(content)
@@ -176,7 +178,7 @@ class _World:
         self._added: list[Document] = []
 
     def change(self, document: Document) -> None:
-        """Apply one document to the object that it names, and to timed patches of that object."""
+        """Apply one document to its target object, and to the timed patches of that object."""
         at = self._find(document)
         if at is None:
             return
@@ -191,7 +193,7 @@ class _World:
         self._patches.append((at, document, merge))
 
     def change_later(self, document: Document) -> None:
-        """Apply one document with a time to the object that it names."""
+        """Apply one document that has a time to its target object."""
         plain = timed(document, self._faults).document
         at = self._find(plain)
         if at is None:
@@ -210,7 +212,7 @@ class _World:
     def documents(self) -> list[Document]:
         """Returns the remaining objects and their timed patches.
 
-        A fault in a changed object names the object's last patch.
+        A fault in a changed object refers to the last patch of the object.
         """
         said = {at: document.where for at, document, _ in self._patches}
         gone = {at for at, content in enumerate(self._objects) if content is None}
@@ -224,7 +226,7 @@ class _World:
     # --- which object -------------------------------------------------------------------------------------
 
     def _find(self, document: Document) -> int | None:
-        """Returns the number of the object that a patch names; a wrong name is a fault."""
+        """Returns the number of the object that a patch refers to; an unknown name is a fault."""
         wanted = _target(document.content)
         where = f"{document.where}, {wanted}".rstrip(", ")
         if not wanted.kind:
@@ -253,11 +255,11 @@ class _World:
         return None
 
     def _there(self, places: Iterable[int]) -> dict[int, _Target]:
-        """Returns index -> name of the objects at some indices that have not been removed."""
+        """Returns the objects at the given indices that have not been removed."""
         return {at: _target(content) for at in places if (content := self._objects[at])}
 
     def _exactly(self, wanted: _Target, named: Mapping[int, _Target], where: str) -> int | None:
-        """Returns the object with the wanted namespace and apiVersion, of several with the same name."""
+        """Returns the object whose namespace and apiVersion match, if several objects have the same name."""
         if wanted.namespace:
             spaces = {each.namespace or "default" for each in named.values()}
             named = {
@@ -285,7 +287,7 @@ class _World:
     # --- what a kind has ----------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Check that patches use fields that their kinds have, and add only plausible items."""
+        """Check that patches only use fields that exist in their kinds, and only add plausible items."""
         for at, document, merge in self._patches:
             content = self._objects[at]
             if content is None:
@@ -300,9 +302,9 @@ class _World:
                 self._check_added(added, merge.where)
 
     def _check_added(self, added: Added, where: str) -> None:
-        """Check that a new flavor exists and a new quota is complete.
+        """Check that the ResourceFlavor of a new flavor exists, and that a new quota is complete.
 
-        Otherwise the name is probably misspelt.
+        If not, the name is probably misspelled.
         """
         name = str(added.item.get("name", ""))
         if added.of == "flavors":
@@ -320,14 +322,14 @@ class _World:
 
 
 class _Check(NamedTuple):
-    """Compares the fields of a patch with the fields that its kind has."""
+    """Compares the fields of a patch with the fields of its kind."""
 
     where: str
     kind: str
     faults: list[Fault]
 
     def fields(self, patch: Mapping[str, Any], known: Place, path: str) -> None:
-        """Check a mapping and everything in it."""
+        """Check a mapping and all values in it."""
         if known.covers is not None or known.ends:
             return
         for name, value in patch.items():

@@ -13,7 +13,7 @@ from harness.cluster.yaml.documents import Document
 
 
 def require_manifests(cluster: Cluster) -> None:
-    """Check that a cluster follows from its manifests, so that changed manifests give a changed cluster.
+    """Check that a cluster follows from its manifests, so that other manifests would give another cluster.
 
     Raises:
         InputError: the cluster was made or changed without manifests.
@@ -33,7 +33,7 @@ def require_manifests(cluster: Cluster) -> None:
 
 
 def follows_manifests(cluster: Cluster) -> bool:
-    """Returns True if a cluster's manifests, at its scale, make the same cluster again."""
+    """Returns True if the manifests of a cluster, at its scale, yield the same cluster again."""
     documents = [Document("", content) for content in cluster.manifests]
     try:
         return remade(cluster, documents, cluster.source).digest == cluster.digest
@@ -42,12 +42,12 @@ def follows_manifests(cluster: Cluster) -> bool:
 
 
 def remade(cluster: Cluster, documents: Iterable[Document], source: str) -> Cluster:
-    """Returns the cluster that documents describe, with the scale of another cluster.
+    """Returns the cluster that documents describe, with the scale and the assumptions of another cluster.
 
     Args:
-        cluster: the cluster that gives the scale and the assumptions.
-        documents: changed manifests.
-        source: their origin, for messages.
+        cluster: the cluster that provides the scale and the assumptions.
+        documents: the changed manifests.
+        source: the origin of the documents, for messages.
 
     Raises:
         ClusterError: the documents are faulty.

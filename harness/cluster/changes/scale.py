@@ -1,4 +1,4 @@
-"""Scales a cluster: multiplies its nodes and quotas, and keeps their proportions."""
+"""Scales a cluster: multiplies its nodes and quotas while keeping their proportions."""
 
 from __future__ import annotations
 
@@ -21,18 +21,20 @@ _HOSTNAME = "kubernetes.io/hostname"
 def scaled_cluster(cluster: Cluster, scale: Fraction) -> Cluster:
     """Returns the cluster with `scale` times its nodes and quotas.
 
-    A smaller cluster takes nodes evenly from the list, to keep their mix; a larger one has copies of nodes.
-    The nominal quotas of one resource in one flavor are scaled together, rounded down, and divided by largest
-    remainder. Limits and elastic quotas are rounded down separately. Unlimited amounts stay unlimited.
-    Objects of plugins' kinds scale themselves; objects that cannot scale cause a warning. Pods on removed
-    nodes are removed too, with a warning.
+    - A smaller cluster keeps nodes at even intervals of the list, so that the mix stays the same. A larger
+      cluster contains copies of nodes.
+    - The nominal quotas of one resource in one flavor are scaled together, rounded down, and divided by the
+      largest remainder method.
+    - Limits and elastic quotas are rounded down one by one. Unlimited quantities stay unlimited.
+    - Objects of plugin kinds scale themselves. An object that can't scale causes a warning.
+    - Pods on removed nodes are removed too, with a warning.
 
     Args:
         cluster: the cluster of the manifests.
-        scale: the factor, above 0; at least one node remains.
+        scale: the factor, which is greater than 0; at least one node remains.
 
     Raises:
-        InputError: there would be too many nodes, or amounts too large to count.
+        InputError: there would be too many nodes, or quantities that are too large to represent.
     """
     if scale == 1:
         return cluster
@@ -81,12 +83,12 @@ def scaled_cluster(cluster: Cluster, scale: Fraction) -> Cluster:
 
 
 def scales(resource: object) -> bool:
-    """Returns True if an object of a plugin's kind can scale itself."""
+    """Returns True if an object of a plugin kind can scale itself."""
     return callable(getattr(resource, "scaled", None))
 
 
 def _scaled_nodes(nodes: Mapping[str, Node], scale: Fraction) -> Mapping[str, Node]:
-    """Returns the scaled number of nodes; the numbers of copies of any two differ by at most one."""
+    """Returns the scaled nodes; the numbers of copies of any two nodes differ by at most one."""
     if not nodes:
         return nodes
     there = list(nodes.values())
@@ -118,7 +120,7 @@ def _scaled_nodes(nodes: Mapping[str, Node], scale: Fraction) -> Mapping[str, No
 def _scaled_groups(
     owners: Mapping[tuple[str, str], tuple[ResourceGroup, ...]], scale: Fraction
 ) -> dict[tuple[str, str], tuple[ResourceGroup, ...]]:
-    """Returns the quotas of all queues and cohorts.
+    """Returns the scaled quotas of all queues and cohorts.
 
     Quotas of one resource in one flavor keep their proportions.
     """

@@ -1,7 +1,7 @@
-"""The states of a cluster whose manifests have times, from one change to the next.
+"""The sequence of states of a cluster whose manifests have times.
 
-Most changes concern one object. Therefore only changed objects are merged again, and known states are not
-read again. If only nodes change, only nodes are read.
+Most changes concern a single object. To save time, only changed objects are merged again, and a state that
+occurred before is not read again. If only nodes change, only nodes are read.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from harness.cluster.yaml.documents import Document
 
 
 class Span(NamedTuple):
-    """The time during which a document applies; None means from the beginning, or without an end."""
+    """The time during which a document applies. None means that there is no beginning or no end."""
 
     starts: int | None
     ends: int | None
 
     def holds(self, now: int) -> bool:
-        """Returns True if the document applies at an instant."""
+        """Returns True if the document applies at the given time."""
         return (self.starts is None or self.starts <= now) and (self.ends is None or now < self.ends)
 
 
 class Step(NamedTuple):
-    """An instant at which documents begin or cease to apply.
+    """A time at which documents begin or cease to apply.
 
     Attributes:
-        at: the instant.
+        at: the time.
         turned: the documents that begin or cease to apply, in order.
-        state: the state after the instant.
+        state: the state after the change.
     """
 
     at: int
@@ -51,34 +51,34 @@ class Step(NamedTuple):
 
 @final
 class States:
-    """The states of a cluster whose manifests have times, one after the other.
+    """The sequence of states of a cluster whose manifests have times.
 
     Args:
-        cluster: the cluster; its scale and assumptions apply at all times.
-        over: the cluster's manifests.
+        cluster: the cluster, whose scale and assumptions apply at all times.
+        over: the manifests of the cluster.
         spans: when each manifest with a time applies.
         faults: `over` adds faults here.
     """
 
     def __init__(self, cluster: Cluster, over: OverTime, spans: Sequence[Span], faults: list[Fault]) -> None:
         self._cluster, self._over, self._spans, self._faults = cluster, over, spans, faults
-        # Number of an object -> those of its documents with a time that apply now, by their numbers.
+        # For each object, the numbers of its timed documents that currently apply.
         self._holding: dict[int, list[int]] = {}
         self._present: list[tuple[Document, ...]] = []
-        self._texts: dict[int, str] = {}  # number of an object that may change -> its present text
+        self._texts: dict[int, str] = {}  # number of a changeable object -> its current text
         # Identity of a manifest -> the manifest, and the Node that was read from it.
         self._nodes_read: dict[int, tuple[Mapping[str, Any], Node]] = {}
         self._read: dict[tuple[tuple[int, str], ...], State] = {}
         kinds = {each.document.content.get("kind") for each in over.timed}
-        # Other parts of such a cluster depend on its nodes, so that all of it must be read.
+        # In such a cluster, other parts depend on the nodes, so the whole cluster must be read.
         beside = cluster.pods or cluster.topologies or cluster.custom_resources or cluster.scale != 1
         self._nodes_alone = not beside and "NodePool" not in kinds
 
     def first(self, now: int, source: str) -> State:
-        """Returns the state at an instant.
+        """Returns the state at a given time.
 
         Raises:
-            ClusterError: the manifests are faulty at that instant.
+            ClusterError: the manifests are faulty at that time.
         """
         self._holding = {}
         for number, (over, span) in enumerate(zip(self._over.of, self._spans, strict=True)):
@@ -88,15 +88,15 @@ class States:
         return self._whole(source)
 
     def after(self, now: int, state: State, called: Mapping[int, str]) -> Iterator[Step]:
-        """Yields the changes that follow a state, instant by instant.
+        """Yields the changes that follow a state, in order of time.
 
         Args:
-            now: the instant of this state, the last one that was requested.
+            now: the time of this state, which must be the last state that was requested.
             state: the state.
-            called: instant -> the cluster's name at that time, for messages.
+            called: maps a time to the name of the cluster at that time, for messages.
 
         Raises:
-            ClusterError: the manifests are faulty at an instant.
+            ClusterError: the manifests are faulty at some time.
         """
         due: dict[int, set[int]] = {}
         for number, span in enumerate(self._spans):
@@ -122,7 +122,7 @@ class States:
         return tuple(self._over.object(number, holding))
 
     def _turned(self, state: State, numbers: Iterable[int], source: str) -> State:
-        """Returns the state after some objects changed."""
+        """Returns the state after some objects have changed."""
         before, after = list[Document](), list[Document]()
         for number in dict.fromkeys(numbers):
             before += self._present[number]
@@ -138,14 +138,14 @@ class States:
     def _nodes(
         self, cluster: Cluster, before: Iterable[Document], after: Iterable[Document], source: str
     ) -> dict[str, Node] | None:
-        """Returns the nodes of a cluster after some changed; None if pools hide which nodes changed.
+        """Returns the nodes after some of them changed; None if pools make it unclear which nodes changed.
 
         Raises:
             ClusterError: a changed node is faulty.
         """
         there = {_name(each): each.content for each in after}
         new = [each for each in after if id(each.content) not in self._nodes_read]
-        if new or self._faults:  # else all nodes have returned to earlier forms
+        if new or self._faults:  # otherwise, all nodes have returned to earlier forms
             draft = Draft(faults=list(self._faults))
             for each in new:
                 read_object(each, draft, Counter())
@@ -162,7 +162,7 @@ class States:
         return nodes if all(amount <= INT64_MAX for amount in sums) else None
 
     def _whole(self, source: str) -> State:
-        """Returns the state of all present objects."""
+        """Returns the state that all current objects form."""
         if self._faults:
             raise ClusterError(source, self._faults)
         for number in self._over.of:

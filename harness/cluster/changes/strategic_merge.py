@@ -1,9 +1,9 @@
-"""Kubernetes' strategic merge of plain JSON values: fields of a patch override those of the object.
+"""Kubernetes' strategic merge for plain JSON values, in which fields of a patch override those of an object.
 
-Mappings are merged field by field, and `null` deletes a field. Lists whose items have a key are merged item
-by item: existing items keep their place, and new ones come last. Other lists are replaced. `$patch: delete`
-and `$patch: replace` apply to the mapping or item that contains them. An item that is only such a directive
-applies to the whole list.
+Mappings are merged field by field, and `null` deletes a field. If a list has items with a key, it is merged
+item by item: existing items keep their positions, and new items are appended. Any other list is replaced. The
+directives `$patch: delete` and `$patch: replace` apply to the mapping or item that contains them. An item
+that consists only of a directive applies to the whole list.
 """
 
 from __future__ import annotations
@@ -49,20 +49,22 @@ _KEYS: Mapping[str, str] = {
     "volumeMounts": "mountPath",
     "volumes": "name",
 }
-"""List -> the field that identifies its items. For Kubernetes' own kinds it is Kubernetes' key; for other
-kinds, the field that names an item. As in Kubernetes, tolerations, a flavor's node taints and the terms of
-selectors and affinities are replaced. If a patch names effects, they too distinguish taints, as for `kubectl
-taint`.
+"""Maps the name of a list to the field that identifies its items.
+
+Kubernetes' own kinds use the keys that Kubernetes defines. Other kinds use the field that contains the name
+of the item. As in Kubernetes, some lists are replaced: tolerations, the node taints of a flavor, and the
+terms of selectors and affinities. If a patch specifies effects, taints are also distinguished by effect, as
+in `kubectl taint`.
 """
 
 _USUAL = {"schedulerName": "default-scheduler"}
-"""The key of an item that states no key."""
+"""The key of an item that does not specify one."""
 
 _GROUPS = "resourceGroups"
 
 
 class Added(NamedTuple):
-    """A new item of a list: the list's name, the item, and its place in the patch."""
+    """A new item of a list: the name of the list, the item, and its place in the patch."""
 
     of: str
     item: Mapping[str, Any]
@@ -76,7 +78,7 @@ class Merge:
     Attributes:
         where: the name of the patch in messages.
         faults: faults are added here.
-        added: the new items of lists.
+        added: the items that patches have added to lists.
     """
 
     where: str
@@ -86,7 +88,7 @@ class Merge:
     def merged(self, there: Any, patch: Mapping[str, Any]) -> dict[str, Any] | None:
         """Returns the object with the patch applied; None if the patch deletes the object.
 
-        The given object does not change.
+        The original object does not change.
         """
         result = self._mapping(there, patch, "")
         return result if isinstance(result, dict) else None
@@ -94,7 +96,7 @@ class Merge:
     # --- mappings -----------------------------------------------------------------------------------------
 
     def _mapping(self, there: Any, patch: Mapping[str, Any], said: str) -> Any:
-        """Returns a mapping with the patch applied; `_GONE` if the patch deletes it."""
+        """Returns a mapping with the patch applied; `_GONE` if the patch deletes the mapping."""
         directive = self._directive(patch, said)
         if directive == "delete":
             return _GONE
@@ -164,14 +166,14 @@ class Merge:
         return result
 
     def _whole(self, item: Any, said: str) -> Any:
-        """Returns an item of a list that the patch replaces."""
+        """Returns a list item that comes entirely from the patch."""
         merged = item if item is None else self._value("", None, item, said)
         if merged is _GONE:
             self._fault(said, f"this list is replaced as a whole; leave out the item instead of {DIRECTIVE}")
         return merged
 
     def _finder(self, name: str, items: Sequence[Any], there: Sequence[Any]) -> _Finder | None:
-        """Returns the function that finds items of a list; None if the patch replaces the list."""
+        """Returns the function that finds items of a list; None if the patch replaces the whole list."""
         if name not in _KEYS and name != _GROUPS:
             return None
         if not all(isinstance(each, Mapping) for each in (*items, *there)):
@@ -181,7 +183,7 @@ class Merge:
         return self._by_key(_KEYS[name], effects=name == "taints")
 
     def _by_key(self, key: str, *, effects: bool) -> _Finder:
-        """Returns the function that finds items by a key; with `effects`, also by a named effect."""
+        """Returns the function that finds items by a key, and by their effect if `effects` is set."""
 
         def find(there: Sequence[Any], item: Mapping[str, Any], place: str) -> int | None:
             value = item.get(key, _USUAL.get(key))
@@ -202,7 +204,7 @@ class Merge:
         return find
 
     def _group(self, there: Sequence[Any], item: Mapping[str, Any], place: str) -> int | None:
-        """Returns the index of the resource group that a patch means: by covered resources, or flavors."""
+        """Returns the index of the resource group that a patch refers to by covered resources or by flavors."""
         resources, flavors = set(_texts(item.get("coveredResources"))), set(_names(item.get("flavors")))
         found = [at for at, each in enumerate(there) if set(_texts(each.get("coveredResources"))) & resources]
         if resources and not found:
@@ -225,7 +227,7 @@ class Merge:
         return None
 
     def _check_covered(self, group: Mapping[str, Any], added: Sequence[Added]) -> None:
-        """Check that the group covers a flavor's new resources; other names are probably misspelt."""
+        """Check that the group covers a flavor's new resources, because other names are probably misspelled."""
         covered = list(_texts(group.get("coveredResources")))
         for each in added:
             resource = each.item.get("name")
@@ -244,10 +246,10 @@ class Merge:
 
 
 _Finder = Callable[[Sequence[Any], Mapping[str, Any], str], int | None]
-"""Finds an item's index in a list: the list's length for a new item, None after a fault."""
+"""Finds the index of an item: the length of the list for a new item, None after a fault."""
 
 _GONE: Any = object()
-"""The marker of a value that a patch deletes."""
+"""Marks a value that a patch deletes."""
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -1,8 +1,9 @@
-"""Manifests with times: objects that exist from a time on, and patches that apply for a while.
+"""Manifests with times: objects that appear at a given time, and patches that apply for a while.
 
-`metadata.annotations` of a document may have `harness/from` and `harness/until`. The cluster at time t
-consists of the objects that exist at t, with all patches that apply at t, in the given order. A document with
-a time is a patch if an earlier document describes its object. Otherwise it is an object.
+The `metadata.annotations` of a document can contain `harness/from` and `harness/until`. At time t, the
+cluster consists of the objects that exist at t, with all patches that apply at t, in the given order. A
+document with a time is a patch if an earlier document describes the same object; otherwise, it describes a
+new object.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from harness.cluster.yaml.documents import Document
 from harness.cluster.yaml.fields import shown
 
 FROM, UNTIL, ANNOUNCED = "harness/from", "harness/until", "harness/announced"
-"""The annotations for a document's beginning and end, and for whether they are known in advance."""
+"""The annotations for the beginning and end of a document, and for whether they are known in advance."""
 
 _ANNOUNCED_KINDS = ("Node", "NodePool")
 
@@ -36,20 +37,20 @@ KINDS = (
     "PriorityClass",
     "WorkloadPriorityClass",
 )
-"""The kinds whose objects may change in a replay."""
+"""The kinds whose objects can change during a replay."""
 
 _OURS = "harness/"
 _KNOWN = (FROM, UNTIL, ANNOUNCED, DRAIN)
 
 
 class Moment(NamedTuple):
-    """A time of a document: microseconds since 1970 if it is a date, else since the trace's origin."""
+    """A time in a document, in microseconds since 1970 for a date, otherwise since the trace's origin."""
 
     dated: bool
     time: int
 
     def __str__(self) -> str:
-        """Returns the time as an annotation writes it."""
+        """Returns the time in the form that annotations use."""
         if not self.dated:
             return f"{self.time}us"
         return moment_at(self.time).isoformat()
@@ -60,8 +61,8 @@ class Timed(NamedTuple):
 
     Attributes:
         document: the document without its times.
-        starts: its beginning; None if it applies from the start.
-        ends: its end, or None.
+        starts: when it begins to apply; None if it applies from the start.
+        ends: when it ceases to apply; None if it has no end.
         announced: whether a planning policy knows both times in advance.
     """
 
@@ -77,19 +78,22 @@ class Timed(NamedTuple):
 
     @property
     def at_first(self) -> bool:
-        """True if the document applies from the very beginning, for any origin."""
+        """True if the document applies from the very beginning, whatever the origin is."""
         return self.starts is None or (not self.starts.dated and self.starts.time <= 0)
 
 
 def has_times(content: Any) -> bool:
-    """Returns True if a document states times during which it applies."""
+    """Returns True if a document specifies times during which it applies."""
     metadata = content.get("metadata") if isinstance(content, Mapping) else None
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
     return isinstance(annotations, Mapping) and (FROM in annotations or UNTIL in annotations)
 
 
 def check_objects(documents: Sequence[Document], faults: list[Fault]) -> None:
-    """Check that each patch among manifests has a time and follows its object; else it would be an object."""
+    """Check that each patch among the manifests has a time and comes after its object.
+
+    Without a time, a patch would be read as an object.
+    """
     contents = [each.content if isinstance(each.content, Mapping) else {} for each in documents]
     if not any(DIRECTIVE in content for content in contents):
         return
@@ -104,7 +108,7 @@ def check_objects(documents: Sequence[Document], faults: list[Fault]) -> None:
 
 
 def check_names(document: Document, faults: list[Fault]) -> None:
-    """Check that a document misspells no annotation for its times; else it would apply all the time."""
+    """Check that no annotation for times is misspelled, because the document would then always apply."""
     content = document.content
     metadata = content.get("metadata") if isinstance(content, Mapping) else None
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
@@ -154,7 +158,7 @@ def timed(document: Document, faults: list[Fault]) -> Timed:
 
 
 def is_dated(content: Mapping[str, Any]) -> bool:
-    """Returns True if all times of a document are dates."""
+    """Returns True if every time in a document is a date."""
     made = timed(Document("", content), [])
     return all(time.dated for time in (made.starts, made.ends) if time is not None)
 
@@ -165,7 +169,7 @@ def _called(content: Mapping[str, Any]) -> str:
 
 
 def moment_of(value: Any, where: str, faults: list[Fault]) -> Moment | None:
-    """Returns a time: a duration since the origin such as `3d2h`, or a date (`2025-01-31T08:00:00Z`)."""
+    """Returns a time: a duration since the origin such as `3d2h`, or a date such as `2025-01-31T08:00:00Z`."""
     if value is None:
         return None
     text = value.isoformat() if isinstance(value, datetime) else str(value)
@@ -183,8 +187,6 @@ def moment_of(value: Any, where: str, faults: list[Fault]) -> Moment | None:
 
 
 class _Key(NamedTuple):
-    """The fields that identify an object."""
-
     group: str
     kind: str
     namespace: str
@@ -201,20 +203,20 @@ def _key(content: Any) -> _Key:
 
 @final
 class OverTime:
-    """Manifests, some of them with times.
+    """A list of manifests in which some documents have times.
 
     Args:
-        documents: objects, and patches of earlier objects.
+        documents: objects, and patches that come after their objects.
         faults: faults are added here.
 
     Attributes:
         timed: the documents with a time, in order.
-        of: for each document of `timed`, the number of its object.
+        of: for each document in `timed`, the number of its object.
     """
 
     def __init__(self, documents: Iterable[Document], faults: list[Fault]) -> None:
         self._faults = faults
-        self._objects: list[list[Timed]] = []  # each an object, then its patches
+        self._objects: list[list[Timed]] = []  # each entry is an object, followed by its patches
         self.timed: list[Timed] = []
         self.of: list[int] = []
         known: dict[_Key, int] = {}
@@ -243,11 +245,12 @@ class OverTime:
     def object(self, number: int, holding: Sequence[Timed]) -> Iterator[Document]:
         """Yields one object with the patches that apply.
 
-        Yields nothing if the object does not exist, and several documents for a pool that grew.
+        Yields nothing if the object does not exist. Yields several documents if the object is a pool that has
+        grown.
 
         Args:
             number: the number of the object.
-            holding: the documents with a time that apply, of those of the object, in order.
+            holding: those of the object's timed documents that apply, in order.
         """
         first = self._objects[number][0]
         if first.has_time and not (holding and holding[0] is first):
