@@ -1,8 +1,8 @@
-"""The modelled part of a cluster as JSON values, small and comparable, for storing in a run.
+"""The modelled part of a cluster as JSON values that are small, easy to compare, and stored in a run.
 
-It lists objects by kind and name, with the fields that differ from their defaults, in the words of manifests.
-Equal nodes are counted. Pods, workloads, and objects beyond the first thousand of a kind are counted and
-hashed, so that the size is bounded for any cluster.
+It lists objects by kind and name, with those fields that differ from their defaults, in the terms of
+manifests. Equal nodes are listed once with their number. Pods, workloads, and objects beyond the first
+thousand of a kind are counted and hashed, so that the size is bounded for any cluster.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from harness.cluster.model import (
 from harness.cluster.node_kinds import amount_text, canonical, digest, node_kinds, taint_text
 
 MOST_OBJECTS = 1000
-"""The largest number of listed objects of one kind. Further objects are counted and hashed."""
+"""The maximum number of objects that are listed per kind. Further objects are counted and hashed."""
 
 QUOTAS = ("nominalQuota", "borrowingLimit", "lendingLimit")
-"""Fields that exist per resource and flavor: `nominalQuota FLAVOR/RESOURCE`."""
+"""Fields that exist for each resource of a flavor; their keys look like `nominalQuota FLAVOR/RESOURCE`."""
 
 FLAVORS = "flavors"
-"""The field with the order of flavors; absent for a single flavor, because its quotas name it."""
+"""The field with the order of flavors. A single flavor has no such field, because its quotas name it."""
 
 NOTHING = "none"
-"""The value that stands for an absent field without a default."""
+"""The value that represents an absent field without a default."""
 
 _KINDS: Mapping[str, type] = {
     "ClusterQueue": ClusterQueue,
@@ -65,9 +65,9 @@ _KINDS: Mapping[str, type] = {
     "Configuration of Kueue": KueueConfiguration,
     "controller of Kueue": KueueController,
 }
-"""The kinds whose objects the content lists one by one, in the order of output; except namespaces."""
+"""The kinds whose objects are listed one by one, in the order of the output, except for namespaces."""
 
-_LONGEST = 200  # characters; a longer field is stored as its beginning and a hash
+_LONGEST = 200  # characters; a longer field is stored as its first part and a hash
 _WORDS = {
     "apart": "ignore-default-tree",
     "by_usage": "admissionScope usage",
@@ -78,21 +78,22 @@ _WORDS = {
     "topology": "topologyName",
     "total": "total-resource",
 }
-"""Fields of the model -> their names in manifests, if these are not the same names in camel case."""
+"""Maps fields of the model to their names in manifests, unless these are the same names in camel case."""
 
 _AMOUNTS = ("allocatable", "min", "max", "total", "weight")
-"""Fields that map resources to amounts."""
+"""Fields that map resources to quantities."""
 
 Objects = dict[str, dict[str, str]]
-"""Name -> field -> value, for one kind."""
+"""The objects of one kind: maps a name to fields, and each field to its value."""
 
 
 def content(cluster: Cluster) -> dict[str, Any]:
     """Returns the part of a cluster that harness models.
 
     Returns:
-        `nodes` and `labels` as from `node_kinds`. `objects`: kind -> name -> field -> value. `counted`: kind
-        of objects that are only counted -> `count`, `sha256`.
+        A dictionary with these keys. `nodes` and `labels` have the form that `node_kinds` returns. `objects`
+        maps a kind to its objects by name, and each name to its fields. `counted` maps a kind whose objects
+        are only counted to their `count` and `sha256`.
     """
     objects, counted = _bounded(_objects(cluster))
     for name, several in (("pods", cluster.pods), ("workloads", cluster.workloads)):
@@ -102,9 +103,10 @@ def content(cluster: Cluster) -> dict[str, Any]:
 
 
 def allocatable(cluster: Cluster, resources: Sequence[str]) -> list[dict[str, Any]]:
-    """Returns allocatable amounts of some resources: `count` and `amounts` for each group of equal nodes.
+    """Returns the allocatable quantities of some resources for each group of equal nodes.
 
-    All groups but the largest also list their `nodes` by name, so that each node's amounts are known.
+    Each group has a `count` and `amounts`. All groups except the largest also list their `nodes` by name, so
+    that the quantities of every node are known.
     """
     kinds: dict[tuple[int, ...], list[str]] = {}
     for name, node in cluster.nodes.items():
@@ -117,7 +119,7 @@ def allocatable(cluster: Cluster, resources: Sequence[str]) -> list[dict[str, An
 
 
 def default_of(kind: str, field: str) -> str:
-    """Returns the value that a field has if the content does not list it."""
+    """Returns the value of a field that the content does not list."""
     value: Any = _KINDS.get(kind)
     *parts, last = field.split(".")
     for part in (*parts, last):
@@ -129,7 +131,7 @@ def default_of(kind: str, field: str) -> str:
 
 
 def _objects(cluster: Cluster) -> dict[str, Objects]:
-    """Returns kind -> name -> fields, for all objects that the content lists, sorted by name."""
+    """Returns the objects that the content lists, by kind and name, sorted by name."""
     local = {"/".join(key): each for key, each in cluster.local_queues.items()}
     budgets = {f"{each.namespace}/{each.name}": each for each in cluster.disruption_budgets}
     several: tuple[Mapping[str, Any], ...] = (
@@ -162,12 +164,12 @@ def _objects(cluster: Cluster) -> dict[str, Objects]:
 
 
 def _labels(labels: Mapping[str, str]) -> dict[str, str]:
-    """Returns a namespace's labels without the label that all namespaces have: the name."""
+    """Returns the labels of a namespace, without the label that contains its name."""
     return {f"label {key}": value for key, value in sorted(labels.items()) if key != NAMESPACE_NAME}
 
 
 def _bounded(objects: Mapping[str, Objects]) -> tuple[dict[str, Objects], dict[str, dict[str, Any]]]:
-    """Returns the first objects of each kind by name, and counts of the remaining objects."""
+    """Returns the first objects of each kind by name, and the counts of all other objects."""
     kept, counted = {}, {}
     for kind, named in objects.items():
         items = list(named.items())
@@ -181,7 +183,7 @@ def _bounded(objects: Mapping[str, Objects]) -> tuple[dict[str, Objects], dict[s
 
 
 def told(value: Any) -> dict[str, str]:
-    """Returns the fields of an object that differ from their defaults, without name and namespace."""
+    """Returns the fields of an object that differ from their defaults, except for name and namespace."""
     found = {}
     for name, text in _fields(value):
         kept = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… (sha256 {digest(text)})"
@@ -222,7 +224,7 @@ def _table(name: str, table: Mapping[str, Any], *, amounts: bool) -> Iterator[tu
 
 
 def _quotas(groups: Sequence[ResourceGroup]) -> Iterator[tuple[str, str]]:
-    """Yields quotas and limits; if there is a choice of flavors, also their order."""
+    """Yields quotas and limits, and the order of flavors if there are several."""
     if sum(len(group.flavors) for group in groups) > 1:
         yield FLAVORS, "; ".join(", ".join(each.flavor for each in group.flavors) for group in groups)
     for group in groups:
@@ -235,7 +237,7 @@ def _quotas(groups: Sequence[ResourceGroup]) -> Iterator[tuple[str, str]]:
 
 
 def _text(value: Any) -> str:
-    """Returns a value as manifests write it, or in words."""
+    """Returns a value in the form that manifests use, or in words."""
     if value is None:
         return NOTHING
     if isinstance(value, bool):
@@ -259,12 +261,12 @@ def _text(value: Any) -> str:
 
 
 def _is_text(value: Any) -> bool:
-    """Returns True if a nested object is written as one text, not field by field."""
+    """Returns True if a nested object is written as a single text rather than field by field."""
     return isinstance(value, (LabelSelector, Share))
 
 
 def _word(name: str) -> str:
-    """Returns a model field's name in manifests."""
+    """Returns the name that a field of the model has in manifests."""
     return _WORDS.get(name) or re.sub(r"_([a-z])", lambda match: match[1].upper(), name)
 
 

@@ -1,4 +1,4 @@
-"""Reads times from manifests, including times that the model of a Pod drops, and derives the present time."""
+"""Reads times from manifests, including some that the model of a Pod drops, to derive the present time."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ if TYPE_CHECKING:
 
 
 def created_of_pods(cluster: Cluster) -> dict[str, int]:
-    """Returns `namespace/name` of a Pod -> its time of creation, if known, in microseconds since 1970."""
+    """Returns the creation times of Pods by `namespace/name`, in microseconds since 1970.
+
+    Pods without a known creation time are omitted.
+    """
     created = ((key, read_time(metadata, "creationTimestamp")) for key, metadata, _ in _pods(cluster))
     return {key: time for key, time in created if time is not None}
 
 
 def latest_of(cluster: Cluster) -> int | None:
-    """Returns the latest time in Workloads and Pods, microseconds since 1970; None if they have no time.
+    """Returns the latest time in Workloads and Pods, in microseconds since 1970; None if they have no times.
 
-    A waiting Pod has no start time, but it has a time of creation and times of conditions.
+    A waiting Pod has no start time, but it has a creation time, and its conditions have times.
     """
     times = [each.created for each in cluster.workloads]
     times += [each.since or None for one in cluster.workloads for each in one.conditions.values()]
@@ -34,12 +37,12 @@ def latest_of(cluster: Cluster) -> int | None:
 
 
 def _pods(cluster: Cluster) -> Iterator[tuple[str, Fields, Fields]]:
-    """Yields `namespace/name`, metadata and status of each Pod that takes part."""
+    """Yields the `namespace/name`, metadata and status of each Pod that takes part in the replay."""
     there = {pod.key for pod in cluster.pods}
     for manifest in cluster.manifests if there else ():
         if manifest.get("kind") != "Pod":
             continue
-        fields = Fields(manifest, "", [])  # faults were reported when the cluster was read
+        fields = Fields(manifest, "", [])  # faults were already reported when the cluster was read
         metadata = fields.child("metadata")
         key = f"{metadata.raw('namespace') or 'default'}/{metadata.raw('name')}"
         if key in there:

@@ -1,4 +1,4 @@
-"""Derives a cluster for a trace without manifests, and states its assumptions."""
+"""Derives a cluster for a trace that has no manifests, and states its assumptions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.cluster.model import Cluster
 from harness.cluster.shares import split_in_units
 
 WANTED_UTILIZATION = Fraction(4, 5)
-"""The mean demand divided by the capacity, if nothing says how large the machine was."""
+"""The ratio of mean demand to capacity that is assumed if the size of the machine is unknown."""
 
 _COHORT = "all"
 _FLAVOR = "default"
@@ -24,14 +24,15 @@ _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 
 
 class Demand(NamedTuple):
-    """A trace's demand for one resource, in amounts (cpu in millicores, other resources in base units).
+    """A trace's demand for one resource; cpu is in millicores, and other resources are in base units.
 
     Attributes:
-        largest: the largest request of one job, over all its pods.
-        mean: resource-time of all jobs divided by the span of the trace. If all jobs are submitted at one
-            instant, it is the sum of their requests.
-        capacity: the size of the traced machine, if the trace gives it.
-        recorded: the most that the recorded runs held at once, if the trace records nearly all of them.
+        largest: the largest request of any job, summed over all of its pods.
+        mean: the resource-time of all jobs divided by the span of the trace. If all jobs are submitted at the
+            same time, it is the sum of their requests.
+        capacity: the size of the traced machine, if the trace records it.
+        recorded: the most that the recorded runs used at the same time, if the trace records nearly all of
+            them.
     """
 
     largest: int
@@ -41,7 +42,7 @@ class Demand(NamedTuple):
 
 
 def plain_stem(file: Path) -> str:
-    """Returns a file's name without its suffix and compression suffix: `philly` for `philly.csv.gz`."""
+    """Returns the name of a file without its suffixes: `philly` for `philly.csv.gz`."""
     name = file.name
     for ending in _COMPRESSED:
         name = name.removesuffix(ending)
@@ -49,26 +50,27 @@ def plain_stem(file: Path) -> str:
 
 
 def find_cluster(trace: Path) -> Path | None:
-    """Returns the manifests beside a trace, or None.
+    """Returns the manifest file that lies beside a trace, or None.
 
-    For `philly.parquet` or `philly.swf`, the file is `philly.cluster.yaml`.
+    For `philly.parquet` or `philly.swf`, this is `philly.cluster.yaml`.
     """
     beside = trace.with_name(f"{plain_stem(trace)}.cluster.yaml")
     return beside if beside.is_file() else None
 
 
 def derive_cluster(queues: Iterable[str], demands: Mapping[str, Demand], *, source: str) -> Cluster:
-    """Returns a cluster that a trace would keep busy: a ClusterQueue per queue, in one cohort, without nodes.
+    """Returns a cluster that a trace would keep busy, with one ClusterQueue per queue and no nodes.
 
-    The capacity of a resource is that of the traced machine, if known, else the most that the recorded runs
-    held at once. Without both, the mean demand uses 80 % of the capacity, which is rounded up. Unless it is
-    the machine's, the capacity is at least the largest job's request. Queues share it equally; the first
-    queues by name get the remainder.
+    All ClusterQueues belong to one cohort. The capacity of a resource is the capacity of the traced machine,
+    if it is known. Otherwise it is the most that the recorded runs used at the same time. If neither is
+    known, the capacity is chosen so that the mean demand uses 80 % of it, and is rounded up. Unless the
+    capacity is that of the machine, it is at least the request of the largest job. Queues share the capacity
+    equally, and the remainder goes to the first queues by name.
 
     Args:
         queues: names of the trace's queues.
-        demands: resource -> demand; a resource that no job requests gets no quota.
-        source: the trace, for messages.
+        demands: maps each resource to its demand. A resource that no job requests gets no quota.
+        source: the name of the trace, for messages.
     """
     names = sorted(set(queues))
     asked = {resource: demand for resource, demand in sorted(demands.items()) if demand.largest > 0}
@@ -92,14 +94,16 @@ def derive_cluster(queues: Iterable[str], demands: Mapping[str, Demand], *, sour
 
 
 def wanted_capacity(resource: str, demand: Demand, load: Fraction | None = None) -> int:
-    """Returns the size of the traced machine, else the recorded peak, else a capacity for a mean utilization.
+    """Returns the size of the traced machine, or the recorded peak, or a capacity for a mean utilization.
 
-    The last two are at least the largest job's request, so that every job can run. The last is rounded up.
+    The last two are at least the request of the largest job, so that every job can run. Only the last is
+    rounded up.
 
     Args:
         resource: the resource.
-        demand: the demand for it.
-        load: the mean utilization, instead of the recorded peak; by default 80 % if no peak is recorded.
+        demand: the demand for the resource.
+        load: the mean utilization to aim for instead of the recorded peak. The default is 80 % if no peak is
+            recorded.
     """
     if demand.capacity is not None:
         return demand.capacity
@@ -110,14 +114,14 @@ def wanted_capacity(resource: str, demand: Demand, load: Fraction | None = None)
 
 
 def _readable(amount: int, unit: int) -> int:
-    """Returns an amount rounded up to at most two significant digits of `unit`."""
+    """Returns a quantity rounded up to at most two significant digits of `unit`."""
     count = -(-amount // unit)
     step: int = 10 ** max(0, len(str(count)) - 2)
     return -(-count // step) * step * unit
 
 
 def unit_of(resource: str, amount: int) -> int:
-    """Returns the size of a resource's usual unit: a core, a binary unit of bytes, a device."""
+    """Returns the size of a resource's usual unit: a core, a binary unit of bytes, or a device."""
     if resource == "cpu":
         return 1000
     if resource in ("memory", "ephemeral-storage"):
@@ -152,7 +156,7 @@ def _about_capacity(resource: str, demand: Demand, capacity: int, queues: int) -
 
 
 def _rough(resource: str, amount: int) -> str:
-    """Returns an amount as text, with one decimal of its unit."""
+    """Returns a quantity as text, with one decimal place in its unit."""
     unit = unit_of(resource, amount)
     suffix = {2**10: "Ki", 2**20: "Mi", 2**30: "Gi"}.get(unit, "")
     return f"{amount / unit:,.1f}{suffix}"

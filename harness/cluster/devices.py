@@ -1,4 +1,4 @@
-"""Determines which GPUs of nodes pods can share, and how much of a device a request means."""
+"""Determines which GPUs of a node pods can share, and how much of a device a request means."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from harness.cluster.model import Node, frozen
 
 GPU = "nvidia.com/gpu"
 MILLI_GPU = "nvidia.com/gpu-milli"
-"""Our own resource: thousandths of a GPU, because amounts are whole numbers."""
+"""A resource that harness defines: thousandths of a GPU, because quantities are integers."""
 
 GPU_COUNT = "nvidia.com/gpu.count"
-"""The label with the number of a node's GPUs, as NVIDIA's feature discovery names it."""
+"""The label with the number of GPUs in a node, as set by NVIDIA's feature discovery."""
 
 WHOLE = 1000
 """One whole device, in thousandths."""
@@ -30,9 +30,10 @@ SHARES: Mapping[str, int] = {
     ALIBABA_COUNT: 1,
     ALIBABA_MILLI: WHOLE,
 }
-"""Resource -> the amount that is one device.
+"""Maps a resource to the quantity that represents one device.
 
 Koordinator's: https://koordinator.sh/docs/user-manuals/fine-grained-device-scheduling/
+
 Alibaba's: https://github.com/hkust-adsl/kubernetes-scheduler-simulator (open-gpu-share/utils/const.go)
 """
 
@@ -47,7 +48,7 @@ def gpu_count(node: Node) -> int | None:
 
 
 def device_count(node: Node) -> int:
-    """Returns how many devices of a node pods can share; 0 if its GPUs are only counted."""
+    """Returns how many devices of a node pods can share; 0 if the node's GPUs are only counted."""
     has = node.allocatable
     if KOORDINATOR_CORE in has:
         return has[KOORDINATOR_CORE] // SHARES[KOORDINATOR_CORE]
@@ -60,17 +61,17 @@ def device_count(node: Node) -> int:
 
 
 def shared_amounts(count: int) -> dict[str, int]:
-    """Returns the amounts that a node with this many shareable GPUs offers."""
+    """Returns the quantities that a node offers if it has this many devices to share."""
     return {GPU: count, MILLI_GPU: WHOLE * count}
 
 
 def of_all_devices(allocatable: Mapping[str, int]) -> Mapping[str, int]:
-    """Returns a node's amounts; Alibaba's thousandths of one GPU become thousandths of all its GPUs."""
+    """Returns the quantities of a node, in which Alibaba's thousandths of one GPU cover all of its GPUs."""
     if allocatable.get(ALIBABA_MILLI) != WHOLE or ALIBABA_COUNT not in allocatable:
         return allocatable
     return frozen({**allocatable, ALIBABA_MILLI: WHOLE * allocatable[ALIBABA_COUNT]})
 
 
 def thousandths(amounts: Mapping[str, int]) -> int:
-    """Returns the thousandths of devices that amounts stand for; of several resources, the largest value."""
+    """Returns how many thousandths of devices the quantities represent, as the maximum over resources."""
     return max((amounts[name] * WHOLE // one for name, one in SHARES.items() if name in amounts), default=0)

@@ -1,4 +1,4 @@
-"""Computes the digest of a cluster: a hash of exactly the modelled parts of its manifests."""
+"""Computes the digest of a cluster, which is a hash of exactly the modelled parts of its manifests."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 from harness.cluster.model import NEWER, Cluster
 
 _BESIDE = ("warnings", "assumed", "source", "files", "manifests", "scale", "as_of")
-"""Fields of a `Cluster` that do not count in its digest."""
+"""Fields of a `Cluster` that are not part of its digest."""
 
 
 def digest_of(cluster: Cluster) -> str:
-    """Returns the digest; see `Cluster.digest`."""
+    """Returns the digest of a cluster; see `Cluster.digest`."""
     made = {
         item.name: list(value.items()) if isinstance(value, Mapping) else value
         for item in fields(cluster)
@@ -28,7 +28,7 @@ def digest_of(cluster: Cluster) -> str:
 
 
 def _plain(value: Any) -> object:
-    """Returns a value of the model in a form that JSON can write."""
+    """Returns a value of the model in a form that can be written as JSON."""
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, Fraction):

@@ -41,16 +41,16 @@ T = TypeVar("T")
 
 NOT_MODELLED = "is not modelled"
 NOT_READ = "not read"
-"""The words of warnings about fields and objects that a replay leaves out."""
+"""How warnings describe fields and objects that a replay leaves out."""
 
 INDEX = re.compile(r"\[[0-9]+\]")
-"""Matches the index of a list item in the path of a field."""
+"""Matches a list index in the path of a field."""
 
 _NAMED = 3
 
 
 def unmodelled(found: Finding) -> str:
-    """Returns a warning about an unmodelled field, with the assumption made or the probably meant field."""
+    """Returns a warning about an unmodelled field, with the assumption that is made or a suggested name."""
     if found.row is not None:
         return f"{found.path} {NOT_MODELLED}: {found.row.why}"
     close = _meant(found.path.rpartition(".")[2], found.known)
@@ -58,13 +58,13 @@ def unmodelled(found: Finding) -> str:
     return f"{found.path} {NOT_MODELLED}: no such field is known{meant}"
 
 
-@lru_cache(maxsize=1000)  # thousands of objects may have the same path
+@lru_cache(maxsize=1000)  # thousands of objects can have the same path
 def _meant(name: str, known: tuple[str, ...]) -> str | None:
     return nearest(name, known)
 
 
 class Metadata(NamedTuple):
-    """The parts of an object's metadata that count."""
+    """The parts of an object's metadata that matter to a replay."""
 
     name: str
     namespace: str
@@ -72,7 +72,7 @@ class Metadata(NamedTuple):
 
 
 def read_metadata(fields: Fields) -> Metadata:
-    """Read an object's metadata; a missing name is a fault, and the namespace defaults to `default`."""
+    """Read an object's metadata. A missing name is a fault, and the namespace defaults to `default`."""
     metadata = fields.child("metadata")
     return Metadata(
         metadata.string("name", required=True),
@@ -89,7 +89,7 @@ class Objects(dict[K, T], Generic[K, T]):
         self._fields: dict[K, Fields] = {}
 
     def add(self, key: K, value: T, fields: Fields) -> None:
-        """Add an object; a second object with the same key is a fault and is dropped."""
+        """Add an object. A second object with the same key is a fault and is dropped."""
         if key in self:
             fields.fault("", f"is given twice; the first is in {self._fields[key].where}")
         else:
@@ -97,24 +97,24 @@ class Objects(dict[K, T], Generic[K, T]):
             self._fields[key] = fields
 
     def fields(self, key: K) -> Fields:
-        """Returns the fields that an object was read from, to add faults there."""
+        """Returns the fields that an object was read from, so that faults can refer to them."""
         return self._fields[key]
 
 
 class Warnings:
-    """Warnings about objects; equal warnings about many objects become one sentence."""
+    """Warnings about objects, which merge equal warnings about many objects into one sentence."""
 
     def __init__(self) -> None:
         self._names: dict[tuple[str, str], list[str]] = {}
 
     def add(self, kind: str, name: str, what: str) -> None:
-        """Add a warning; two warnings that differ only in indices within `what` count as the same."""
+        """Add a warning. Two warnings that differ only in list indices within `what` count as equal."""
         names = self._names.setdefault((kind, INDEX.sub("[]", what)), [])
         if name not in names[-1:]:
             names.append(name)
 
     def sentences(self) -> tuple[str, ...]:
-        """Returns all warnings in the order of their first object."""
+        """Returns all warnings in the order in which their first objects were added."""
         return tuple(
             f"{kind} {first_of(names, _NAMED)}".rstrip() + f": {what}"
             for (kind, what), names in self._names.items()
@@ -123,7 +123,7 @@ class Warnings:
 
 @fixed()
 class Draft(Value):
-    """All objects read so far; each reader adds its objects here."""
+    """The objects that have been read so far. Each reader adds its objects here."""
 
     faults: list[Fault] = field(default_factory=list)
     warnings: Warnings = field(default_factory=Warnings)
@@ -153,7 +153,10 @@ class Draft(Value):
 
     @property
     def quotas(self) -> Objects[str, ElasticQuota]:
-        """The elastic quotas that count: those of the tree, if any, with parents before their children."""
+        """The elastic quotas in effect, with parents before their children.
+
+        If there is a tree, these are the quotas of the tree.
+        """
         return self.quota_nodes if self.quota_trees else self.elastic_quotas
 
     def custom_resources(self, kind: str) -> Objects[str, Any]:

@@ -1,9 +1,9 @@
-"""Compares the nominal quotas of flavors with the capacity of the flavors' nodes.
+"""Compares the nominal quotas of flavors with the capacity of the nodes in these flavors.
 
-A node belongs to a flavor if it has the flavor's labels and the flavor's pods tolerate its taints. They
-tolerate the flavor's `nodeTaints`, because Kueue requires this, and all taints that the flavor's
-`tolerations` cover, because Kueue adds these to pods. Kubernetes' own taints on cordoned or unhealthy nodes
-do not matter here: such nodes count, and a note gives their number.
+A node belongs to a flavor if it has the labels of the flavor and its taints are tolerated by the flavor's
+pods. These pods tolerate the flavor's `nodeTaints`, because Kueue requires this, and all taints that the
+flavor's `tolerations` cover, because Kueue adds them to pods. The taints that Kubernetes itself puts on
+cordoned or unhealthy nodes don't matter here: such nodes are included, and a note states how many there are.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ _OF_KUBERNETES = "node.kubernetes.io/"
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """One resource of a flavor, or of several flavors that share nodes.
+    """The capacity for one resource in a flavor, or in several flavors that share nodes.
 
     Attributes:
         flavors: one flavor, or several that share nodes, in the order of the manifests.
         resource: the resource.
-        nominal: the sum of nominal quotas of ClusterQueues and Cohorts; `UNLIMITED` if one is unlimited.
-        allocatable: the allocatable amount on the flavors' nodes; each node counts once.
+        nominal: the sum of the nominal quotas in ClusterQueues and Cohorts; `UNLIMITED` if one of them is
+            unlimited.
+        allocatable: the allocatable quantity on the nodes of the flavors, where each node counts once.
         nodes: the number of these nodes.
-        idle: how many of them take no pods, because they are cordoned or not ready.
+        idle: how many of these nodes accept no pods, because they are cordoned or not ready.
     """
 
     flavors: tuple[str, ...]
@@ -39,20 +40,19 @@ class Room:
 
     @property
     def over(self) -> int:
-        """The amount by which quotas exceed nodes, at least 0."""
+        """How far the quotas exceed the capacity of the nodes; 0 if they don't."""
         return max(0, self.nominal - self.allocatable)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the values in a form that JSON can hold."""
+        """Returns the values in a form that can be written as JSON."""
         return {**asdict(self), "flavors": list(self.flavors), "over": self.over}
 
 
 def rooms(cluster: Cluster) -> list[Room]:
-    """Returns a row per resource and flavor with quota, then per group of flavors that share nodes.
+    """Returns a row for each resource and flavor with quota, then rows for flavors that share nodes.
 
-    Without nodes the result is empty.
-
-    A flavor without a ResourceFlavor object has no entry: Kueue keeps its queues inactive.
+    The result is empty if there are no nodes. A flavor that has no ResourceFlavor object has no row, because
+    Kueue keeps its queues inactive.
     """
     if not cluster.nodes:
         return []
@@ -67,7 +67,7 @@ def rooms(cluster: Cluster) -> list[Room]:
 
 
 def _quotas(cluster: Cluster) -> dict[str, dict[str, int]]:
-    """Returns flavor -> resource -> the sum of nominal quotas."""
+    """Returns the sum of nominal quotas by flavor and resource."""
     found: dict[str, dict[str, int]] = {}
     owned = [queue.resource_groups for queue in cluster.cluster_queues.values()]
     owned += [cohort.resource_groups for cohort in cluster.cohorts.values()]
@@ -90,7 +90,7 @@ def _is_of(node: Node, flavor: ResourceFlavor) -> bool:
 
 
 def _shared(own: Mapping[str, Sequence[Node]]) -> Iterator[tuple[tuple[str, ...], list[Node]]]:
-    """Yields groups of flavors that share nodes, directly or through a third flavor, with all their nodes."""
+    """Yields groups of flavors that share nodes, directly or through other flavors, with all their nodes."""
     groups: list[tuple[set[str], dict[str, Node]]] = []
     for name, nodes in own.items():
         flavors, together = {name}, {node.name: node for node in nodes}

@@ -19,7 +19,7 @@ def difference_patch(cluster: Cluster, other: Cluster) -> list[dict[str, Any]]:
 
     Args:
         cluster: the cluster to patch.
-        other: a cluster with the same objects, some of which have other field values, such as other knobs.
+        other: a cluster with the same objects, but other values of fields, such as knobs.
 
     Raises:
         InputError: the clusters differ in more than field values, because an object or an item of a list

@@ -108,7 +108,7 @@ class Nodes:
                 yield _part(name, {"status": {field: amounts}}, *said)
 
     def _named(self, row: Row, faults: list[Fault]) -> Sequence[str]:
-        """Returns the nodes of a row: one node, all nodes with certain labels, or the last nodes of a pool."""
+        """Returns the nodes of a row: one node, all nodes with some labels, or the last nodes of a pool."""
         text = row.cells["name"]
         if ":" in text:
             return self._of_pool(row, faults)
@@ -160,7 +160,7 @@ class Nodes:
         return {"key": match["key"], **value, "effect": match["effect"]}
 
     def _span(self, row: Row, name: str, usual: int, faults: list[Fault]) -> int:
-        """Returns the duration that a row specifies as `name=SPAN`, in microseconds; the default is `usual`."""
+        """Returns the duration that a row gives as `name=SPAN`, in microseconds; `usual` by default."""
         text = row.cells["value"]
         if not text:
             return usual

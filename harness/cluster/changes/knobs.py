@@ -325,7 +325,7 @@ def _flat(values: Values) -> Iterator[tuple[str, Any]]:
 
 
 def _by_resource(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yields (key, value) pairs from a single value, or from a table by resource or by flavor and resource."""
+    """Yields (key, value) pairs from a value, or from a table by resource, or by flavor and resource."""
     if not isinstance(value, Mapping):
         yield "", value
         return

@@ -204,7 +204,7 @@ class Merge:
         return find
 
     def _group(self, there: Sequence[Any], item: Mapping[str, Any], place: str) -> int | None:
-        """Returns the index of the resource group that a patch refers to by covered resources or by flavors."""
+        """Returns the index of the resource group that a patch means, by its covered resources or flavors."""
         resources, flavors = set(_texts(item.get("coveredResources"))), set(_names(item.get("flavors")))
         found = [at for at, each in enumerate(there) if set(_texts(each.get("coveredResources"))) & resources]
         if resources and not found:
@@ -227,7 +227,7 @@ class Merge:
         return None
 
     def _check_covered(self, group: Mapping[str, Any], added: Sequence[Added]) -> None:
-        """Check that the group covers a flavor's new resources, because other names are probably misspelled."""
+        """Check that the group covers the new resources of a flavor; others are probably misspelled."""
         covered = list(_texts(group.get("coveredResources")))
         for each in added:
             resource = each.item.get("name")

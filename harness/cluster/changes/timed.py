@@ -169,7 +169,7 @@ def _called(content: Mapping[str, Any]) -> str:
 
 
 def moment_of(value: Any, where: str, faults: list[Fault]) -> Moment | None:
-    """Returns a time: a duration since the origin such as `3d2h`, or a date such as `2025-01-31T08:00:00Z`."""
+    """Returns a time: a duration since the origin (`3d2h`), or a date (`2025-01-31T08:00:00Z`)."""
     if value is None:
         return None
     text = value.isoformat() if isinstance(value, datetime) else str(value)

@@ -1,7 +1,8 @@
-"""Converts quotas between families: ClusterQueues to elastic quotas, and the reverse.
+"""Converts quotas from one family to another: from ClusterQueues to elastic quotas, or the reverse.
 
-The guarantee is a ClusterQueue's nominal quota, or an elastic quota's `min`. The upper limit is nominal quota
-plus borrowing limit, or `max`. Notes name the settings without a counterpart, object by object.
+The guarantee is the nominal quota of a ClusterQueue, or the `min` of an elastic quota. The upper limit is the
+nominal quota plus the borrowing limit, or the `max`. For each object, notes name the settings that have no
+counterpart.
 """
 
 from __future__ import annotations
@@ -33,27 +34,28 @@ _OF_FAMILY: Mapping[str, Mapping[str, str]] = {
         "Configuration": "config",
     },
 }
-"""Family -> its kinds, with the beginning of their API groups.
+"""Maps each family to its kinds, and each kind to the prefix of its API group.
 
-WorkloadPriorityClasses belong to neither family, because they give priorities to jobs with any scheduler.
+WorkloadPriorityClasses belong to neither family, because jobs get their priorities from them with any
+scheduler.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """Manifests with the quotas of the other family, and sentences about settings that it cannot express."""
+    """Manifests with the quotas of the other family, and sentences about settings that can't be converted."""
 
     manifests: tuple[Mapping[str, Any], ...]
     notes: tuple[str, ...]
 
 
 def convert(cluster: Cluster, to: str, *, keep: bool = False) -> Converted:
-    """Returns the manifests of a cluster with its quotas converted to another family.
+    """Returns the manifests of a cluster, with its quotas converted to another family.
 
     Args:
         cluster: a cluster read from manifests.
         to: one of `FAMILIES`.
-        keep: keep the original quotas, so that the manifests have quotas of both families.
+        keep: whether to keep the original quotas, so that the manifests contain the quotas of both families.
 
     Raises:
         InputError: the cluster has no quotas to convert, or already has quotas of that family.
@@ -78,7 +80,7 @@ def convert(cluster: Cluster, to: str, *, keep: bool = False) -> Converted:
     manifests = to_manifests(cluster)
     stay = [manifest for manifest in manifests if keep or not _is_of(manifest, source)]
     whole = (*stay, *made)
-    cluster_from(whole, f"{cluster.source}, converted to {to}")  # raises if the result cannot be read
+    cluster_from(whole, f"{cluster.source}, converted to {to}")  # raises if the result can't be read
     return Converted(whole, notes.sentences())
 
 

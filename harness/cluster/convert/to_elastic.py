@@ -1,4 +1,7 @@
-"""Converts ClusterQueues and cohorts to an ElasticQuotaTree: queues to leaves, cohorts to inner quotas."""
+"""Converts ClusterQueues and cohorts to an ElasticQuotaTree.
+
+Queues become leaves, and cohorts become inner quotas.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +19,14 @@ _ROOT = "root"
 
 @dataclass(slots=True)
 class _Node:
-    """A queue or cohort under conversion.
+    """A queue or cohort that is being converted.
 
     Attributes:
         name: its name in the tree.
         groups: its own quotas.
         children: the nodes below it.
-        namespaces: the namespaces whose pods it counts.
-        least: resource -> the guarantee of the node and all nodes below it.
+        namespaces: the namespaces whose pods count against it.
+        least: maps a resource to the guarantee of the node, which includes the nodes below it.
     """
 
     name: str
@@ -34,14 +37,14 @@ class _Node:
 
 
 def elastic_quota_tree(cluster: Cluster, notes: Warnings) -> list[dict[str, Any]]:
-    """Returns one ElasticQuotaTree for a cluster's queues and cohorts.
+    """Returns one ElasticQuotaTree for the queues and cohorts of a cluster.
 
-    Quotas of several flavors are added up. A queue that may borrow without limit is bounded by the whole
-    cohort's quota. A queue without a cohort is bounded by its own quota.
+    The quotas of several flavors are added up. A queue that may borrow without limit is bounded by the quota
+    of the whole cohort. A queue without a cohort is bounded by its own quota.
 
     Args:
-        cluster: has queues or cohorts.
-        notes: notes about settings that a tree cannot express are added here.
+        cluster: a cluster with queues or cohorts.
+        notes: receives notes about settings that a tree can't express.
     """
     _tell_queues(cluster, notes)
     _tell_flavors(cluster, notes)
@@ -50,7 +53,7 @@ def elastic_quota_tree(cluster: Cluster, notes: Warnings) -> list[dict[str, Any]
     apart = len(tops) > 1 or not tops[0].children
     root = _Node(_ROOT, children=tops) if apart else tops[0]
     _guarantee(root)
-    # Cohorts do not lend to each other, nor does a queue without a cohort.
+    # Cohorts don't lend to each other, and a queue without a cohort doesn't lend at all.
     most = {top.name: {each: top.least.get(each, 0) for each in resources} for top in tops}
     written = [_written(top, most[top.name]) for top in tops]
     if apart:
@@ -60,7 +63,7 @@ def elastic_quota_tree(cluster: Cluster, notes: Warnings) -> list[dict[str, Any]
 
 
 def _forest(cluster: Cluster, notes: Warnings) -> list[_Node]:
-    """Puts queues and cohorts below their parents; returns the nodes without a parent."""
+    """Places queues and cohorts below their parents, and returns the nodes that have no parent."""
     namespaces = _namespaces(cluster, notes)
     taken = {*cluster.cluster_queues, _ROOT}
     cohorts: dict[str, _Node] = {}
@@ -83,7 +86,7 @@ def _forest(cluster: Cluster, notes: Warnings) -> list[_Node]:
 
 
 def _namespaces(cluster: Cluster, notes: Warnings) -> dict[str, list[str]]:
-    """Returns queue -> the namespaces whose LocalQueues all belong to the queue."""
+    """Returns the namespaces of each queue whose LocalQueues all belong to that queue."""
     queues: dict[str, dict[str, None]] = {}
     for local in cluster.local_queues.values():
         if local.cluster_queue in cluster.cluster_queues:
@@ -100,7 +103,7 @@ def _namespaces(cluster: Cluster, notes: Warnings) -> dict[str, list[str]]:
 
 
 def _guarantee(node: _Node) -> dict[str, int]:
-    """Compute the guarantee of a node: its own quotas plus the quotas of all nodes below it."""
+    """Compute the guarantee of a node as the sum of its own quotas and the quotas of all nodes below it."""
     node.least = {resource: nominal for resource, (nominal, _) in _own(node.groups).items()}
     for child in node.children:
         for resource, amount in _guarantee(child).items():
@@ -109,7 +112,10 @@ def _guarantee(node: _Node) -> dict[str, int]:
 
 
 def _own(groups: Iterable[ResourceGroup]) -> dict[str, tuple[int, int | None]]:
-    """Returns resource -> nominal quota and borrowing limit, summed over flavors; None for no limit."""
+    """Returns the nominal quota and borrowing limit of each resource, summed over flavors.
+
+    A borrowing limit of None means that there is no limit.
+    """
     found: dict[str, tuple[int, int | None]] = {}
     for group in groups:
         for quotas in group.flavors:
@@ -124,12 +130,10 @@ def _own(groups: Iterable[ResourceGroup]) -> dict[str, tuple[int, int | None]]:
 
 
 def _written(node: _Node, most: Mapping[str, int]) -> dict[str, Any]:
-    """Returns a node in the form of the tree, with all nodes below it.
+    """Returns a node in the form that a tree uses, with all nodes below it.
 
-    No node below it exceeds the node's own `max`.
-
-    The node names every resource of the tree, because pods of a queue must not use resources that the queue
-    lacks.
+    No node below it has a `max` above the node's own `max`. The node names every resource in the tree,
+    because the pods of a queue must not use resources that the queue doesn't have.
     """
     below = [_written(child, _bounds(child, most)) for child in node.children]
     own = _own(node.groups)
@@ -138,7 +142,7 @@ def _written(node: _Node, most: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _bounds(node: _Node, above: Mapping[str, int]) -> dict[str, int]:
-    """Returns the `max` of a node below a parent: the parent's `max`, unless a borrowing limit is lower."""
+    """Returns the `max` of a node: the `max` of its parent, unless a borrowing limit is lower."""
     own, bounds = _own(node.groups), {}
     for resource, most in above.items():
         nominal, limit = own.get(resource, (0, None))

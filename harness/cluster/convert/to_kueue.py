@@ -1,4 +1,4 @@
-"""Converts elastic quotas: leaves become ClusterQueues, and quotas above leaves become cohorts."""
+"""Converts elastic quotas: leaves become ClusterQueues, and quotas above them become cohorts."""
 
 from __future__ import annotations
 
@@ -18,18 +18,21 @@ from harness.cluster.model import UNLIMITED, Cluster, ResourceQuota
 _FLAVOR = "default"
 _COHORT = "elastic-quotas"
 _PREEMPTION = {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"}
-"""The rules of every elastic quota: it reclaims its `min` from any job, and priority counts within it."""
+"""The rules of every elastic quota.
+
+A quota can preempt any job to reclaim its `min`. Within a quota, priorities decide.
+"""
 
 
 def kueue_queues(cluster: Cluster, notes: Warnings) -> list[dict[str, Any]]:
-    """Returns a ResourceFlavor of all nodes, a Cohort for each quota with quotas below it, and ClusterQueues.
+    """Returns a ResourceFlavor for all nodes, Cohorts for the quotas above other quotas, and ClusterQueues.
 
-    Quotas without a parent share a cohort, one for each of Koordinator's trees. Namespaces become LocalQueues
-    with the quota's name.
+    Quotas without a parent share one cohort, or one cohort per tree for Koordinator's trees. Namespaces
+    become LocalQueues with the name of the quota.
 
     Args:
         cluster: a cluster with elastic quotas.
-        notes: notes about settings that queues cannot express are added here.
+        notes: receives notes about settings that queues can't express.
     """
     quotas = cluster.elastic_quotas
     below: dict[str, list[ElasticQuota]] = {}
@@ -63,9 +66,9 @@ def _preemption(cohort: str) -> Mapping[str, str]:
 
 
 def _shared_cohort(quota: ElasticQuota, below: Mapping[str, list[ElasticQuota]]) -> str:
-    """Returns the cohort for a quota without a parent.
+    """Returns the cohort for a quota that has no parent.
 
-    Each tree has one cohort. A single quota needs none: "".
+    Each tree has one cohort. A single quota doesn't need a cohort, so the result is "".
     """
     mates = [each for each in below[""] if each.tree == quota.tree]
     if len(mates) == 1:
@@ -74,7 +77,7 @@ def _shared_cohort(quota: ElasticQuota, below: Mapping[str, list[ElasticQuota]])
 
 
 def _spare(quota: ElasticQuota, children: list[ElasticQuota], resource: str) -> int:
-    """Returns a quota's guarantee beyond the guarantees of the quotas below it."""
+    """Returns how much a quota's guarantee exceeds the guarantees of the quotas below it."""
     if quota.min_of(resource) >= UNLIMITED:
         return UNLIMITED
     return quota.min_of(resource) - sum(child.min_of(resource) for child in children)
@@ -83,9 +86,9 @@ def _spare(quota: ElasticQuota, children: list[ElasticQuota], resource: str) -> 
 def _quotas(
     quota: ElasticQuota, nominal: Mapping[str, int], *, borrows: bool, cohort: bool
 ) -> dict[str, ResourceQuota]:
-    """Returns resource -> quota.
+    """Returns the quota of each resource.
 
-    It omits resources that a leaf must not use, and resources that do not bound a cohort.
+    Resources that a leaf must not use are omitted, and so are resources that don't bound a cohort.
     """
     found = {}
     for resource, amount in nominal.items():

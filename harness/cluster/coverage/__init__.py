@@ -1,4 +1,4 @@
-"""The coverage of manifests, as data: how a replay treats every field of every kind that harness reads.
+"""Coverage of manifests as data: how a replay treats every field of every kind that harness reads.
 
-Each module holds one family of kinds.
+Each module contains one family of kinds.
 """

@@ -34,11 +34,11 @@ def metadata(
     """Returns the coverage of an object's metadata.
 
     Args:
-        named: whether its name distinguishes it from other objects; False if only one object exists.
-        namespaced: whether it belongs to a namespace.
-        labels: whether all of its labels count.
-        stays: whether its time of deletion is ignored.
-        counts: further fields that count.
+        named: whether the name distinguishes the object from others; False if only one object can exist.
+        namespaced: whether the object belongs to a namespace.
+        labels: whether all labels of the object matter.
+        stays: whether the object's deletion timestamp is ignored.
+        counts: further fields that matter.
     """
     return [
         *(modelled("metadata.name") if named else harmless("there is one", "metadata.name")),
@@ -76,7 +76,7 @@ OWNERS: list[Row] = [
         ),
     ),
 ]
-"""Coverage of an object's owner references, for kinds for which they count."""
+"""Coverage of owner references, for kinds for which they matter."""
 
 STATUS: list[Row] = harmless(CONTROLLERS, "status")
 

@@ -1,4 +1,4 @@
-"""Coverage of Kueue's kinds except Workload and Configuration."""
+"""Coverage of Kueue's kinds, except for Workload and Configuration."""
 
 from __future__ import annotations
 

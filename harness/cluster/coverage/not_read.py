@@ -1,9 +1,10 @@
-"""Kinds that harness does not read although they would change decisions, and the assumptions made instead.
+"""Kinds that harness doesn't read although they would change decisions, and the assumptions it makes.
 
-`Kueue` and `Scheduler` are kinds of OpenShift's operators, which derive the components' configuration from
-objects of these kinds.
+`Kueue` and `Scheduler` are kinds of OpenShift's operators, which derive the configuration of the components
+from objects of these kinds.
 
-kube-scheduler's groups of groups: https://kubernetes.io/docs/concepts/workloads/compositepodgroup-api/
+For kube-scheduler's groups of groups, see
+https://kubernetes.io/docs/concepts/workloads/compositepodgroup-api/.
 """
 
 from __future__ import annotations
@@ -34,4 +35,4 @@ NOT_READ = {
         for kind in ("ClusterTrainingRuntime", "TrainingRuntime")
     },
 }
-"""API group and kind -> the assumption made instead."""
+"""Maps an API group and a kind to the assumption that harness makes because it doesn't read the kind."""

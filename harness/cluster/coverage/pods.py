@@ -1,4 +1,4 @@
-"""Coverage of a Pod, and of the pod templates of other kinds."""
+"""Coverage of Pods, and of the pod templates in other kinds."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ _OF_GROUPS: list[Row] = modelled(
     "schedulingGroup.podGroupName",
     *(f"workloadRef.{name}" for name in ("name", "podGroup", "podGroupReplicaKey")),
 )
-"""The fields with which a pod names its pod group of kube-scheduler, in both spellings."""
+"""The fields in which a pod names its kube-scheduler pod group, in both spellings."""
 
 _USUAL = ("default-scheduler",)
 
@@ -185,10 +185,10 @@ TEMPLATE: list[Row] = [
     *_TEMPLATE,
     *assumed("harness places the pods as if they belonged to no group", "schedulingGroup"),
 ]
-"""The `spec` of the pods that a Workload stands for."""
+"""The `spec` of the pods that a Workload represents."""
 
 POD_TEMPLATE = Coverage(_TEMPLATE, _OF_GROUPS)
-"""The `spec` of a trace's pods, as in the trace's column `pod_template`."""
+"""The `spec` in the column `pod_template` of a trace."""
 
 KOORDINATORS_GANG: list[Row] = [
     row
@@ -198,7 +198,7 @@ KOORDINATORS_GANG: list[Row] = [
         f"metadata.{part}{{gang.scheduling.koordinator.sh/*}}",
     )
 ]
-"""Koordinator's annotations about gangs, on Pods and PodGroups."""
+"""Koordinator's gang annotations on Pods and PodGroups."""
 
 _KOORDINATORS: list[Row] = [
     *KOORDINATORS_GANG,

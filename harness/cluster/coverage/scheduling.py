@@ -1,4 +1,4 @@
-"""Coverage of PodGroups, Workloads of `scheduling.k8s.io` and KubeSchedulerConfiguration.
+"""Coverage of PodGroups, `scheduling.k8s.io` Workloads and KubeSchedulerConfiguration.
 
 Fields of KubeSchedulerConfiguration:
 https://kubernetes.io/docs/reference/config-api/kube-scheduler-config.v1/
@@ -47,7 +47,7 @@ SCHEDULING_WORKLOAD = Coverage(
         harmless("PodGroups have copies of its templates", "apiVersion", "kind", "metadata", "spec"),
     ),
 )
-"""The Workload of kube-scheduler itself."""
+"""The Workload kind that belongs to kube-scheduler itself."""
 
 SCHEDULING_POD_GROUP = Coverage(
     metadata(namespaced=True),
@@ -72,13 +72,16 @@ MODELLED_PLUGINS = (
     "NodeResourcesBalancedAllocation", "NodeResourcesFit", "NodeUnschedulable", "PodTopologySpread",
     "PrioritySort", "TaintToleration",
 )  # fmt: skip
-"""The modelled plugins of the default profile."""
+"""The plugins of the default profile that are modelled."""
 
 IDLE_PLUGINS = (
     "DynamicResources", "GangScheduling", "ImageLocality", "NodeDeclaredFeatures", "NodeVolumeLimits",
     "SchedulingGates", "VolumeBinding", "VolumeRestrictions", "VolumeZone",
 )  # fmt: skip
-"""The other plugins. They have no effect, on or off; a pod with fields that they read causes a warning."""
+"""The other plugins, which have no effect whether they are enabled or not.
+
+A pod with fields that these plugins read causes a warning.
+"""
 
 _STAY = "the plugins of kube-scheduler's default profile decide, with their default weights"
 _ARGUMENTS = "profiles[].pluginConfig[].args"
@@ -87,7 +90,7 @@ _CPU_AND_MEMORY = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}
 
 
 def _point(path: str) -> list[Row]:
-    """Returns the coverage of the plugins that a profile can enable and disable at one extension point."""
+    """Returns the coverage of the plugins that a profile can enable and disable at an extension point."""
     return [
         *harmless("a disabled plugin has no weight", f"{path}.disabled[].weight"),
         *assumed(_STAY, f"{path}.enabled[].name", usual=(*MODELLED_PLUGINS, *IDLE_PLUGINS)),
@@ -100,7 +103,7 @@ _PROFILE: list[Row] = [
     *modelled("profiles[].schedulerName"),
     *_point("profiles[].plugins.multiPoint"),
     *(row for point in _POINTS for row in _point(f"profiles[].plugins.{point}")),
-    # Only DefaultPreemption may be off: at its own point, or at all points.
+    # Only DefaultPreemption can be disabled, either at its own extension point or at all of them.
     *modelled(
         "profiles[].plugins.multiPoint.disabled[].name", "profiles[].plugins.postFilter.disabled[].name"
     ),

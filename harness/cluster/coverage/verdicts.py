@@ -1,9 +1,9 @@
-"""Verdicts on fields of manifests, and tables with a verdict for every field of a kind.
+"""Verdicts on manifest fields, and tables that have a verdict for every field of a kind.
 
-A path is written as `spec.taints[].key`: `[]` is each item of a list, `{}` each value of a mapping with free
-names. `{name}` is the value of one name, and `{prefix*}` the values of all names with this prefix. A row
-about a path applies to all paths below it that have no row of their own. Rows of `modelled` are the
-exception: a modelled mapping has only the fields with a row.
+In a path such as `spec.taints[].key`, `[]` means each item of a list. `{}` means each value of a mapping with
+arbitrary names, `{name}` the value of one name, and `{prefix*}` the values of all names with this prefix. A
+row applies to its path and to all paths below it that don't have a row of their own. Rows from `modelled` are
+an exception: a modelled mapping contains only those fields that have a row.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ STEP = re.compile(r"\{[^}]*\}|\[\]|[^.\[\]{}]+")
 
 
 class Verdict(Enum):
-    """The treatment of a field in a replay."""
+    """How a replay treats a field."""
 
     MODELLED = "modelled"
     HARMLESS = "cannot change a decision here"
@@ -33,12 +33,12 @@ class Row(Value):
     """The verdict on a field.
 
     Attributes:
-        path: the field's path.
+        path: the path of the field.
         verdict: how a replay treats the field.
-        why: the reason why the field cannot change a decision, or the assumption made instead; for `SAME`,
+        why: why the field can't change a decision, or which assumption is made instead. For `SAME`, this is
             the other place.
-        usual: values that agree with the assumption, so that they cause no warning.
-        versions: the API versions with the field; all if empty.
+        usual: values that agree with the assumption, so that they don't cause a warning.
+        versions: the API versions that have the field; if empty, all versions have it.
     """
 
     path: str
@@ -54,12 +54,12 @@ def modelled(*paths: str) -> list[Row]:
 
 
 def harmless(why: str, *paths: str) -> list[Row]:
-    """Returns rows for fields that cannot change a decision here, with the reason."""
+    """Returns rows for fields that can't change a decision in a replay, with the reason."""
     return [Row(path, Verdict.HARMLESS, why) for path in paths]
 
 
 def assumed(what: str, *paths: str, usual: tuple[Any, ...] = ()) -> list[Row]:
-    """Returns rows for fields that harness does not model, with the assumption made instead."""
+    """Returns rows for fields that harness doesn't model, with the assumption that it makes instead."""
     return [Row(path, Verdict.ASSUMED, what, usual) for path in paths]
 
 
@@ -69,23 +69,23 @@ def same(path: str, other: str) -> list[Row]:
 
 
 def below(path: str, rows: Iterable[Row]) -> list[Row]:
-    """Returns the rows, moved one mapping deeper."""
+    """Returns the rows with their paths moved one mapping deeper."""
     return [replace(row, path=f"{path}.{row.path}") for row in rows]
 
 
 def only(versions: Iterable[str], rows: Iterable[Row]) -> list[Row]:
-    """Returns the rows, limited to some API versions."""
+    """Returns the rows, restricted to certain API versions."""
     return [replace(row, versions=tuple(versions)) for row in rows]
 
 
 class Finding(NamedTuple):
-    """A field of a manifest that is not modelled.
+    """A field in a manifest that is not modelled.
 
     Attributes:
-        path: the field's path.
+        path: the path of the field.
         row: the verdict on the field; None if the field is unknown.
-        known: for an unknown name, the known names at its place.
-        wanted: the required type of the value; "" if the type is right.
+        known: the known names at the same place, if the field's name is unknown.
+        wanted: the type that the value should have; "" if its type is right.
     """
 
     path: str
@@ -97,15 +97,15 @@ class Finding(NamedTuple):
 @final
 @dataclass(slots=True)
 class Place:
-    """A place in a kind's tree of fields.
+    """A place in the tree of fields of a kind.
 
     Attributes:
         row: the verdict on the place; None if it only leads to other places.
         names: the fields of the place.
-        prefixes: prefixes of names -> their places, the longest first.
+        prefixes: maps prefixes of names to their places, the longest prefix first.
         free: the place of any other name; None if other names are unknown.
-        item: the place of a list's items.
-        quiet: whether no value can cause a finding here; set when the tree is complete.
+        item: the place of the items, if the value is a list.
+        quiet: whether no value can cause a finding here. It is set when the tree is complete.
     """
 
     row: Row | None = None
@@ -117,23 +117,23 @@ class Place:
 
     @property
     def ends(self) -> bool:
-        """True if no place below this one has a verdict."""
+        """True if there is no verdict below this place."""
         return not (self.names or self.prefixes) and self.free is None and self.item is None
 
     @property
     def covers(self) -> Row | None:
-        """The verdict that applies to all fields below without a row of their own."""
+        """The verdict that applies to all fields below this place that have no row of their own."""
         return None if self.row is None or self.row.verdict is Verdict.MODELLED else self.row
 
     def find(self, name: str) -> Place | None:
-        """Returns the place of a field by its name; None if no verdict covers the field."""
+        """Returns the place of a field by name; None if no verdict covers the field."""
         found = self.names.get(name)
         if found is None:
             found = next((each for start, each in self.prefixes.items() if name.startswith(start)), self.free)
         return found
 
     def _make(self, step: str) -> Place:
-        """Returns the place one step deeper, and creates it if necessary."""
+        """Returns the place one step below this one, and creates it if necessary."""
         if step == "[]":
             self.item = self.item or Place()
             return self.item
@@ -147,14 +147,14 @@ class Place:
         return self.names.setdefault(step.strip("{}"), Place())
 
     def at(self, path: str) -> Place:
-        """Returns the place of a path below this one, and creates it if necessary."""
+        """Returns the place at a path below this one, and creates it if necessary."""
         place = self
         for step in STEP.findall(path):
             place = place._make(step)
         return place
 
     def findings(self, value: Any) -> list[Finding]:
-        """Returns each field of a value that harness does not model once; `[]` stands for list items."""
+        """Returns one finding for each field that harness doesn't model; `[]` stands for list items."""
         found: list[Finding] = []
         self.look(value, [], None, found)
         return found
@@ -163,9 +163,9 @@ class Place:
         """Collect the findings of one place.
 
         Args:
-            value: the manifest's value at this place.
-            steps: the path of this place; unchanged when the method returns.
-            above: the finding that covers the place; None if only fields with a row may be here.
+            value: the value that the manifest has at this place.
+            steps: the path of this place, which is unchanged when the method returns.
+            above: the finding that covers the place; None if only fields with a row are allowed here.
             found: findings are added here.
         """
         row = self.row
@@ -207,7 +207,7 @@ class Place:
             found.append(Finding("".join(steps), None, wanted=wanted))
 
     def _unknown(self, value: Any, steps: list[str], above: Finding | None, found: list[Finding]) -> None:
-        """Collect the findings of a value in this place without a row."""
+        """Collect the findings for a value at a place that has no row."""
         if above is None:
             found.append(Finding("".join(steps), None, tuple(self.names)))
         else:
@@ -215,7 +215,7 @@ class Place:
 
 
 def _covered(above: Finding, value: Any, found: list[Finding]) -> None:
-    """Add the covering finding if it is an assumption and the value is not empty."""
+    """Add the finding that covers a field, if it is an assumption and the field has a nonempty value."""
     if above.row is not None and above.row.verdict is Verdict.ASSUMED and value not in (None, "", [], {}):
         found.append(above)
 
@@ -225,8 +225,8 @@ class Coverage:
     """The verdicts on every field of a kind.
 
     Args:
-        rows: the verdicts, with each path once.
-        strict: whether to refuse a manifest with an unknown field, as the real component does.
+        rows: the verdicts, at most one for each path.
+        strict: whether a manifest with an unknown field is rejected, as the real component does.
     """
 
     def __init__(self, *rows: Iterable[Row], strict: bool = False) -> None:
@@ -235,7 +235,7 @@ class Coverage:
         self._places: dict[str, Place] = {}
 
     def of(self, version: str) -> Place:
-        """Returns the tree of fields of an API version."""
+        """Returns the tree of fields for an API version."""
         place = self._places.get(version)
         if place is None:
             place = self._places[version] = Place()
@@ -247,7 +247,7 @@ class Coverage:
 
 
 def _settle(place: Place, known: set[int]) -> None:
-    """Mark the quiet places of a tree whose branches may lead back to their ancestors."""
+    """Mark the quiet places of a tree, in which branches may lead back to their ancestors."""
     if id(place) in known:
         return
     known.add(id(place))

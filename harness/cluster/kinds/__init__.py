@@ -1,1 +1,1 @@
-"""The kinds of manifests: a reader for each kind, and the table of all kinds."""
+"""The kinds of manifests: one reader for each kind, and the table of all kinds."""

@@ -1,4 +1,4 @@
-"""Computes the resources that a pod's containers request, separately and together."""
+"""Computes the resources that the containers of a pod request, individually and together."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ReadAmounts: TypeAlias = Callable[[Fields, str], Amounts]
 
 
 def saturating_amounts(fields: Fields, name: str) -> Amounts:
-    """Returns resource -> amount; a quantity beyond 64 bits becomes the largest possible amount."""
+    """Returns quantities by resource; a quantity beyond 64 bits becomes the largest possible one."""
     table = fields.child(name)
     found = {resource: table.quota(resource, resource) for resource in table}
     return {resource: amount for resource, amount in found.items() if amount is not None}
@@ -29,18 +29,18 @@ def read_resources(fields: Fields, read: ReadAmounts = Fields.amounts) -> tuple[
 
 @final
 class Container:
-    """The modelled parts of a container: its amounts, its ports, and whether it is a sidecar.
+    """The modelled parts of a container: its quantities, its ports, and whether it is a sidecar.
 
     Args:
         fields: the container.
-        read: reads the container's amounts; Kueue turns amounts beyond 64 bits into the largest possible
-            amount.
+        read: the function that reads the container's quantities. Kueue turns quantities beyond 64 bits into
+            the largest possible one.
 
     Attributes:
-        limits: its limits.
-        requests: its requests. A limit without a request counts as the request, which the API server writes
-            into pods.
-        sidecar: whether it keeps running beside all containers that start after it.
+        limits: the limits of the container.
+        requests: the requests of the container. A limit without a request also counts as the request, because
+            the API server adds that request to pods.
+        sidecar: whether the container keeps running beside all containers that start after it.
     """
 
     def __init__(self, fields: Fields, read: ReadAmounts = Fields.amounts) -> None:
@@ -68,11 +68,11 @@ def pod_requests(
     as_whole: Amounts,
     overhead: Amounts,
 ) -> dict[str, int]:
-    """Returns resource -> amount of a pod.
+    """Returns the quantities that a pod requests, by resource.
 
-    Init containers run one after another, each beside the sidecars that started before it. Requests of the
-    pod as a whole override those of its containers. `missing` holds the amounts of a container that states
-    none.
+    Init containers run one after another, each together with the sidecars that started before it. Requests of
+    the pod as a whole override those of its containers. `missing` contains the quantities that are assumed
+    for a container without requests.
     """
     total: dict[str, int] = {}
     sidecars: dict[str, int] = {}

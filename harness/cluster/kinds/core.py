@@ -1,4 +1,4 @@
-"""Reads Kubernetes' own kinds and `NodePool`, harness's short form for many equal nodes."""
+"""Reads Kubernetes' own kinds, and `NodePool`, a short form for many equal nodes that harness defines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ from harness.cluster.yaml.fields import Fields
 HOSTNAME = "kubernetes.io/hostname"
 
 DRAIN = "harness/drain"
-"""The annotation of a node under a drain: the time-out of `kubectl drain --timeout`, 0 for none."""
+"""The annotation of a node that is being drained.
+
+Its value is the duration of `kubectl drain --timeout`, or 0 for no timeout.
+"""
 
 _HIGHEST_USER_PRIORITY = 1_000_000_000
 
@@ -49,14 +52,14 @@ def read_node(fields: Fields, draft: Draft) -> None:
 
 
 def _check_slices(node: Node, fields: Fields) -> None:
-    """Check that the GPUs of a node can be cut into the slices that it offers."""
+    """Check that the GPUs of a node can be divided into the slices that the node offers."""
     partition = partition_of(node)
     if partition is not None and partition.fault:
         fields.fault("", partition.fault)
 
 
 def _drain(metadata: Fields) -> int | None:
-    """Returns the time-out of a running drain, in microseconds; None without a drain."""
+    """Returns the timeout of a drain in progress, in microseconds; None if the node is not being drained."""
     annotations = metadata.raw("annotations")
     text = annotations.get(DRAIN) if isinstance(annotations, Mapping) else None
     if text is None:
@@ -79,9 +82,10 @@ def _is_ready(conditions: Any) -> bool:
 
 
 def read_node_pool(fields: Fields, draft: Draft) -> None:
-    """Read a NodePool: `spec.count` nodes of one `spec.template`, named `<pool>-<n>` from 0.
+    """Read a NodePool: `spec.count` nodes that follow `spec.template`, named `<pool>-<n>` starting at 0.
 
-    Numbers are zero-padded, so that names sort like numbers. `devices` are GPUs that pods can share.
+    The numbers are padded with zeros, so that names sort in numeric order. `devices` are GPUs that pods can
+    share.
     """
     pool = read_metadata(fields).name
     spec = fields.child("spec")
@@ -116,15 +120,15 @@ def read_node_pool(fields: Fields, draft: Draft) -> None:
 
 
 def pool_names(pool: str, count: int, size: int | None = None) -> list[str]:
-    """Returns the names of a pool's nodes in order, with as many digits as a pool of `size` nodes has."""
+    """Returns the names of a pool's nodes in order, with as many digits as a pool of `size` nodes needs."""
     digits = len(str((size or count) - 1))
     return [f"{pool}-{number:0{digits}}" for number in range(count)]
 
 
 def unpooled(manifests: Iterable[Mapping[str, Any]], names: Collection[str]) -> Iterator[Mapping[str, Any]]:
-    """Yields manifests with Nodes in place of each NodePool that has a node with one of these names.
+    """Yields manifests in which each NodePool that contains one of the named nodes is replaced by Nodes.
 
-    A change can then name one node of a pool like any other node.
+    A change can then refer to one node of a pool like to any other node.
     """
     for content in manifests:
         nodes = list(_nodes_of(content)) if names and content.get("kind") == "NodePool" else []
@@ -135,7 +139,7 @@ def unpooled(manifests: Iterable[Mapping[str, Any]], names: Collection[str]) -> 
 
 
 def node_names(manifests: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Returns name of a NodePool -> the names of its nodes."""
+    """Returns the names of the nodes in each NodePool."""
     pools = [(each, list(_nodes_of(each))) for each in manifests if each.get("kind") == "NodePool"]
     return {
         pool["metadata"]["name"]: [node["metadata"]["name"] for node in nodes]
@@ -147,7 +151,7 @@ def node_names(manifests: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
 def resized(content: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yields a pool whose size changed, or its Nodes if the new size would rename them.
 
-    Existing nodes thus keep their names, even if the new size has more digits.
+    In this way, existing nodes keep their names even if the new size has more digits.
     """
     size, old = _size(content), _size(before)
     same = size is None or old is None or pool_names("", 1, size) == pool_names("", 1, old)
@@ -156,14 +160,17 @@ def resized(content: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[M
 
 
 def _size(content: Mapping[str, Any]) -> int | None:
-    """Returns how many nodes a NodePool has; None for other or faulty manifests."""
+    """Returns the number of nodes in a NodePool; None if the manifest is faulty or has another kind."""
     spec = content.get("spec") if content.get("kind") == "NodePool" else None
     count = spec.get("count") if isinstance(spec, Mapping) else None
     return count if type(count) is int and 0 < count <= MOST_NODES else None
 
 
 def _nodes_of(content: Mapping[str, Any], size: int | None = None) -> Iterator[dict[str, Any]]:
-    """Yields the Nodes of a NodePool, named as in a pool of `size`; none for a faulty or foreign NodePool."""
+    """Yields the Nodes of a NodePool, named as in a pool of `size` nodes.
+
+    Yields nothing if the manifest is faulty or not a NodePool of harness.
+    """
     spec, metadata = content.get("spec"), content.get("metadata")
     template = spec.get("template") if isinstance(spec, Mapping) else None
     if content.get("apiVersion") != "harness/v1" or not isinstance(template, Mapping):
@@ -204,14 +211,14 @@ def _allocatable(status: Fields) -> Mapping[str, int]:
 
 
 def read_namespace(fields: Fields, draft: Draft) -> None:
-    """Read a Namespace's labels, with the name that Kubernetes adds to them."""
+    """Read the labels of a Namespace, and add the label with its name as Kubernetes does."""
     metadata = read_metadata(fields)
     labels = frozen({**metadata.labels, NAMESPACE_NAME: metadata.name})
     draft.namespaces.add(metadata.name, labels, fields)
 
 
 def read_priority_class(fields: Fields, draft: Draft) -> None:
-    """Read a PriorityClass; names that begin with `system-` are reserved for Kubernetes."""
+    """Read a PriorityClass. Names that begin with `system-` are reserved for Kubernetes."""
     name = read_metadata(fields).name
     system = SYSTEM_PRIORITY_CLASSES.get(name)
     value = fields.integer("value", required=True, most=system.value if system else _HIGHEST_USER_PRIORITY)
@@ -225,7 +232,7 @@ def read_priority_class(fields: Fields, draft: Draft) -> None:
 
 
 def check_core(draft: Draft) -> None:
-    """Check the rules between Kubernetes' own objects."""
+    """Check the rules that relate Kubernetes' own objects to each other."""
     defaults = [item.name for item in draft.priority_classes.values() if item.global_default]
     for name in defaults[1:]:
         draft.priority_classes.fields(name).refuse("globalDefault", f"is true of {defaults[0]} already")

@@ -1,4 +1,4 @@
-"""Reads ResourceClaimTemplates: the devices that each pod claims, as far as Kueue counts them.
+"""Reads ResourceClaimTemplates, which describe the devices that each pod claims, as far as Kueue counts them.
 
 https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/
 """
@@ -17,14 +17,15 @@ EXACT_COUNT, ALL = "ExactCount", "All"
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class DeviceRequest(Value):
-    """One request of a claim.
+    """A single request within a claim.
 
     Attributes:
         device_class: the DeviceClass; "" if the request lists alternatives.
         count: the number of devices, if `mode` is ExactCount.
         mode: ExactCount or All.
         selects: whether the request selects devices by expressions.
-        admin: whether the request is for an administrator's access, which leaves devices available to others.
+        admin: whether the request is for administrator access, in which case the devices remain available to
+            others.
         alternatives: whether the request lists alternatives (`firstAvailable`).
     """
 
@@ -41,8 +42,8 @@ class ClaimTemplate(Value):
     """A ResourceClaimTemplate.
 
     Attributes:
-        requests: the requests for the devices of one claim.
-        constrained: whether it restricts which devices go together (`constraints`).
+        requests: the device requests of a claim.
+        constrained: whether it restricts which devices can be combined (`constraints`).
         configured: whether it configures devices (`config`).
     """
 
@@ -56,7 +57,7 @@ class ClaimTemplate(Value):
 def read_claim_template(fields: Fields, draft: Draft) -> None:
     """Read a ResourceClaimTemplate.
 
-    Up to v1beta1, a request itself has the fields that later versions put into `exactly`.
+    Up to v1beta1, the fields that later versions put into `exactly` belong to the request itself.
     """
     metadata = read_metadata(fields)
     devices = fields.child("spec").child("spec").child("devices")

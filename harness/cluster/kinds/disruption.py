@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets: how many pods of an application may be missing simultaneously."""
+"""PodDisruptionBudgets, which limit how many pods of an application can be down at the same time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Share(Value):
     percent: bool = False
 
     def of(self, expected: int) -> int:
-        """Returns the number of pods; a percentage rounds up."""
+        """Returns the number of pods; a percentage is rounded up."""
         return -(-self.value * expected // 100) if self.percent else self.value
 
 
@@ -30,10 +30,10 @@ class PodDisruptionBudget(Value):
     """A PodDisruptionBudget.
 
     Attributes:
-        selector: selects pods of the namespace; None or an empty selector matches no pod in a preemption.
-        min_available, max_unavailable: at most one of both is set.
-        disruptions_allowed: the value in the status; a replay recomputes it from the pods.
-        disrupted_pods: names of pods whose eviction is already approved; they do not count.
+        selector: selects pods of the namespace. None or an empty selector matches no pod in a preemption.
+        min_available, max_unavailable: at most one of the two is set.
+        disruptions_allowed: the value in the status. A replay recomputes it from the pods.
+        disrupted_pods: names of pods whose eviction has already been approved; they don't count.
     """
 
     name: str
@@ -45,24 +45,24 @@ class PodDisruptionBudget(Value):
     disrupted_pods: tuple[str, ...] = ()
 
     def matches(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Returns True if a pod counts for this budget; pods without labels never count."""
+        """Returns True if a pod counts towards this budget; pods without labels never do."""
         return bool(
             labels and self.selector and namespace == self.namespace and self.selector.matches(labels)
         )
 
     def allowed(self, expected: int, healthy: int) -> int:
-        """Returns how many disruptions are allowed now.
+        """Returns how many disruptions are currently allowed.
 
         Args:
-            expected: matching pods that exist: pending, bound or terminating.
-            healthy: matching pods that are bound and not terminating.
+            expected: the number of existing pods that match, whether they are pending, bound or terminating.
+            healthy: the number of matching pods that are bound and not terminating.
         """
         if self.min_available is not None:
             needed = self.min_available.of(expected)
         elif self.max_unavailable is not None:
             needed = max(0, expected - self.max_unavailable.of(expected))
         else:
-            return 0  # the disruption controller allows nothing when neither is given
+            return 0  # without either field, the disruption controller allows nothing
         return max(0, healthy - needed)
 
 
@@ -81,7 +81,7 @@ def read_disruption_budget(fields: Fields) -> PodDisruptionBudget:
 
 
 def _read_share(fields: Fields, name: str) -> Share | None:
-    """Returns a whole number of pods >= 0, or a percentage that is written as text."""
+    """Returns an integer number of pods >= 0, or a percentage, which is written as text."""
     value = fields.raw(name)
     if value is None:
         return None

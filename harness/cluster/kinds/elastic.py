@@ -1,6 +1,6 @@
-"""Elastic quotas: a guaranteed `min`, an upper bound `max`, and the name of the parent quota.
+"""Elastic quotas, which have a guaranteed `min`, an upper bound `max`, and the name of a parent quota.
 
-Policies define the semantics of these figures. The plugin of elastic quotas reads their manifests.
+Policies define what these values mean. The plugin for elastic quotas reads the manifests.
 """
 
 from __future__ import annotations
@@ -16,37 +16,38 @@ if TYPE_CHECKING:
     from harness.cluster.model import Cluster
 
 ACK, CAPACITY, KOORDINATORS = "ack", "capacity-scheduling", "koordinator"
-"""The semantics of quotas: ACK's, those of scheduler-plugins, or Koordinator's."""
+"""The possible semantics of quotas: ACK's, those of scheduler-plugins, or Koordinator's."""
 
 CORE_RESOURCES = ("cpu", "memory", "ephemeral-storage")
-"""Resources that a `max` bounds even if it does not name them; see `ElasticQuota.max_of`."""
+"""Resources that a `max` bounds even if it doesn't name them; see `ElasticQuota.max_of`."""
 
 KOORDINATOR = "quota.scheduling.koordinator.sh/"
-"""The prefix of Koordinator's labels and annotations of quotas."""
+"""The prefix of Koordinator's labels and annotations for quotas."""
 
 QUOTA_NAME_LABEL = f"{KOORDINATOR}name"
-"""The label with which a pod names its quota."""
+"""The label in which a pod names its quota."""
 
 
 @fixed()
 class ElasticQuota(Value):
-    """A node of an ElasticQuotaTree, or an ElasticQuota; amounts are resource -> amount.
+    """A node of an ElasticQuotaTree, or an ElasticQuota.
 
     Attributes:
-        name: the node's name. A flat quota has the name of its namespace, because each namespace has one
-            quota.
-        min: the guaranteed amounts, or None.
-        max: the upper bounds, or None.
-        parent: the quota above it, "" for none.
-        namespaces: the namespaces whose pods it counts.
-        is_parent: whether quotas may be below it.
-        lends: whether other quotas may use the idle part of its `min` (Koordinator).
-        weight: its weight for sharing unreserved capacity (Koordinator); None stands for `max`.
+        name: the name of the node. A quota outside a tree has the name of its namespace, because each
+            namespace has one quota.
+        min: the guaranteed quantities by resource, or None.
+        max: the upper bounds by resource, or None.
+        parent: the quota above it; "" if there is none.
+        namespaces: the namespaces whose pods count against it.
+        is_parent: whether other quotas can be below it.
+        lends: whether other quotas can use the idle part of its `min` (Koordinator).
+        weight: its weight for sharing unreserved capacity (Koordinator); None means the same as `max`.
         tree: the tree that it belongs to (Koordinator).
         semantics: the semantics of its manifest. An ElasticQuotaTree has ACK's. An ElasticQuota has those of
-            scheduler-plugins, or Koordinator's if it bears one of Koordinator's labels.
-        total: for the root of a tree, the amounts that its quotas share (Koordinator), or None.
-        apart: whether `total` is not deducted from the amounts that quotas outside trees share (Koordinator).
+            scheduler-plugins, or Koordinator's if it has one of Koordinator's labels.
+        total: for the root of a tree, the quantities that its quotas share (Koordinator), or None.
+        apart: whether `total` is not deducted from the quantities that quotas outside trees share
+            (Koordinator).
     """
 
     name: str
@@ -63,7 +64,7 @@ class ElasticQuota(Value):
     apart: bool = field(default=False, metadata=NEWER)
 
     def min_of(self, resource: str) -> int:
-        """Returns the guaranteed amount of a resource; 0 if it is not named."""
+        """Returns the guaranteed quantity of a resource; 0 if `min` does not name it."""
         return self.min.get(resource, 0) if self.min else 0
 
     @property
@@ -72,11 +73,11 @@ class ElasticQuota(Value):
         return tuple(dict.fromkeys((*(self.min or ()), *(self.max or ()))))
 
     def max_of(self, resource: str) -> int:
-        """Returns the upper bound of a resource, `UNLIMITED` without one.
+        """Returns the upper bound of a resource; `UNLIMITED` if it has none.
 
-        Without `max`, no resource is bounded. If `max` does not name cpu, memory or ephemeral storage, it
-        allows none of that resource, as in capacity scheduling of scheduler-plugins. Other unnamed resources
-        are unbounded.
+        Without a `max`, no resource is bounded. As in capacity scheduling of scheduler-plugins, a `max` that
+        does not name cpu, memory or ephemeral storage sets the bound of that resource to 0. Other unnamed
+        resources are unbounded.
         """
         if self.max is None:
             return UNLIMITED
@@ -91,11 +92,15 @@ def leaves_of(quotas: Mapping[str, ElasticQuota]) -> dict[str, ElasticQuota]:
 
 @final
 class QuotaLeaves:
-    """Finds the elastic quota that pods count against, for all semantics of quotas.
+    """Finds the elastic quota that a pod counts against, for all semantics.
 
-    It is the leaf that a pod's label names, else the leaf of the pod's namespace. Otherwise it is the leaf
-    with the name of the job's queue, or of the ClusterQueue of that LocalQueue. With Koordinator's quotas, a
-    pod whose label names no quota belongs to no quota.
+    The search stops at the first match:
+
+    1. the leaf that the pod's label names;
+    2. the leaf for the namespace of the pod;
+    3. the leaf with the name of the job's queue, or of the ClusterQueue of that LocalQueue.
+
+    With Koordinator's quotas, a pod whose label names an unknown quota belongs to no quota.
 
     Args:
         cluster: the cluster with the elastic quotas and LocalQueues.
@@ -111,12 +116,12 @@ class QuotaLeaves:
                 self._by_namespace.setdefault(namespace, name)
 
     def of(self, namespace: str, queue: str, named: str = "") -> str | None:
-        """Returns the name of a pod's quota; None if the pod belongs to no quota.
+        """Returns the name of the quota that a pod belongs to; None if it belongs to no quota.
 
         Args:
-            namespace: the pod's namespace.
-            queue: the job's queue.
-            named: the value of the pod's label `QUOTA_NAME_LABEL`; "" without the label.
+            namespace: the namespace of the pod.
+            queue: the queue of the job.
+            named: the value of the pod's label `QUOTA_NAME_LABEL`; "" if the pod has no such label.
         """
         if named in self._leaves:
             return named
@@ -130,17 +135,17 @@ class QuotaLeaves:
 
 
 def semantics_of(quotas: Mapping[str, ElasticQuota], asked: str | None = None) -> str:
-    """Returns the semantics of quotas: the requested semantics, else those of the manifests.
+    """Returns the semantics of quotas: the requested ones, or else those of the manifests.
 
-    If any quota has a label of Koordinator, all quotas have Koordinator's semantics. Without quotas, the
-    semantics are ACK's.
+    If any quota has one of Koordinator's labels, all quotas have Koordinator's semantics. If there are no
+    quotas, the semantics are ACK's.
     """
     there = {quota.semantics for quota in quotas.values()}
     return asked or next((each for each in (KOORDINATORS, CAPACITY) if each in there), ACK)
 
 
 def is_koordinators(metadata: Any) -> bool:
-    """Returns True if an ElasticQuota has a label or annotation of Koordinator, so that its name counts."""
+    """Returns True if an ElasticQuota has a label or annotation of Koordinator; then its name matters."""
     given = (
         [metadata.get(part) for part in ("labels", "annotations")] if isinstance(metadata, Mapping) else []
     )

@@ -1,4 +1,4 @@
-"""The description of a kind of manifests: its versions, its reader, and the verdicts on its fields."""
+"""Describes a kind of manifests: its versions, its reader, and the verdicts on its fields."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 
 @fixed()
 class Kind(Value):
-    """The description of one kind.
+    """The description of a kind of manifests.
 
     Attributes:
         versions: the supported API versions.
-        read: adds the object to the draft.
-        coverage: the verdicts on its fields.
-        check: checks rules between objects, if a plugin adds them with the kind.
+        read: a function that adds an object to the draft.
+        coverage: the verdicts on the fields of the kind.
+        check: a function that checks rules between objects, if a plugin adds the kind together with such
+            rules.
     """
 
     versions: tuple[str, ...]
