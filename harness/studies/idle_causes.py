@@ -63,7 +63,7 @@ def judged_runs(requests: Sequence[Judging], plugins: Plugins, **how: Unpack[Sid
 
 
 def _judged(run: Run, plan: Plan, watch: Callable[[int, int], None] | None) -> Run:
-    """A run with its causes, which are stored."""
+    """Returns a run with its causes, which are stored."""
     if plan.policy.record:
         return _refused(run, "a record does not say why jobs waited")
     seen: list[Causes] = []
@@ -85,5 +85,5 @@ def _judged(run: Run, plan: Plan, watch: Callable[[int, int], None] | None) -> R
 
 
 def _refused(run: Run, why: str) -> Run:
-    """A run without anything to judge."""
+    """Returns a run without anything to judge."""
     return added(run, list(measure(run, run.window)), {IDLE: [f"idle.*: not measured: {why}"]})

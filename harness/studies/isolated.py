@@ -114,7 +114,7 @@ class Isolated:
 
 
 def _with_those_aside(run: Run, alone: Iterable[Run]) -> dict[str, Any]:
-    """The provenance of a run with the added costs of runs that are not kept."""
+    """Returns the provenance of a run with the added costs of runs that are not kept."""
     provenance = run.info["provenance"]
     several = [each.info["provenance"] for each in (run, *alone)]
     costs = {name: round(sum(each[name] for each in several), 3) for name in ("wall_seconds", "cpu_seconds")}
@@ -122,7 +122,7 @@ def _with_those_aside(run: Run, alone: Iterable[Run]) -> dict[str, Any]:
 
 
 def _beyond_quotas(run: Run, alone: Mapping[str, Run]) -> Iterator[str]:
-    """A sentence if the policy ignores quotas, so that a quota alone has the whole cluster.
+    """Yields a sentence if the policy ignores quotas, so that a quota alone has the whole cluster.
 
     Terminating pods do not count: other jobs may get their quota before the pods are gone.
     """
@@ -163,7 +163,7 @@ def _most_at_once(run: Run) -> dict[str, int]:
 
 
 def _left_out(found: Mapping[str, Sharing]) -> Iterator[str]:
-    """A sentence with the number of each quota's jobs that lack a counterpart."""
+    """Yields a sentence with the number of each quota's jobs that lack a counterpart."""
     several = {quota: each.left_out for quota, each in found.items() if each.left_out}
     if several:
         each = ", ".join(f"{count:,} of {quota}" for quota, count in several.items())
@@ -200,7 +200,7 @@ def is_measured(run: Run) -> bool:
 
 
 def measured_as(run: Run, before: Run) -> Run:
-    """A twin that was replayed again, with its earlier measurements against its quotas alone."""
+    """Returns a twin that was replayed again, with its earlier measurements against its quotas alone."""
     if ISOLATED in run.info or ISOLATED not in before.info:
         return run
     rows = before.metrics.filter(pl.col("metric").is_in(FINISH_TIMES)).iter_rows(named=True)
@@ -208,7 +208,7 @@ def measured_as(run: Run, before: Run) -> Run:
 
 
 def _after(jobs: int, watch: Callable[[int, int], None]) -> Watch:
-    """A watch that reports consecutive replays as one; `jobs` have arrived in earlier replays."""
+    """Returns a watch that reports consecutive replays as one; `jobs` have arrived in earlier replays."""
     arrived: dict[int, int] = {}
 
     def told(number: int, now: int, count: int) -> None:

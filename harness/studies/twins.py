@@ -90,7 +90,7 @@ class Twins:
         return [self._request(place, twin) for place, twin in self._missing]
 
     def _has(self, place: int) -> str:
-        """The number of a run's twins that need no replay, as the beginning of a message."""
+        """Returns the number of a run's twins that need no replay, as the beginning of a message."""
         missing = sum(of == place for of, _ in self._missing)
         count = len(self._twins) - missing
         return f"has {count:,} of {len(self._twins):,} twins, and " if count else "has no twins, and "
@@ -148,7 +148,7 @@ class Twins:
         self._next()
 
     def replayed(self, *, workers: int | None = None) -> list[list[Run]]:
-        """The twins of each run; replays the twins that are missing.
+        """Returns the twins of each run; replays the twins that are missing.
 
         Raises:
             ReplayError: some replays failed; the others are kept.
@@ -179,7 +179,7 @@ class Twins:
         return shared is not None and _is_needed(run, shared[place])
 
     def _shares(self, twin: Twin) -> list[Shared] | None:
-        """The windows and jobs of the twins of one number; None while they are unknown."""
+        """Returns the windows and jobs of the twins of one number; None while they are unknown."""
         siblings = [found.get(twin) for found in self._there]
         there = [run for run in siblings if run is not None]
         return shared_by(there) if self._shared and len(there) == len(siblings) else None
@@ -221,14 +221,14 @@ def kept_shake(runs: Sequence[Run]) -> Shake | None:
 
 
 def _called(run: Run) -> Iterator[str]:
-    """The names of a run's twins that are kept."""
+    """Yields the names of a run's twins that are kept."""
     for folder in _folders(run.path.parent / TWINS / run.path.name):
         with suppress(RunError):  # a damaged twin does not count
             yield Run.open(folder).info["settings"]["twin"]
 
 
 def _there(run: Run, twins: Sequence[Twin]) -> dict[Twin, Run]:
-    """The twins of a run that are kept, complete, and measured in the same way as the run."""
+    """Returns the twins of a run that are kept, complete, and measured in the same way as the run."""
     measured = run.info.get("measured_by", {})
     forced = run.request is not None and run.request.force
     if forced or None in measured.values() or any("unknown" in code for code in _codes(run.info)):

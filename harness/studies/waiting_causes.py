@@ -128,7 +128,7 @@ class Causes:
         self._minutes, self._jobs, self._causes = array("q"), array("q"), array("b")
 
     def judged(self, end: int) -> Judged:
-        """All judgements; those that are still due are made at the end of the run."""
+        """Returns all judgements; those that are still due are made at the end of the run."""
         self._reach(end + 1)
         columns = self._minutes, self._jobs, self._causes
         minutes, jobs, causes = (np.array(column, dtype=np.int64) for column in columns)
@@ -262,7 +262,7 @@ class Causes:
     # --- judgements ---------------------------------------------------------------------------------------
 
     def _minute(self, time: int) -> int:
-        """The first minute that is not before a time."""
+        """Returns the first minute that is not before a time."""
         assert self._begin is not None
         return -(-(time - self._begin) // MINUTE)
 

@@ -61,7 +61,7 @@ class Expected(NamedTuple):
 
 
 def info_of(plan: Plan) -> dict[str, Any]:
-    """The entries of a replay's `run.json` that do not depend on decisions."""
+    """Returns the entries of a replay's `run.json` that do not depend on decisions."""
     with aside() as place:
         nothing = plan.with_choices(
             losses=plan.losses,
@@ -103,7 +103,7 @@ def judge(folder: Path, expected: Iterable[Expected], plugins: Plugins, *, check
 
 
 def _trusted(run: Run, expected: Iterable[Expected]) -> tuple[Plan, Run]:
-    """The plan that a run comes from, and the run with that plan's entries instead of its folder's.
+    """Returns the plan that a run comes from, and the run with that plan's entries instead of its folder's.
 
     Raises:
         InputError: no plan has its queues.
@@ -120,7 +120,7 @@ def _trusted(run: Run, expected: Iterable[Expected]) -> tuple[Plan, Run]:
 
 
 def _settings(run: Run, plan: Plan) -> Iterator[str]:
-    """Settings that differ from the task's."""
+    """Yields settings that differ from the task's."""
     for name, expected in plan.settings.items():
         found = run.info["settings"].get(name)
         if found != expected:
@@ -130,7 +130,7 @@ def _settings(run: Run, plan: Plan) -> Iterator[str]:
 
 
 def _arrivals(run: Run, plan: Plan) -> Iterator[str]:
-    """Jobs whose arrival differs from the task's."""
+    """Yields jobs whose arrival differs from the task's."""
     frame = jobs_of(plan).frame
     expected = frame.select(pl.col("job_id").cast(pl.String), "submit")
     if plan.until is not None:
@@ -145,7 +145,7 @@ def _arrivals(run: Run, plan: Plan) -> Iterator[str]:
 
 
 def _end(run: Run, plan: Plan) -> Iterator[str]:
-    """Faults in the time that the run covers: it must last while any job makes progress."""
+    """Yields faults in the time that the run covers: it must last while any job makes progress."""
     first = run.micros("jobs").select(pl.col("submit_time").min()).collect().item()
     last = run.micros("decisions").select(pl.col("time").max()).collect().item()
     stuck = [each["job"] for each in run.info["outcome"]["half_bound_gangs"]]

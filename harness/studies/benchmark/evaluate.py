@@ -237,7 +237,7 @@ atexit.register(_server.end)
 
 
 def _lost_most(scale: Reference, score: Score) -> str:
-    """The objective with the lowest score, beside the value of the best built-in policy."""
+    """Returns the objective with the lowest score, beside the value of the best built-in policy."""
     found = [
         (each.score(score.objectives.get(each.objective)), each.objective, each) for each in scale.scales
     ]

@@ -39,7 +39,7 @@ class Twin:
 
     @classmethod
     def by(cls, requests: Iterable[Request], plugins: Plugins) -> Twin:
-        """The twin with these replays.
+        """Returns the twin with these replays.
 
         Raises:
             InputError: a replay is impossible.
@@ -53,19 +53,19 @@ class Twin:
         return cls([request for request, _ in kept], [expected.info for _, expected in kept])
 
     def expected(self, plugins: Plugins) -> Iterator[Expected]:
-        """The replays that a run of the twin may come from."""
+        """Yields the replays that a run of the twin may come from."""
         for request, info in zip(self.requests, self.infos, strict=True):
             yield Expected(info, partial(request.plan, plugins))
 
     def of(self, policy: str | PolicyFactory, options: Mapping[str, Any], output: Path) -> Request:
-        """The replay of another policy."""
+        """Returns the replay of another policy."""
         return replace(
             self.requests[0], plugin=policy, options=options, label=_LABEL, output=output, keep="all"
         )
 
 
 def judged(twins: bytes, folder: Path, plugins: Plugins, *, brief: bool) -> dict[str, Any]:
-    """The judgement of a policy's runs, in plain values.
+    """Returns the judgement of a policy's runs, in plain values.
 
     Args:
         twins: the twins of the task, pickled.
@@ -96,7 +96,7 @@ def judged(twins: bytes, folder: Path, plugins: Plugins, *, brief: bool) -> dict
 
 
 def _worst_queue(rows: Sequence[Measurement]) -> str:
-    """The queue whose jobs are delayed most, in a sentence; "" if nothing was delayed."""
+    """Returns the queue whose jobs are delayed most, in a sentence; "" if nothing was delayed."""
     delays = {
         row.scope.partition("=")[2]: row.value
         for row in rows

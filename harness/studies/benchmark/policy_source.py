@@ -24,7 +24,7 @@ Packed = Mapping[str, Any]
 
 
 def packed(policy: str | Path | type) -> Packed:
-    """A policy, ready to be sent.
+    """Returns a policy, ready to be sent.
 
     Args:
         policy: a class; a file with one; its source text, which has more than one line; or a registered name.
@@ -105,7 +105,7 @@ def _module(given: Packed) -> ModuleType:
 
 
 def _chosen(module: ModuleType, name: str | None) -> PolicyFactory:
-    """The policy of a module: the named class, or the only class without subclasses in the module."""
+    """Returns the policy of a module: the named class, or the only class without subclasses in the module."""
     classes = [each for each in vars(module).values() if isinstance(each, type) and _is_policy(each)]
     last = [each for each in classes if not any(each in other.__mro__[1:] for other in classes)]
     found = [each for each in classes if each.__name__ == name] if name is not None else last

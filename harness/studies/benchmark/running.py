@@ -34,7 +34,7 @@ class Reference(NamedTuple):
     scales: Sequence[Scale]
 
     def score(self, values: Values) -> Score:
-        """The score of a policy."""
+        """Returns the score of a policy."""
         return scored(self.scales, values)
 
     @property
@@ -84,7 +84,7 @@ def reference(
     workers: int | None = None,
     watch: Watch | None = None,
 ) -> Reference:
-    """The results of the built-in policies in a task; missing runs are replayed.
+    """Returns the results of the built-in policies in a task; missing runs are replayed.
 
     Args:
         task: the task.

@@ -37,7 +37,7 @@ class Scale:
     best: float
 
     def score(self, value: float | None) -> float:
-        """The score of a value; linear beyond both ends."""
+        """Returns the score of a value; linear beyond both ends."""
         return LACKING if value is None else (value - self.worst) / (self.best - self.worst)
 
 
@@ -73,7 +73,7 @@ def values_of(experiment: Experiment, task: Task) -> Mapping[str, Values]:
 
 
 def values_of_rows(rows: Sequence[Sequence[Measurement]], task: Task) -> Values:
-    """The values of a task's objectives in some replays, the first of them as twin 1."""
+    """Returns the values of a task's objectives in some replays, the first of them as twin 1."""
     found: dict[str, dict[int, float | None]] = {}
     for metric in _metrics(task):
         for twin, measured in enumerate(rows, start=1):
@@ -84,7 +84,7 @@ def values_of_rows(rows: Sequence[Sequence[Measurement]], task: Task) -> Values:
 
 
 def called(row: Measurement) -> str:
-    """The name of an objective in texts."""
+    """Returns the name of an objective in texts."""
     return f"{row.metric}{{resource={row.resource}}}" if row.resource else row.metric
 
 
@@ -114,7 +114,7 @@ def scales(task: Task, built_in: Mapping[str, Values], better: Mapping[str, str]
 
 
 def scored(on: Sequence[Scale], values: Values) -> Score:
-    """The score of a policy.
+    """Returns the score of a policy.
 
     Args:
         on: the scale of every objective that counts.
@@ -155,7 +155,7 @@ def _estimated(values: Sequence[float]) -> Estimate:
 
 
 def _mean(values: Mapping[int, float | None]) -> float | None:
-    """The mean over the twins that have a value; None if no twin has one."""
+    """Returns the mean over the twins that have a value; None if no twin has one."""
     there = [value for value in values.values() if value is not None]
     return fsum(there) / len(there) if there else None
 
@@ -165,7 +165,7 @@ def _metrics(task: Task) -> list[str]:
 
 
 def _measured(experiment: Experiment, task: Task) -> list[str]:
-    """The measured objectives of a task, in the task's order."""
+    """Returns the measured objectives of a task, in the task's order."""
     table = experiment.to_polars().filter(scope="all").select("metric", "resource").unique()
     there = set(table.rows())
     return [

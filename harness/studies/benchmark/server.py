@@ -50,7 +50,7 @@ def send(stream: IO[bytes], message: bytes) -> None:
 
 
 def received(stream: IO[bytes]) -> bytes | None:
-    """The next message; None at the end of the stream."""
+    """Returns the next message; None at the end of the stream."""
     head = stream.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
         return None
@@ -193,7 +193,7 @@ def _end(process: int) -> None:
 
 
 def _children() -> Iterator[int]:
-    """Remaining child processes of this one, if the system lists them."""
+    """Yields remaining child processes of this one, if the system lists them."""
     try:
         text = Path(f"/proc/self/task/{os.getpid()}/children").read_text()
     except OSError:
@@ -210,7 +210,7 @@ def _adopt_orphans() -> None:
 
 
 def _told(path: Path) -> dict[str, Any]:
-    """The output of a copy, as texts and numbers that are checked elsewhere."""
+    """Returns the output of a copy, as texts and numbers that are checked elsewhere."""
     try:
         found = json.loads(_read(path, _LONGEST_ANSWER))
     except (ValueError, RecursionError):
@@ -219,7 +219,7 @@ def _told(path: Path) -> dict[str, Any]:
 
 
 def _read(path: Path, most: int) -> str:
-    """The beginning of a file; "" for anything else, such as a link or a pipe that a policy left."""
+    """Returns the beginning of a file; "" for anything else, such as a link or a pipe that a policy left."""
     try:
         place = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:

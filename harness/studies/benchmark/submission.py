@@ -47,7 +47,7 @@ class Result:
     score: Score
 
     def to_json(self) -> dict[str, Any]:
-        """The result as plain values."""
+        """Returns the result as plain values."""
         return {
             "task": self.task,
             "seed": self.seed,
@@ -59,7 +59,7 @@ class Result:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Result:
-        """A result from the plain values of `to_json`."""
+        """Returns a result from the plain values of `to_json`."""
         twins = int(content["twins"])
         score = Score(
             _estimate(content["score"], twins),
@@ -87,7 +87,7 @@ class Submission:
     results: Sequence[Result] = field(default_factory=tuple)
 
     def with_result(self, result: Result) -> Submission:
-        """The submission with one more result, which replaces an earlier result of the same weeks."""
+        """Returns the submission with one more result, which replaces an earlier result of the same weeks."""
         others = [each for each in self.results if (each.task, each.seed) != (result.task, result.seed)]
         return Submission(self.suite, self.policy, self.clairvoyant, [*others, result])
 
@@ -114,7 +114,7 @@ class Submission:
 
     @classmethod
     def read(cls, folder: Path) -> Submission:
-        """The submission of a folder.
+        """Returns the submission of a folder.
 
         Raises:
             RunError: the folder holds no submission, or a damaged one.
@@ -137,7 +137,7 @@ class Submission:
 def faults_of(
     folder: Path, submission: Submission, result: Result, task: Task, plugins: Plugins, reference: Reference
 ) -> list[str]:
-    """Faults of a submission's result: its runs are judged by their decisions, and scored anew.
+    """Returns faults of a submission's result: its runs are judged by their decisions, and scored anew.
 
     Args:
         folder: the submission's folder.

@@ -97,13 +97,13 @@ class Task:
                 )
 
     def called(self, seed: int | None) -> str:
-        """The name of the task's folder; the weeks of each seed have a folder of their own."""
+        """Returns the name of the task's folder; the weeks of each seed have a folder of their own."""
         return self.name if seed is None else f"{self.name}-seed-{seed}"
 
     def spec(
         self, arms: Sequence[Arm], seed: int | None = None, *, twins: int | None = None, keep: ItemKeep
     ) -> Spec:
-        """The experiment of some policies.
+        """Returns the experiment of some policies.
 
         Args:
             arms: the policies.
@@ -136,7 +136,7 @@ class Task:
         )
 
     def _faster(self, seed: int) -> str:
-        """The factor of the arrival rate in the weeks of a seed, as a fraction."""
+        """Returns the factor of the arrival rate in the weeks of a seed, as a fraction."""
         from harness.base.units import exact_number
 
         drawn = _FACTORS[key_of("benchmark", self.suite, self.name, seed) % len(_FACTORS)]
@@ -156,7 +156,7 @@ class Suite:
     tasks: Mapping[str, Task]
 
     def task(self, name: str) -> Task:
-        """A task by its name.
+        """Returns a task by its name.
 
         Raises:
             OptionError: there is no task of that name.
@@ -172,7 +172,7 @@ class Suite:
 
 
 def load_suite(given: str | Path = NEWEST) -> Suite:
-    """A bundled suite by its name, or a suite of your own by its file.
+    """Returns a bundled suite by its name, or a suite of your own by its file.
 
     Raises:
         SpecError: the file cannot be read, or has faults; the error lists each fault with its field.
@@ -239,7 +239,7 @@ def _task(suite: str, name: str, fields: Fields, folder: Path) -> Task:
 
 
 def _file(fields: Fields, name: str, folder: Path) -> Path:
-    """A bundled trace by its name, or a file beside the suite."""
+    """Returns a bundled trace by its name, or a file beside the suite."""
     text = fields.string(name, required=True)
     if text in BUNDLED:
         return bundled_path(text)

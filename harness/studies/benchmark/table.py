@@ -34,22 +34,22 @@ def scores_of(
 
 
 def result_of(submission: Submission, task: str, seed: int | None) -> Result | None:
-    """The result of a task on the weeks of a seed; None without one."""
+    """Returns the result of a task on the weeks of a seed; None without one."""
     return next((each for each in submission.results if (each.task, each.seed) == (task, seed)), None)
 
 
 def text(scores: Scores, width: int | None = None) -> str:
-    """The table for a terminal of `width` columns."""
+    """Returns the table for a terminal of `width` columns."""
     return "\n\n".join(aligned(rows, width=width) for rows in _rows(scores))
 
 
 def markdown(scores: Scores) -> str:
-    """The table as Markdown."""
+    """Returns the table as Markdown."""
     return "\n\n".join(_markdown(rows) for rows in _rows(scores))
 
 
 def to_json(scores: Scores) -> dict[str, Any]:
-    """The table as plain values."""
+    """Returns the table as plain values."""
     return {
         "schema": "1",
         "tasks": {

@@ -18,7 +18,7 @@ _RESULTS = "results"
 
 
 def basis(experiment: Experiment, command: str | None) -> Iterator[Block]:
-    """The factors, the items that were not made, the inputs, and the commands that repeat all of it.
+    """Yields the factors, the items that were not made, the inputs, and the commands that repeat all of it.
 
     Args:
         experiment: the experiment; those from before inputs were recorded say nothing about them.
@@ -45,7 +45,7 @@ def basis(experiment: Experiment, command: str | None) -> Iterator[Block]:
 
 
 def _state(experiment: Experiment) -> Iterator[str]:
-    """Sentences on items and seeds."""
+    """Yields sentences on items and seeds."""
     items = experiment.items
     for count, state in items["state"].value_counts().sort("state").select("count", "state").iter_rows():
         yield f"{count:,} items are {state}"
@@ -59,7 +59,7 @@ def _state(experiment: Experiment) -> Iterator[str]:
 
 
 def _code(made: Mapping[str, Any]) -> Iterator[str]:
-    """The versions of plugins and harness, with the checksums of their code."""
+    """Yields the versions of plugins and harness, with the checksums of their code."""
     for each in made["plugins"]:
         yield f"plugin {each['name']} {each['version']}: code sha256 {each['code']}"
     versions = ", ".join(f"{name} {version}" for name, version in made["harness"]["versions"].items())
@@ -67,7 +67,7 @@ def _code(made: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _repeated(experiment: Experiment, made: Mapping[str, Any], command: str | None) -> Iterator[Block]:
-    """The specification, and the commands that carry it out and make the report again."""
+    """Yields the specification, and the commands that carry it out and make the report again."""
     lines = []
     if "specification" in made:
         source = made["source"]

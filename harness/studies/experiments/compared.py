@@ -64,7 +64,7 @@ class Compared:
         return [f"item {setting.item}" for setting in self.settings]
 
     def text(self, width: int | None = None) -> str:
-        """A table for a terminal of this many columns, with notes; None for any number."""
+        """Returns a table for a terminal of this many columns, with notes; None for any number."""
         body = [
             [name_of(line.measured), *(" ".join(filter(None, cell)) for cell in line.cells)]
             for line in map(line_of, self._rows)
@@ -73,17 +73,17 @@ class Compared:
         return "\n".join([*self._told(), "", table, *self._notes()])
 
     def markdown(self) -> str:
-        """A table for a pull request, with notes."""
+        """Returns a table for a pull request, with notes."""
         table = markdown_table(self.names, [line_of(row) for row in self._rows])
         told, notes = ([f"- {plain(each)}" for each in some] for some in (self._told(), self._notes()))
         return "\n".join([*told, "", *table, "", *notes])
 
     def to_polars(self) -> pl.DataFrame:
-        """One row per metric and setting, with the columns of `Comparison.changes`."""
+        """Returns one row per metric and setting, with the columns of `Comparison.changes`."""
         return changes_frame(self._rows, self.names)
 
     def to_json(self) -> dict[str, Any]:
-        """The comparison as plain values; `metrics` has the form of `Comparison.to_json`."""
+        """Returns the comparison as plain values; `metrics` has the form of `Comparison.to_json`."""
         return {
             "schema": "1",
             "experiment": self._judged.experiment.name,
@@ -99,17 +99,17 @@ class Compared:
         }
 
     def _told(self) -> list[str]:
-        """The settings in words."""
+        """Returns the settings in words."""
         return [f"item {setting.item}: {setting_text(setting)}" for setting in self.settings]
 
     def _notes(self) -> Iterator[str]:
-        """Notes below a table."""
+        """Yields notes below a table."""
         yield from _about_changes(self._rows, self._family, seeds=self._judged.seeds > 1)
         yield from about_values(self._judged, self.settings, self._rows)
 
 
 def _about_changes(rows: Sequence[Row], family: Family, *, seeds: bool) -> Iterator[str]:
-    """Notes on the differences in a table."""
+    """Yields notes on the differences in a table."""
     if not seeds:
         yield "?: without seeds, one replay cannot separate the setting's effect from luck"
         return
@@ -154,7 +154,7 @@ def _compared(judged: Judged, chosen: Sequence[Setting], metrics: Sequence[str])
 
 
 def _family(judged: Judged, chosen: Sequence[Setting]) -> Family:
-    """The tests of all headline metrics, which are corrected together whatever is shown."""
+    """Returns the tests of all headline metrics, which are corrected together whatever is shown."""
     figures: list[dict[Key, Sequence[float | None]]] = [{} for _ in chosen]
     tests: dict[tuple[Key, int], float] = {}
     for measured in _measured(judged, HEADLINES):
@@ -170,7 +170,7 @@ def _family(judged: Judged, chosen: Sequence[Setting]) -> Family:
 
 
 def _paired(judged: Judged, chosen: Sequence[Setting], measured: Measurement) -> Paired:
-    """The values of each setting, seed by seed."""
+    """Returns the values of each setting, seed by seed."""
     values = judged.values(measured)
     of_settings = [values[each.item] for each in chosen]
     seeds = dict.fromkeys(chain.from_iterable(each.values for each in of_settings))

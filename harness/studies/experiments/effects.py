@@ -50,7 +50,7 @@ class Effect(NamedTuple):
 
 
 def effects(judged: Judged, measured: Measurement) -> list[Effect]:
-    """The main effects of all factors on a metric."""
+    """Returns the main effects of all factors on a metric."""
     values = judged.values(measured)
     return [
         effect
@@ -74,7 +74,7 @@ def unpaired(judged: Judged) -> str:
 
 
 def _of_factor(judged: Judged, factor: str, values: Mapping[int, OverSeeds]) -> Iterator[Effect]:
-    """The effects of the values of one factor."""
+    """Yields the effects of the values of one factor."""
     for level, pairs in _paired(judged, factor).items():
         found = _difference([(values[first.item], values[other.item]) for first, other in pairs])
         if found is not None:
@@ -105,7 +105,7 @@ def _paired(judged: Judged, factor: str) -> dict[Any, list[tuple[Setting, Settin
 def _difference(
     pairs: Sequence[tuple[OverSeeds, OverSeeds]],
 ) -> tuple[Estimate, Estimate, float, float, int, Lack] | None:
-    """The figures of an effect, without the factor's values; None if nothing has a value."""
+    """Returns the figures of an effect, without the factor's values; None if nothing has a value."""
     # Each seed has one mean over all pairs, because all pairs share the seed's draw.
     of_seed: dict[int, list[float]] = {}
     of_pair, bases = [], []

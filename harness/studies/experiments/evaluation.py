@@ -78,7 +78,7 @@ class Replays:
         return Maker(self.inputs, self.output).make
 
     def failed(self, item: Item, error: BaseException) -> Made:
-        """The result of an item that no process could make."""
+        """Returns the result of an item that no process could make."""
         return Made(item, None, why_failed(error), 0.0)
 
 
@@ -120,7 +120,7 @@ class Maker:
 
 
 def _table(run: Run, item: Item) -> bytes:
-    """The metrics of a run as a Parquet file with a description of the item."""
+    """Returns the metrics of a run as a Parquet file with a description of the item."""
     about: dict[str, Any] = {
         "key": item.key,
         "run": run.info["run"],
@@ -132,7 +132,7 @@ def _table(run: Run, item: Item) -> bytes:
 
 
 def written(metrics: pa.Table, about: Mapping[str, Any]) -> bytes:
-    """The file of an item: its metrics, with its description in the metadata."""
+    """Returns the file of an item: its metrics, with its description in the metadata."""
     buffer = BytesIO()
     table = metrics.replace_schema_metadata({ABOUT: json.dumps(about).encode()})
     pq.write_table(table, buffer, compression="zstd", compression_level=_LEVEL)

@@ -83,7 +83,7 @@ class Experiment:
         return [item for item, key in done.iter_rows() if self.about(key)["stopped"]]
 
     def to_polars(self) -> pl.DataFrame:
-        """One row per item, metric, scope and resource, with a column for each factor.
+        """Returns one row per item, metric, scope and resource, with a column for each factor.
 
         Raises:
             RunError: an item is damaged.

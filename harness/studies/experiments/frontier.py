@@ -42,7 +42,7 @@ class Shift(NamedTuple):
 
 
 def outcomes(judged: Judged) -> list[Outcome]:
-    """The outcome of every setting.
+    """Returns the outcome of every setting.
 
     Settings that lack a value are left out, for example if some seeds have not reached a percentile.
     """
@@ -61,13 +61,13 @@ def outcomes(judged: Judged) -> list[Outcome]:
 
 
 def frontier(judged: Judged, found: Sequence[Outcome]) -> list[Outcome]:
-    """The settings that no other beats; those under the same circumstances follow each other."""
+    """Returns the settings that no other beats; those under the same circumstances follow each other."""
     best = [each for each in found if each.best]
     return [best[at] for places in _alike(judged, [each.setting for each in best]) for at in places]
 
 
 def _alike(judged: Judged, settings: Sequence[Setting]) -> list[list[int]]:
-    """The places of settings under the same circumstances, in the order of their first settings."""
+    """Returns the places of settings under the same circumstances, in the order of their first settings."""
     names, found = circumstances(judged), dict[tuple[Any, ...], list[int]]()
     for at, setting in enumerate(settings):
         found.setdefault(tuple(setting.point[name] for name in names), []).append(at)

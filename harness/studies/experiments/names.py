@@ -18,7 +18,7 @@ def name_of(text: str) -> str:
 
 
 def label_of(path: Path) -> str:
-    """The default name of a file: its name without endings."""
+    """Returns the default name of a file: its name without endings."""
     stem = plain_stem(path)
     for ending in (".cluster", ".patch"):
         stem = stem.removesuffix(ending)

@@ -51,7 +51,7 @@ class Estimate(NamedTuple):
 
 
 def estimate(values: Sequence[float]) -> Estimate:
-    """The mean of values that differ only by chance, with Student's interval."""
+    """Returns the mean of values that differ only by chance, with Student's interval."""
     return _with_interval(values, of_pairs([0.0] * len(values), values, ratio=False))
 
 
@@ -63,7 +63,7 @@ def _with_interval(values: Sequence[float], found: Interval | None) -> Estimate:
 
 
 def plain_mean(values: Sequence[float], *, at_least: bool = False) -> Estimate:
-    """The mean, without an interval, of values whose differences are not due to chance."""
+    """Returns the mean, without an interval, of values whose differences are not due to chance."""
     return Estimate(fsum(values) / len(values), None, None, None, len(values), at_least=at_least)
 
 
@@ -85,7 +85,7 @@ _WRITTEN: Sequence[Callable[[Any], str]] = (stored_text, value_text)
 
 
 def _where(experiment: Experiment, where: Mapping[str, str]) -> pl.DataFrame:
-    """The items with these values.
+    """Returns the items with these values.
 
     Raises:
         OptionError: a name is not a factor, or the factor has no such value.
@@ -255,7 +255,7 @@ class Judged:
         return {item: each.mean for item, each in self.values(measured).items()}
 
     def scopes(self, kind: str) -> list[str]:
-        """The scopes of a kind that were measured, such as all `queue=NAME`."""
+        """Returns the scopes of a kind that were measured, such as all `queue=NAME`."""
         scopes = self.frame.filter(pl.col("scope").str.starts_with(f"{kind}="))["scope"]
         return sorted(scopes.unique())
 
@@ -314,6 +314,6 @@ def found_as(frame: pl.DataFrame, asked: Condition, *, given: bool) -> Measureme
 
 
 def _main(resources: Sequence[str]) -> str:
-    """The main resource of a cluster: devices, if there are any, else cpu."""
+    """Returns the main resource of a cluster: devices, if there are any, else cpu."""
     devices = sorted(each for each in resources if "/" in each)
     return devices[0] if devices else "cpu" if "cpu" in resources else resources[0]

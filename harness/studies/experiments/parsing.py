@@ -164,11 +164,11 @@ class _Reader:
         return not twice
 
     def _path(self, text: str) -> Path:
-        """A path, or several with commas between them, from the specification's folder."""
+        """Returns a path, or several with commas between them, from the specification's folder."""
         return Path(",".join(str(self._folder / part.strip()) for part in text.split(",")))
 
     def _patches(self) -> Mapping[str, Path | None]:
-        """The cluster without changes, called `base`, and with each patch."""
+        """Returns the cluster without changes, called `base`, and with each patch."""
         patches = self._files("patches", self._fields.raw("patches"), "patch")
         if "base" in patches:
             self._fields.fault("patches.base", "is the name of the cluster without a patch")
@@ -306,7 +306,7 @@ class _Reader:
         return Drawn(int(count), int(seed or 0))
 
     def _seeds(self) -> Seeds | None:
-        """A number, or a mapping with `count`, `first` and one kind of draw."""
+        """Returns a number, or a mapping with `count`, `first` and one kind of draw."""
         raw = self._fields.raw("seeds")
         if raw is None:
             return None
@@ -339,7 +339,7 @@ class _Reader:
 
 
 def more_varied(spec: Spec, vary: Mapping[str, Sequence[Value]]) -> Spec:
-    """An experiment with more variation; existing factors get the new values.
+    """Returns an experiment with more variation; existing factors get the new values.
 
     Raises:
         SpecError: a factor varies together with another one, or an exclusion refers to it.
@@ -382,12 +382,12 @@ def from_texts(vary: Sequence[str]) -> dict[str, list[Value]]:
 
 
 def several(text: str) -> list[Value]:
-    """The values of a comma-separated text; those that look like numbers become numbers."""
+    """Returns the values of a comma-separated text; those that look like numbers become numbers."""
     return [_plain(value.strip()) for value in text.split(",")]
 
 
 def _plain(text: str) -> Value:
-    """The value of a text in YAML."""
+    """Returns the value of a text in YAML."""
     faults: list[Fault] = []
     documents, _ = read_documents(text, faults)
     value = settled(documents[0].content) if documents and not faults else text

@@ -17,7 +17,7 @@ Applies: TypeAlias = Callable[[str, Point], bool]
 
 
 def size(spec: Spec) -> int:
-    """The largest possible number of items."""
+    """Returns the largest possible number of items."""
     whole = prod(len(group[0].values) for group in spec.axes)
     drawn = whole if spec.random is None else min(whole, spec.random.count)
     return drawn * (1 if spec.seeds is None else spec.seeds.count)
@@ -41,7 +41,7 @@ def points(spec: Spec, applies: Applies) -> list[Point]:
 
 
 def _chosen(spec: Spec, meant: Callable[[Point], Point]) -> Iterator[Point]:
-    """The points that are not excluded; for random points, as many as requested, all different."""
+    """Yields the points that are not excluded; for random points, as many as requested, all different."""
     lengths = [len(group[0].values) for group in spec.axes]
     whole = prod(lengths)
     if spec.random is None or spec.random.count >= whole:
@@ -62,7 +62,7 @@ def _chosen(spec: Spec, meant: Callable[[Point], Point]) -> Iterator[Point]:
 
 
 def _at(spec: Spec, number: int) -> Point:
-    """The point with this number in the whole grid."""
+    """Returns the point with this number in the whole grid."""
     places: list[int] = []
     for group in reversed(spec.axes):
         number, place = divmod(number, len(group[0].values))

@@ -104,7 +104,7 @@ def prepared(spec: Spec, plugins: Plugins) -> Bench:
 
 
 def items_of(bench: Bench) -> list[Item]:
-    """All items of an experiment, numbered.
+    """Returns all items of an experiment, numbered.
 
     Raises:
         SpecError: no item is left.
@@ -125,7 +125,7 @@ def items_of(bench: Bench) -> list[Item]:
 
 
 def _faults_of_points(bench: Bench) -> list[Fault]:
-    """The faults of an experiment's values.
+    """Returns the faults of an experiment's values.
 
     Values are tried in points that are items. If one fails, each value is also tried alone. Then the fault
     names its field, and faults of other fields are found too.
@@ -150,7 +150,7 @@ def _faults_of_points(bench: Bench) -> list[Fault]:
 
 
 def _with_settings(bench: Bench, names: Iterable[str]) -> Bench:
-    """The bench with only these settings among those that do not vary."""
+    """Returns the bench with only these settings among those that do not vary."""
     spec = bench.spec
     settings = Frozen({name: spec.settings[name] for name in names})
     return Bench(replace(bench.inputs, spec=replace(spec, settings=settings)))
@@ -219,7 +219,7 @@ def _tenants(text: str, folder: Path) -> Tenants:
 
 
 def _patch(path: Path | None) -> Sequence[Mapping[str, Any]] | None:
-    """The documents of a patch, or the rows of a table of events."""
+    """Returns the documents of a patch, or the rows of a table of events."""
     if path is None:
         return None
     faults: list[Fault] = []
@@ -250,7 +250,7 @@ def _check_seeds(spec: Spec, seeds: Seeds, faults: Faults) -> None:
 
 
 def _place(spec: Spec, factor: Factor) -> str:
-    """The field of a specification that sets a factor; "" for inputs, plugins and seeds."""
+    """Returns the field of a specification that sets a factor; "" for inputs, plugins and seeds."""
     together = [group for group in spec.groups if len(group) > 1]
     for number, group in enumerate(together):
         if factor in group:
@@ -259,7 +259,7 @@ def _place(spec: Spec, factor: Factor) -> str:
 
 
 def _values(spec: Spec, name: str) -> Iterator[tuple[str, str]]:
-    """The fields and values that a setting has anywhere in the specification."""
+    """Yields the fields and values that a setting has anywhere in the specification."""
     if name in spec.settings:
         yield f"settings.{name}", spec.settings[name]
     for factor in (factor for group in spec.groups for factor in group if factor.name == name):
@@ -315,7 +315,7 @@ def _trials(bench: Bench, *, alone: bool) -> Iterator[tuple[str, Point]]:
 
 
 def _varied(bench: Bench) -> list[tuple[Factor, list[str]]]:
-    """The factors that have a meaning for any plugin, each with these plugins."""
+    """Returns the factors that have a meaning for any plugin, each with these plugins."""
     labels = [arm.label for arm in bench.spec.arms]
     found = [
         (factor, [label for label in labels if bench.applies(factor.name, {PLUGIN: label})])

@@ -53,7 +53,7 @@ def provenance(bench: Bench, items: Iterable[Item]) -> dict[str, Any]:
 
 
 def _first_of(items: Iterable[Item]) -> Iterable[Point]:
-    """The first point of each combination of inputs and plugins."""
+    """Returns the first point of each combination of inputs and plugins."""
     found: dict[tuple[Any, ...], Point] = {}
     for item in items:
         found.setdefault(_inputs(item.point), item.point)
@@ -65,7 +65,7 @@ def _inputs(point: Point) -> tuple[Any, ...]:
 
 
 def _plain(point: Point) -> Point:
-    """A point without the knobs and settings that vary, and without its draw."""
+    """Returns a point without the knobs and settings that vary, and without its draw."""
     return {name: value for name, value in point.items() if name in OWN and name != SEED}
 
 

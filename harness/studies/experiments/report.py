@@ -51,12 +51,12 @@ class _Scaled(NamedTuple):
         return Axis(self.title, self.scale.shown_as, -1 if self.measured.better == "higher" else 1)
 
     def of(self, value: float | None) -> float | None:
-        """A value in units of the axis."""
+        """Returns a value in units of the axis."""
         return None if value is None else value / self.scale.size
 
 
 def report(judged: Judged, *, command: str | None = None) -> Report:
-    """All chapters of the report.
+    """Returns all chapters of the report.
 
     Args:
         judged: the experiment with its objectives.
@@ -84,7 +84,7 @@ def report(judged: Judged, *, command: str | None = None) -> Report:
 
 
 def _frontier(judged: Judged, found: Sequence[Outcome], scaled: Sequence[_Scaled]) -> Iterator[Block]:
-    """The settings that no other beats, drawn between the first objective and each further one."""
+    """Yields the settings that no other beats, drawn between the first objective and each further one."""
     best, apart = frontier(judged, found), circumstances(judged)
     missing = list(about_objectives(judged))
     if not best:
@@ -120,7 +120,7 @@ def _frontier(judged: Judged, found: Sequence[Outcome], scaled: Sequence[_Scaled
 
 
 def _at(apart: Sequence[str]) -> str:
-    """The circumstances that settings must share if one is to beat the other."""
+    """Returns the circumstances that settings must share if one is to beat the other."""
     return f" at the same {' and '.join(apart)}" if apart else ""
 
 
@@ -164,7 +164,7 @@ def _direction(axis: Axis, less: str, more: str) -> str:
 
 
 def _queues(judged: Judged, found: Sequence[Outcome]) -> Iterator[Block]:
-    """The waits of each queue's jobs at each point of the frontier, against the first setting."""
+    """Yields the waits of each queue's jobs at each point of the frontier, against the first setting."""
     moved = shifts(judged)
     first = judged.settings[0]
     others = (each.setting for each in frontier(judged, found))
@@ -194,7 +194,7 @@ def _queues(judged: Judged, found: Sequence[Outcome]) -> Iterator[Block]:
 
 
 def _effects(judged: Judged, scaled: Sequence[_Scaled]) -> Iterator[Block]:
-    """The main effects on each objective, with intervals between seeds."""
+    """Yields the main effects on each objective, with intervals between seeds."""
     seeds = judged.experiment.description["seeds"] is not None
     for one in scaled:
         found = effects(judged, one.measured)
@@ -236,13 +236,13 @@ def _effects_drawn(rows: Sequence[tuple[Any, ...]], one: _Scaled) -> Any:
 
 
 def _varied(judged: Judged) -> list[str]:
-    """The factors with several values, seeds apart."""
+    """Returns the factors with several values, seeds apart."""
     names = [name for name in judged.experiment.factors if name != SEED]
     return [name for name in names if len(_levels(judged, name)) > 1]
 
 
 def _levels(judged: Judged, name: str) -> list[str]:
-    """The values of a factor in items that were made, in words, in order."""
+    """Returns the values of a factor in items that were made, in words, in order."""
     there = {value_text(setting.point[name]) for setting in judged.settings}
     every = dict.fromkeys(map(value_text, [*judged.experiment.factors[name], None]))
     return [each for each in every if each in there]
@@ -273,7 +273,7 @@ def _pairs(judged: Judged, scaled: Sequence[_Scaled]) -> Iterator[Block]:
 
 
 def _mean(some: Sequence[Estimate]) -> Estimate:
-    """The mean of some settings, without an interval."""
+    """Returns the mean of some settings, without an interval."""
     return plain_mean([each.value for each in some], at_least=any(each.at_least for each in some))
 
 
@@ -284,7 +284,7 @@ def _heat_map(
     down: str,
     of_cells: Mapping[tuple[str, str], Estimate],
 ) -> Figure:
-    """A heat map of the means for two factors."""
+    """Returns a heat map of the means for two factors."""
     columns, rows = _levels(judged, across), _levels(judged, down)
     squares = []
     for column in columns:

@@ -112,7 +112,7 @@ class Bench:
         self._sums: dict[str | None, str] = {}
 
     def arm(self, point: Point) -> Arm:
-        """The plugin of a point."""
+        """Returns the plugin of a point."""
         return self._arms[str(point[PLUGIN])]
 
     def applies(self, name: str, point: Point) -> bool:
@@ -137,7 +137,7 @@ class Bench:
         )
 
     def request(self, point: Point, *, output: Path = Path("results")) -> Request:
-        """The request of a point's replay.
+        """Returns the request of a point's replay.
 
         Raises:
             InputError: a value cannot be used, or does not fit the inputs.
@@ -164,7 +164,7 @@ class Bench:
         )
 
     def plan(self, point: Point, request: Request) -> Plan:
-        """The plan of a point's replay, with all inputs read and checked.
+        """Returns the plan of a point's replay, with all inputs read and checked.
 
         Points that differ only in settings of the replay share the parts that do not depend on these
         settings.
@@ -195,7 +195,7 @@ class Bench:
         )
 
     def planned(self, request: Request) -> Plan:
-        """The plan of a request; refuses a request whose waits and losses would mean nothing.
+        """Returns the plan of a request; refuses a request whose waits and losses would mean nothing.
 
         Raises:
             InputError: the inputs do not fit together, or the run times of some jobs are unknown.
@@ -209,7 +209,7 @@ class Bench:
         return plan
 
     def trace(self, point: Point) -> Trace:
-        """The trace of a point, calibrated and drawn by its seed.
+        """Returns the trace of a point, calibrated and drawn by its seed.
 
         Raises:
             InputError: a step cannot be parsed, or does not fit the trace.
@@ -220,7 +220,7 @@ class Bench:
         return self._traces[key]
 
     def cluster(self, point: Point) -> Cluster:
-        """The cluster of a point, with its patch, its knobs and its scale.
+        """Returns the cluster of a point, with its patch, its knobs and its scale.
 
         Raises:
             InputError: a patch or a value does not fit.
@@ -237,7 +237,7 @@ class Bench:
         return self._clusters[key]
 
     def _failing(self, cluster: Cluster, point: Point) -> Cluster:
-        """A cluster whose nodes fail as the point says, differently for each seed."""
+        """Returns a cluster whose nodes fail as the point says, differently for each seed."""
         text = self._steps(point).get("failures")
         if text is None:
             return cluster
@@ -247,7 +247,7 @@ class Bench:
         return calibration.of_cluster(cluster, self.trace({**point, SEED: None}))
 
     def key(self, point: Point) -> str:
-        """The name of an item: equal inputs, settings and code give equal names."""
+        """Returns the name of an item: equal inputs, settings and code give equal names."""
         arm, seeds = self.arm(point), self.spec.seeds
         trace, base = self.inputs.traces[self._label(TRACE, point)], self._manifests(point)
         request_settings = {name: text for name, text in self._settings(point).items() if name in REQUESTED}
@@ -274,11 +274,11 @@ class Bench:
         return sha256(text.encode()).hexdigest()[:_LENGTH]
 
     def _trace_key(self, point: Point) -> Hashable:
-        """The key of a point's trace: everything that the trace depends on."""
+        """Returns the key of a point's trace: everything that the trace depends on."""
         return (self._label(TRACE, point), *sorted(self._steps(point).items()), self._drawn(point))
 
     def _cluster_key(self, point: Point) -> Hashable:
-        """The key of a point's cluster: everything that the cluster depends on.
+        """Returns the key of a point's cluster: everything that the cluster depends on.
 
         Without manifests the cluster is made from the trace before a seed draws from it, so that seeds share
         the cluster.
@@ -315,7 +315,7 @@ class Bench:
         return calibration.of_trace(self.inputs.traces[self._label(TRACE, point)])
 
     def _maps(self, text: str | None) -> str:
-        """The hash of the files that the names of queues are read from; "" without any."""
+        """Returns the hash of the files that the names of queues are read from; "" without any."""
         if text not in self._sums:
             maps = {} if text is None else self.inputs.tenants[text].maps
             told = json.dumps([sorted(each.items()) for each in maps.values()])
@@ -323,14 +323,14 @@ class Bench:
         return self._sums[text]
 
     def _manifests(self, point: Point) -> Cluster | None:
-        """The cluster of a point from manifests, given or beside its trace; None without any."""
+        """Returns the cluster of a point from manifests, given or beside its trace; None without any."""
         given = self.inputs.clusters[self._label(CLUSTER, point)]
         return self.inputs.own.get(self._label(TRACE, point)) if given is None else given
 
     # --- what a point says --------------------------------------------------------------------------------
 
     def _label(self, name: str, point: Point) -> str:
-        """The label of a point's input; if there is only one input, its label."""
+        """Returns the label of a point's input; if there is only one input, its label."""
         several: Mapping[str, Any] = {
             TRACE: self.inputs.traces,
             CLUSTER: self.inputs.clusters,
@@ -343,7 +343,7 @@ class Bench:
         return {**self.spec.settings, **varied}
 
     def _steps(self, point: Point) -> dict[str, str]:
-        """The calibration, including the step that a seed draws."""
+        """Returns the calibration, including the step that a seed draws."""
         settings = self._settings(point)
         found = {argument: settings[name] for name, argument in STEPS.items() if name in settings}
         seeds, seed = self.spec.seeds, point.get(SEED)
@@ -352,7 +352,7 @@ class Bench:
         return found
 
     def _drawn(self, point: Point) -> int | None:
-        """The seed of the draw from a calibrated trace."""
+        """Returns the seed of the draw from a calibrated trace."""
         seeds, seed = self.spec.seeds, point.get(SEED)
         of_trace = seeds is not None and seeds.of in (WEEKS, SHAKE)
         return seed if of_trace and isinstance(seed, int) else None
@@ -366,7 +366,7 @@ class Bench:
         return option if prefix in (arm.label, arm.plugin) and option in names else None
 
     def _code(self, plugin: str) -> str:
-        """The hash of the code that decides, records, draws and measures."""
+        """Returns the hash of the code that decides, records, draws and measures."""
         if plugin not in self._codes:
             policy = self.plugins.policy(plugin)
             codes = [code_of_harness(), code_of_policy(policy), code_of_room("trace/generate")]
@@ -382,12 +382,12 @@ class Bench:
 
 
 def _knobs(point: Point) -> dict[str, Value]:
-    """The knobs of the cluster that vary, and the value of each."""
+    """Returns the knobs of the cluster that vary, and the value of each."""
     return {name: value for name, value in point.items() if is_knob(name)}
 
 
 def measuring(plugins: Plugins, families: Sequence[str]) -> Plugins:
-    """Plugins with only these families of metrics; with all families if none are named.
+    """Returns plugins with only these families of metrics; with all families if none are named.
 
     Raises:
         OptionError: there is no such family.

@@ -92,7 +92,7 @@ class Folder:
         return found
 
     def items(self) -> pl.DataFrame:
-        """One row per item.
+        """Returns one row per item.
 
         Raises:
             RunError: the table is missing or damaged.
@@ -102,11 +102,11 @@ class Folder:
     # --- what was made ------------------------------------------------------------------------------------
 
     def file(self, key: str) -> Path:
-        """The path of an item's metrics."""
+        """Returns the path of an item's metrics."""
         return self.root / "items" / key[:2] / f"{key}.parquet"
 
     def missing(self, items: Iterable[Item]) -> list[Item]:
-        """The items without a file."""
+        """Returns the items without a file."""
         there = {path.stem for path in (self.root / "items").glob("*/*.parquet")}
         return [item for item in items if item.key not in there]
 
@@ -126,7 +126,7 @@ class Folder:
         failed.unlink(missing_ok=True)
 
     def error(self, key: str) -> str | None:
-        """The message of an item's failure; None if it did not fail, or was not made yet."""
+        """Returns the message of an item's failure; None if it did not fail, or was not made yet."""
         try:
             found = json.loads((self.root / "failed" / f"{key}.json").read_text(encoding="utf-8"))
             return str(found["error"])
@@ -153,7 +153,7 @@ class Folder:
                 writer.close()
 
     def parts(self) -> Iterator[pl.DataFrame]:
-        """The table, some items at a time.
+        """Yields the table, some items at a time.
 
         Raises:
             RunError: an item is damaged.
@@ -174,7 +174,7 @@ class Folder:
             )
 
     def table(self) -> pl.DataFrame:
-        """The whole table, read into memory.
+        """Returns the whole table, read into memory.
 
         Raises:
             RunError: an item is damaged.
@@ -231,7 +231,7 @@ def _items_frame(factors: Sequence[Factor], items: Sequence[Item]) -> pl.DataFra
 
 
 def _column(factor: Factor, values: Sequence[Value]) -> pl.Series:
-    """The values of a factor: whole numbers, numbers, or texts if any value is not a number."""
+    """Returns the values of a factor: whole numbers, numbers, or texts if any value is not a number."""
     given = [each for each in factor.values if each is not None]
     if any(isinstance(each, bool) or not isinstance(each, _NUMBERS) for each in given):
         texts = [None if each is None else value_text(each) for each in values]
@@ -241,7 +241,7 @@ def _column(factor: Factor, values: Sequence[Value]) -> pl.Series:
 
 
 def value_text(value: Value) -> str:
-    """A value as a user would write it."""
+    """Returns a value as a user would write it."""
     return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
 
 

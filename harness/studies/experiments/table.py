@@ -41,7 +41,7 @@ def _state(judged: Judged) -> str:
 
 
 def stopped_text(experiment: Experiment) -> str:
-    """A sentence on items that were stopped because they made no progress; "" if there are none."""
+    """Returns a sentence on items that were stopped because they made no progress; "" if there are none."""
     stopped = experiment.stopped
     if not stopped:
         return ""
@@ -51,7 +51,7 @@ def stopped_text(experiment: Experiment) -> str:
 
 
 def setting_text(setting: Setting) -> str:
-    """A setting in a line."""
+    """Returns a setting in a line."""
     told = [f"{name}={value_text(value)}" for name, value in setting.point.items() if value is not None]
     return ", ".join(told)
 
@@ -67,12 +67,12 @@ def figure(found: Estimate, measured: Measurement) -> str:
 
 
 def value_of(found: Estimate, unit: str) -> str:
-    """A value without its interval."""
+    """Returns a value without its interval."""
     return shown(found.value, unit, at_least=found.at_least)
 
 
 def _extremes(judged: Judged, found: Sequence[Outcome], width: int | None) -> str:
-    """The best and worst settings by each objective."""
+    """Returns the best and worst settings by each objective."""
     rows = [["", "item", "setting", "value"]]
     for at, measured in enumerate(judged.objectives):
 
@@ -89,7 +89,7 @@ def _extremes(judged: Judged, found: Sequence[Outcome], width: int | None) -> st
 
 
 def _effects(judged: Judged, measured: Measurement, width: int | None) -> str:
-    """The main effects on one objective."""
+    """Returns the main effects on one objective."""
     found = effects(judged, measured)
     if not found:
         return ""
@@ -118,7 +118,7 @@ def moved(value: float, base: float | None, measured: Measurement) -> str:
 
 
 def _frontier(judged: Judged, found: Sequence[Outcome], width: int | None) -> str:
-    """The Pareto set, with the queues that gain and lose most compared with the first setting."""
+    """Returns the Pareto set, with the queues that gain and lose most compared with the first setting."""
     apart = circumstances(judged)
     title = f"frontier at each {', '.join(apart)}" if apart else "frontier"
     rows = [[title, "item", *map(name_of, judged.objectives), ""]]
@@ -133,7 +133,7 @@ def _frontier(judged: Judged, found: Sequence[Outcome], width: int | None) -> st
 
 
 def _moved(found: Sequence[Shift]) -> str:
-    """The queues that gain most, and the queues that lose most."""
+    """Returns the queues that gain most, and the queues that lose most."""
     winners = [each for each in found if each.longer < 0][:_QUEUES]
     losers = [each for each in found if each.longer > 0][-_QUEUES:]
     told = [

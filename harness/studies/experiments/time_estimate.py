@@ -21,7 +21,7 @@ PILOT_JOBS = 500
 
 
 def estimated(sweep: Sweep) -> float:
-    """The CPU-seconds of the missing items, if each of their jobs takes as long as the first jobs do.
+    """Returns the CPU-seconds of the missing items, if each of their jobs takes as long as the first jobs do.
 
     Raises:
         HarnessError: a pilot failed.
@@ -33,12 +33,12 @@ def estimated(sweep: Sweep) -> float:
 
 
 def _kind(item: Item) -> tuple[object, object]:
-    """The trace and plugin of an item, which influence its time most."""
+    """Returns the trace and plugin of an item, which influence its time most."""
     return item.point.get(TRACE), item.point[PLUGIN]
 
 
 def _seconds(sweep: Sweep, item: Item) -> float:
-    """The estimated time of an item, from a replay of its first jobs."""
+    """Returns the estimated time of an item, from a replay of its first jobs."""
     bench = sweep.bench
     request = bench.request(item.point)
     trace = bench.trace(item.point)
@@ -50,7 +50,7 @@ def _seconds(sweep: Sweep, item: Item) -> float:
 
 
 def arriving(trace: Trace, request: Request) -> int:
-    """The number of a trace's jobs that arrive before a replay ends."""
+    """Returns the number of a trace's jobs that arrive before a replay ends."""
     if request.until is None:
         return count_jobs(trace.frame)
     submit = trace.frame["submit_time"].to_physical() - trace.origin

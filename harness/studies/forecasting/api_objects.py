@@ -132,12 +132,12 @@ class Shown:
 
 
 def name_in(namespace: str, name: str) -> str:
-    """The name of a job or pod without a namespace before it."""
+    """Returns the name of a job or pod without a namespace before it."""
     return name.removeprefix(f"{namespace}/")
 
 
 def objects_of(several: Iterable[Shown]) -> list[Manifest]:
-    """All objects of some jobs, by kind, namespace and name."""
+    """Returns all objects of some jobs, by kind, namespace and name."""
     found = [each for shown in several for each in _objects(shown)]
     names = ("namespace", "name")
     return sorted(found, key=lambda each: (each["kind"], *(each["metadata"][name] for name in names)))
@@ -184,7 +184,7 @@ def _workload(shown: Shown, owner: Manifest) -> Manifest:
 
 
 def _conditions(shown: Shown) -> Iterator[Manifest]:
-    """The conditions, as Kueue's controllers set them."""
+    """Yields the conditions, as Kueue's controllers set them."""
     quota, evicted = shown.quota, shown.eviction
     if quota is not None:
         yield _condition("QuotaReserved", True, "QuotaReserved", quota.reserved)
@@ -306,7 +306,7 @@ def _pod_set(pod_set: PodSet, job: Job) -> Manifest:
 
 
 def _template(pod_set: PodSet, job: Job, *, kueue: bool = False) -> Manifest:
-    """The template of pods.
+    """Returns the template of pods.
 
     The template of a Workload has no priority yet. Requests of 0 are named if they count, as in a trace.
     Kueue counts all of them, and kube-scheduler scores a pod that names neither cpu nor memory by defaults.
@@ -339,7 +339,7 @@ def _requests_anything(spec: Mapping[str, Any]) -> bool:
 
 
 def _labels(template: str | None) -> Mapping[str, str]:
-    """The labels of a whole template of a trace; a template that is only a `spec` has none."""
+    """Returns the labels of a whole template of a trace; a template that is only a `spec` has none."""
     found = json.loads(template) if template else {}
     whole = isinstance(found, Mapping) and "spec" in found
     return mapping_of(mapping_of(found, "metadata"), "labels") if whole else {}

@@ -120,7 +120,7 @@ class Judging:
         return self._judged
 
     def failed(self, _: int, error: BaseException) -> list[Judged] | str:
-        """The result for a moment that no process could judge."""
+        """Returns the result for a moment that no process could judge."""
         return why_failed(error)
 
     def _judged(self, moment: int) -> list[Judged] | str:
@@ -167,7 +167,7 @@ class Span(NamedTuple):
 
 
 def second_half(backtest: Backtest) -> Span:
-    """The second half of a record, up to the last moment whose horizon the record covers.
+    """Returns the second half of a record, up to the last moment whose horizon the record covers.
 
     If some jobs had not started when the record ended, its last horizon is left out. For moments in that
     horizon, only the early starts are known.
@@ -189,7 +189,7 @@ def second_half(backtest: Backtest) -> Span:
 
 
 def moments_in(backtest: Backtest, span: Span, count: int, purpose: str = "moment") -> list[int]:
-    """Moments at which something waited, drawn evenly; fewer if such moments are rare.
+    """Returns moments at which something waited, drawn evenly; fewer if such moments are rare.
 
     Args:
         backtest: the record, and the seed.

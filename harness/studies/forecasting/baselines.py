@@ -53,20 +53,20 @@ class Baselines:
         self._named = sorted(by_queue, key=lambda queue: (-len(by_queue[queue]), queue))[1 : _QUEUES + 1]
 
     def at(self, now: int) -> Baseline:
-        """Both forecasts at a moment, in microseconds on the history's clock."""
+        """Returns both forecasts at a moment, in microseconds on the history's clock."""
         return Baseline(self, now)
 
     def started(self, since: int, until: int) -> Sequence[Past]:
-        """The jobs that started after one time and up to another one, in that order."""
+        """Returns the jobs that started after one time and up to another one, in that order."""
         return self._jobs[bisect_right(self._starts, since) : bisect_right(self._starts, until)]
 
     def latest(self, now: int) -> Sequence[Past]:
-        """The latest jobs that had started by a time."""
+        """Returns the latest jobs that had started by a time."""
         last = bisect_right(self._starts, now)
         return self._jobs[max(0, last - RECENT) : last]
 
     def known(self, traits: Traits, priority: int, submit: int) -> list[float]:
-        """The known properties of a job at its submission, as numbers.
+        """Returns the known properties of a job at its submission, as numbers.
 
         These are its size, its limit, its priority, the hour of the day and its queue. Two more are the
         numbers of jobs that wait before it, in its queue and in all queues.
@@ -153,7 +153,7 @@ class Baseline:
 
 
 def fitted(known: Sequence[Sequence[float]], values: Sequence[float], share: float) -> list[float]:
-    """The weights of a linear quantile regression, by the dual of its linear programme.
+    """Returns the weights of a linear quantile regression, by the dual of its linear programme.
 
     Args:
         known: a row of numbers for each value; the first number is 1.
@@ -190,5 +190,5 @@ class _Line:
         self._starts = [job.start for job in jobs if job.start is not None]
 
     def waiting(self, at: int) -> int:
-        """The number of jobs that had been submitted before a time and had not started by then."""
+        """Returns the number of jobs that had been submitted before a time and had not started by then."""
         return max(0, bisect_left(self._submits, at) - bisect_right(self._starts, at))

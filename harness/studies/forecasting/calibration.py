@@ -70,12 +70,12 @@ class Interval(NamedTuple):
 
 
 def of_futures(middle: float | None, week: Times, horizon: int) -> float:
-    """The log of the median of the futures."""
+    """Returns the log of the median of the futures."""
     return _log(within(middle, horizon))
 
 
 def of_both(middle: float | None, week: Times, horizon: int) -> float:
-    """The log of the geometric mean of the futures' median and the mean wait of the week."""
+    """Returns the log of the geometric mean of the futures' median and the mean wait of the week."""
     return (_log(within(middle, horizon)) + _log(within(week[1], horizon))) / 2
 
 
@@ -127,7 +127,7 @@ class _Around:
             self._step(moment, list(several))
 
     def score(self, now: int | None) -> float:
-        """The mean interval score over the moments that are known by a time; 0 if none is known."""
+        """Returns the mean interval score over the moments that are known by a time; 0 if none is known."""
         scores = [step.score for step in self._known_steps(now)]
         return fmean(scores) if scores else 0.0
 
@@ -231,7 +231,7 @@ class Calibration:
         self.moments = len(set(moments.tolist()))
 
     def interval(self, queue: str, middle: float | None, week: Times) -> Interval | None:
-        """The interval of a start; None if too few moments have errors.
+        """Returns the interval of a start; None if too few moments have errors.
 
         Args:
             queue: the queue in which the workload waits.
@@ -253,7 +253,7 @@ class Calibration:
         return None if found >= self._aim.horizon else found
 
     def _factors(self, queue: str, middle: float) -> tuple[float, float, float, int]:
-        """The logs of the three quantiles' factors, and the number of moments that they come from."""
+        """Returns the logs of the three quantiles' factors, and the number of moments that they come from."""
         alike = abs(self._middles - middle) <= ALIKE
         for these in (alike & (self._queues == queue), alike):
             count = len(set(self._moments[these].tolist()))
@@ -267,7 +267,7 @@ class Calibration:
         return min(low, float(self._errors[these].max())), half, high, count
 
     def _quantile(self, these: Flags, share: float) -> float:
-        """The error that a share of some errors does not exceed; each moment counts once.
+        """Returns the error that a share of some errors does not exceed; each moment counts once.
 
         Starts that have not come count as later than the time so far (Kaplan and Meier, 1958).
         """
@@ -284,5 +284,5 @@ class Calibration:
 
 
 def _log(time: float) -> float:
-    """The log of a time, on a scale where a minute hardly matters."""
+    """Returns the log of a time, on a scale where a minute hardly matters."""
     return math.log(time + MINUTE)

@@ -165,12 +165,12 @@ class Forecast:
         return dict(sources.most_common())
 
     def time(self, since: float) -> str | None:
-        """A time from now as a date in UTC; None if the present time is unknown."""
+        """Returns a time from now as a date in UTC; None if the present time is unknown."""
         at = self.world.now.at
         return None if at is None else date_text(at + round(since))
 
     def to_json(self) -> dict[str, Any]:
-        """The forecast as plain values; times in seconds from now."""
+        """Returns the forecast as plain values; times in seconds from now."""
         settings, now = self.world.settings, self.world.now
         found: dict[str, Any] = {
             "schema": SCHEMA,
@@ -286,7 +286,7 @@ def _shares(by: Sequence[By]) -> list[dict[str, Any]]:
 
 
 def _plain_shift(row: Shift) -> dict[str, Any]:
-    """The changes by another cluster for a workload; only waiting ones have starts."""
+    """Returns the changes by another cluster for a workload; only waiting ones have starts."""
     of_start: dict[str, Any] = {}
     if not row.running:
         of_start = {

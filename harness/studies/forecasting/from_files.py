@@ -63,7 +63,7 @@ class _Side(NamedTuple):
     notes: tuple[str, ...]
 
     def forecast(self, played: Sequence[Sequence[Future]], past: Past) -> Forecast:
-        """The forecast from the futures of each world, and from the errors of past forecasts."""
+        """Returns the forecast from the futures of each world, and from the errors of past forecasts."""
         made = None
         for (world, never), futures in reversed(list(zip(self.worlds, played, strict=True))):
             made = Forecast(
@@ -134,7 +134,7 @@ class Asked:
         executor: Executor | None,
         watch: Callable[[int, int], None] | None,
     ) -> Past:
-        """The errors of forecasts of the history's own past."""
+        """Returns the errors of forecasts of the history's own past."""
         if not self.calibrate:
             return Past(why="--calibrate 0 turns this off")
         try:
@@ -152,7 +152,7 @@ class Asked:
         return past_of(backtest, self.calibrate, now, workers=workers, executor=executor, watch=watch)
 
     def _side(self, given: str | Path | Cluster, plugins: Plugins, at: int | None) -> _Side:
-        """The input of futures on one cluster.
+        """Returns the input of futures on one cluster.
 
         Args:
             given: the cluster.
@@ -188,7 +188,7 @@ class Asked:
         return _Side(worlds, tuple(notes))
 
     def _named(self, now: Now) -> frozenset[str]:
-        """The requested workloads, by namespace and name; empty if all workloads are requested.
+        """Returns the requested workloads, by namespace and name; empty if all workloads are requested.
 
         Raises:
             InputError: no workload of such a name waits.
@@ -220,7 +220,7 @@ class Asked:
         executor: Executor | None = None,
         watch: Callable[[int, int], None] | None = None,
     ) -> Coverage:
-        """The quality of forecasts at moments of the history itself, which must be a record.
+        """Returns the quality of forecasts at moments of the history itself, which must be a record.
 
         Args:
             moments: the number of moments, drawn from the second half of the history.
@@ -239,7 +239,7 @@ class Asked:
         return coverage(found, backtest.settings.horizon, half.begin)
 
     def backtest(self, plugins: Plugins) -> Backtest:
-        """The history as a record whose moments can be forecast and compared with the actual starts.
+        """Returns the history as a record whose moments can be forecast and compared with the actual starts.
 
         Raises:
             InputError: an input cannot be read, or the history is not a record.
@@ -259,7 +259,7 @@ class Asked:
         return self._backtest(cluster, settings, plugins, self.futures)
 
     def _backtest(self, cluster: Cluster, settings: Settings, plugins: Plugins, futures: int) -> Backtest:
-        """The history as a record of what happened, on its own clock.
+        """Returns the history as a record of what happened, on its own clock.
 
         Raises:
             InputError: the history is not a record, or lacks input that a forecast needs.
@@ -275,7 +275,7 @@ class Asked:
         return Backtest(cluster, history, record, settings, futures)
 
     def _past(self, plugins: Plugins) -> tuple[Run | None, Trace]:
-        """The given history as a trace; and the run, if the history is a run's folder."""
+        """Returns the given history as a trace; and the run, if the history is a run's folder."""
         assert self.history is not None
         if isinstance(self.history, (str, Path)) and Path(self.history, "run.json").is_file():
             run = Run.open(self.history)
@@ -283,7 +283,7 @@ class Asked:
         return None, read_trace(self.history, plugins, reader=self.reader)
 
     def _settings(self, given: str | Path | Cluster, plugins: Plugins) -> tuple[Cluster, Settings]:
-        """A cluster, and the settings of all futures on it."""
+        """Returns a cluster, and the settings of all futures on it."""
         if self.futures < 1:
             raise OptionError(f"futures: {self.futures} is not a number of futures")
         if self.calibrate < 0:
@@ -302,7 +302,7 @@ class Asked:
     def _with_job(
         self, cluster: Cluster, history: History | None, settings: Settings, before: World, why: str
     ) -> tuple[World, Mapping[int, Never]]:
-        """The world with one further job."""
+        """Returns the world with one further job."""
         given = self.submit
         source = str(given) if isinstance(given, (str, Path)) else "the job"
         job = read_job(Path(given)) if isinstance(given, (str, Path)) else given

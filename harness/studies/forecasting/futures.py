@@ -151,7 +151,7 @@ class World:
         )
 
     def _arrivals(self, number: int) -> Iterator[list[Arrival]]:
-        """The present jobs, then the arriving jobs, day by day."""
+        """Yields the present jobs, then the arriving jobs, day by day."""
         seed, horizon = self.settings.seed, self.settings.horizon
         yield [
             (

@@ -29,7 +29,7 @@ class Growth(NamedTuple):
 
 
 def growth(jobs: Sequence[Past], first: int, last: int) -> Growth | None:
-    """The growth of load by the last week; None for less than `LEAST_GROWTH`, or less than two weeks.
+    """Returns the growth of load by the last week; None for less than `LEAST_GROWTH`, or less than two weeks.
 
     The work of a job is its requests times its run time. For each week only its own jobs count, until the
     week ends. This makes weeks comparable, and uses only facts known at the last time. A resource that fewer

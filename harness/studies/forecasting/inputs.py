@@ -31,7 +31,7 @@ def world_of(
     why: str = "",
     names: frozenset[str] = frozenset(),
 ) -> tuple[World, Mapping[int, Never]]:
-    """The input of futures, and by place the reason for each present workload that can never start.
+    """Returns the input of futures, and by place the reason for each present workload that can never start.
 
     Futures include coming changes of the cluster. Times of changes that are not dates count from now.
 
@@ -76,7 +76,7 @@ def world_of(
 
 
 def _draws(now: Now, run_times: RunTimes, why: str) -> list[Draws]:
-    """The distribution of the run time of each present workload."""
+    """Returns the distribution of the run time of each present workload."""
     found = draws_of(now.present, run_times)
     unknown = [each.job.id for each, draws in zip(now.present, found, strict=True) if draws is None]
     if unknown:

@@ -32,7 +32,7 @@ class Playing:
         return self._play
 
     def failed(self, item: tuple[int, int], error: BaseException) -> Played:
-        """The result for a future that no process could play."""
+        """Returns the result for a future that no process could play."""
         return Played(item[0], None, why_failed(error))
 
     def _play(self, item: tuple[int, int]) -> Played:

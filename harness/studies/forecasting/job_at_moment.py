@@ -193,7 +193,7 @@ class Standing:
         )
 
     def _pods(self, moment: int) -> Iterator[ShownPod]:
-        """The Pods of a Job: those on nodes, and those that have yet to be bound."""
+        """Yields the Pods of a Job: those on nodes, and those that have yet to be bound."""
         if not self._on_nodes:
             return
         wanted = self._wanted - len(self._ended) - len(self._holds)
@@ -212,7 +212,7 @@ class Standing:
         return ShownPod(pod, self._name(pod), hold.node, hold.since, ready, hold.told)
 
     def _ready(self, moment: int) -> int | None:
-        """The time since which all pods are ready, or were ready until they were evicted."""
+        """Returns the time since which all pods are ready, or were ready until they were evicted."""
         if self._complete is None or self._progress is None:
             return self._complete
         at = bisect_left(self._progress, self._complete)
@@ -226,6 +226,6 @@ def counts_are_known(job: Job, pods: int) -> bool:
 
 
 def _counts(job: Job, pods: int) -> list[int]:
-    """The number of admitted pods of each pod set."""
+    """Returns the number of admitted pods of each pod set."""
     fewer = job.pods - pods
     return [each.count - (fewer if each.min_count < each.count else 0) for each in job.pod_sets]

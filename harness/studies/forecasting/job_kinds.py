@@ -56,20 +56,20 @@ _SUBMITTER = {
 
 
 def pod_sets_of(job: Fields) -> list[PodSet]:
-    """The pod sets of a job of one of `KINDS`; problems become faults."""
+    """Returns the pod sets of a job of one of `KINDS`; problems become faults."""
     kind = job.string("kind")
     return [_with_topology(each, job) for each in _OF_KIND[kind][1](job)]
 
 
 def copies_of(job: Fields) -> int:
-    """The number of equal Workloads that Kueue makes of a job: several if each replica is one."""
+    """Returns the number of equal Workloads that Kueue makes of a job: several if each replica is one."""
     if job.raw("kind") not in _A_WORKLOAD_EACH:
         return 1
     return job.child("spec").integer("replicas", 1, least=0, most=_MOST_COPIES)
 
 
 def priority_class_of(job: Fields, pod_sets: Iterable[PodSet]) -> str:
-    """The PriorityClass that counts for a job without a WorkloadPriorityClass, "" for none.
+    """Returns the PriorityClass that counts for a job without a WorkloadPriorityClass, "" for none.
 
     Kubeflow's jobs can name one for all of their pods; otherwise the first pod set with one decides.
     """
@@ -135,7 +135,7 @@ def _of_deployment(job: Fields) -> Iterator[PodSet]:
 
 
 def _of_leader_worker_set(job: Fields) -> Iterator[PodSet]:
-    """The pod sets of a group; its leader has a template of its own, or that of the workers."""
+    """Yields the pod sets of a group; its leader has a template of its own, or that of the workers."""
     group = job.child("spec").child("leaderWorkerTemplate")
     size, workers = group.integer("size", 1, least=1), group.child("workerTemplate")
     check_containers(workers)
@@ -171,7 +171,7 @@ def _of_app_wrapper(job: Fields) -> Iterator[PodSet]:
 
 
 def _at_path(template: Any, path: str) -> Any:
-    """The value at a path such as `template.spec.groups[0].template`; None if there is none."""
+    """Returns the value at a path such as `template.spec.groups[0].template`; None if there is none."""
     if not _PATH.fullmatch(path):
         return None
     for name, number in _STEP.findall(path.removeprefix("template")):
@@ -185,7 +185,7 @@ def _at_path(template: Any, path: str) -> Any:
 
 
 def _replicas(field: str, *types: str) -> Callable[[Fields], Iterator[PodSet]]:
-    """Pods by the type of the replica, in the order in which Kueue lists the types."""
+    """Returns pods by the type of the replica, in the order in which Kueue lists the types."""
 
     def of(job: Fields) -> Iterator[PodSet]:
         table = job.child("spec").child(field)
@@ -244,13 +244,13 @@ KINDS: Mapping[str, str] = {
 
 
 def _job_pods(spec: Fields) -> int:
-    """The number of pods that a Job runs simultaneously."""
+    """Returns the number of pods that a Job runs simultaneously."""
     parallelism = spec.integer("parallelism", 1, least=0)
     return min(parallelism, spec.integer("completions", parallelism, least=0))
 
 
 def _template(fields: Fields) -> dict[str, Any]:
-    """The template of pods, checked to have containers."""
+    """Returns the template of pods, checked to have containers."""
     check_containers(fields.child("template"))
     return _as_template(fields.raw("template"))
 
@@ -267,7 +267,7 @@ def check_containers(template: Fields) -> None:
 
 
 def _with_topology(pod_set: PodSet, job: Fields) -> PodSet:
-    """A pod set with the topology that annotations of its pods request."""
+    """Returns a pod set with the topology that annotations of its pods request."""
     metadata = pod_set["template"].get("metadata")
     annotations = Fields(metadata if isinstance(metadata, Mapping) else {}, "", job.faults).child(
         "annotations"

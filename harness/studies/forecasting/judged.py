@@ -38,12 +38,12 @@ class Judged(NamedTuple):
         return quantiles([None if start < 0 else start for start in self.starts])
 
     def came(self, horizon: int) -> float:
-        """The time from the moment to its start, in microseconds, at most the horizon."""
+        """Returns the time from the moment to its start, in microseconds, at most the horizon."""
         return within(None if self.truth is None else self.truth - self.moment, horizon)
 
 
 def within(time: float | None, horizon: int) -> float:
-    """A time, at most the horizon."""
+    """Returns a time, at most the horizon."""
     return horizon if time is None else min(time, horizon)
 
 

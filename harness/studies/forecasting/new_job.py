@@ -77,7 +77,7 @@ def read_jobs(path: Path) -> list[Job]:
 
 
 def with_runtimes(objects: Sequence[tuple[Job, str]]) -> list[tuple[Job, str]]:
-    """The jobs among objects; a TrainJob becomes its JobSet if its runtime is there, too.
+    """Returns the jobs among objects; a TrainJob becomes its JobSet if its runtime is there, too.
 
     Args:
         objects: manifests of jobs and runtimes, and their origins, for messages.
@@ -116,7 +116,7 @@ def _check_kind(job: Document, faults: list[Fault]) -> None:
 
 
 def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -> Cluster:
-    """A cluster in which one further job waits, the youngest of all.
+    """Returns a cluster in which one further job waits, the youngest of all.
 
     If the job names a queue, and Kueue admits jobs, it becomes the Workload that Kueue makes of it. It
     becomes several Workloads if Kueue makes one for each replica. Otherwise each of its pods waits.
@@ -197,7 +197,7 @@ _UID = "~submitted"
 
 
 def _name(cluster: Cluster, metadata: Mapping[str, Any], namespace: str) -> str:
-    """The name of a job, with a suffix if an object of the cluster already has that name."""
+    """Returns the name of a job, with a suffix if an object of the cluster already has that name."""
     name = str(metadata.get("name") or metadata.get("generateName") or "submitted").rstrip("-")
     there = {each.key for each in cluster.workloads} | {
         f"{each.namespace}/{each.name}" for each in cluster.pods
@@ -208,7 +208,7 @@ def _name(cluster: Cluster, metadata: Mapping[str, Any], namespace: str) -> str:
 
 
 def _names(cluster: Cluster, metadata: Mapping[str, Any], namespace: str, copies: int) -> list[str]:
-    """The names of the Workloads of a job."""
+    """Returns the names of the Workloads of a job."""
     name = _name(cluster, metadata, namespace)
     if copies == 1:
         return [name]
@@ -225,7 +225,7 @@ def _workload_of(
     metadata: Mapping[str, Any],
     labels: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The Workload that Kueue makes of a job."""
+    """Returns the Workload that Kueue makes of a job."""
     named, general = str(labels.get(PRIORITY) or ""), priority_class_of(job, pod_sets)
     own = cluster.workload_priority_classes.get(named) if named else None
     found = own or (cluster.priority_of(general) if general else cluster.default_class)
@@ -252,7 +252,7 @@ def _workload_of(
 
 
 def _limits(job: Fields, labels: Mapping[str, Any]) -> Iterator[int]:
-    """The limits of the job's run time in seconds, from its label and its deadline."""
+    """Yields the limits of the job's run time in seconds, from its label and its deadline."""
     told = str(labels.get(LONGEST, ""))
     if told.isdecimal():
         yield int(told)
@@ -270,7 +270,7 @@ def _with_pods(
     labels: Mapping[str, Any],
     source: str,
 ) -> Cluster:
-    """A cluster in which the pods of a job wait, each as a job of its own."""
+    """Returns a cluster in which the pods of a job wait, each as a job of its own."""
     pods: list[dict[str, Any]] = []
     several = sum(each["count"] for each in pod_sets) > 1
     for pod_set in pod_sets:

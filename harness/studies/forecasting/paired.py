@@ -120,7 +120,7 @@ def preemptors(forecast: Forecast, place: int, numbers: Sequence[int]) -> tuple[
 
 
 def displaced(forecast: Forecast, other: Forecast, job: Start) -> list[Displaced]:
-    """The workloads that one further job displaces, those hit most first.
+    """Returns the workloads that one further job displaces, those hit most first.
 
     Args:
         forecast: the forecast without the job.
@@ -162,7 +162,7 @@ def displaced(forecast: Forecast, other: Forecast, job: Start) -> list[Displaced
 
 
 def shifts(forecast: Forecast, other: Forecast) -> list[Shift]:
-    """The effect of another cluster on each workload: first waiting ones in their order, then others.
+    """Returns the effect of another cluster on each workload: first waiting ones in their order, then others.
 
     Args:
         forecast: the forecast on the first cluster.
@@ -206,18 +206,18 @@ def shifts(forecast: Forecast, other: Forecast) -> list[Shift]:
 
 
 def _places(forecast: Forecast) -> dict[str, int]:
-    """The places of the present workloads, by their names."""
+    """Returns the places of the present workloads, by their names."""
     return {each.job.id: place for place, each in enumerate(forecast.world.now.present)}
 
 
 def _taken(forecast: Forecast, future: Future, until: int) -> set[str]:
-    """The names of present workloads that are preempted in a future, up to a time."""
+    """Returns the names of present workloads that are preempted in a future, up to a time."""
     present = forecast.world.now.present
     return {present[each.victim].job.id for each in future.preemptions if each.at <= until}
 
 
 def _starts(forecast: Forecast) -> Mapping[str, Sequence[int | None]]:
-    """The start of each waiting workload, future by future; None if not by the horizon."""
+    """Returns the start of each waiting workload, future by future; None if not by the horizon."""
     present = forecast.world.now.present
     waiting = [present[place].job.id for place in forecast.world.asked]
     return {
@@ -227,7 +227,7 @@ def _starts(forecast: Forecast) -> Mapping[str, Sequence[int | None]]:
 
 
 def _moves(mine: Sequence[int | None], theirs: Sequence[int | None]) -> Iterator[int | None]:
-    """The delay of each start in the first forecast; None if it is missing in the second."""
+    """Yields the delay of each start in the first forecast; None if it is missing in the second."""
     for one, other in zip(mine, theirs, strict=False):  # running workloads have no starts
         if one is not None:
             yield None if other is None else other - one

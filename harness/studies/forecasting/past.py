@@ -73,7 +73,7 @@ class Past:
         return ""
 
     def interval(self, queue: str, times: Times, waited: int) -> Interval | None:
-        """The interval of a start; None if too little is known.
+        """Returns the interval of a start; None if too little is known.
 
         Args:
             queue: the queue in which the workload waits.
@@ -123,7 +123,7 @@ def past_of(
 
 
 def moments_to_judge(backtest: Backtest, count: int) -> tuple[list[int], Span]:
-    """Moments of the second half of a record, and a quarter as many of the quarter before.
+    """Returns moments of the second half of a record, and a quarter as many of the quarter before.
 
     The moments of the earlier quarter calibrate the first moments of the second half.
 

@@ -13,7 +13,7 @@ Times = tuple[float | None, float | None, float | None]
 
 
 def quantile(times: Sequence[int | None], share: float) -> float | None:
-    """The time by which the event has happened in a share of the futures; None if in fewer.
+    """Returns the time by which the event has happened in a share of the futures; None if in fewer.
 
     Of n futures the i-th time stands for the share i / (n + 1). An outcome of the same kind as the futures
     then lies between two times with the difference of their shares as probability, however few futures there
@@ -34,6 +34,6 @@ def quantile(times: Sequence[int | None], share: float) -> float | None:
 
 
 def quantiles(times: Sequence[int | None]) -> Times:
-    """The quantiles of `SHARES`."""
+    """Returns the quantiles of `SHARES`."""
     low, middle, high = (quantile(times, share) for share in SHARES)
     return low, middle, high

@@ -60,7 +60,7 @@ class Record(Protocol):
         """The last moment of the record, if some jobs had not started by then; else None."""
 
     def there(self, moment: int) -> Iterator[There]:
-        """The jobs that were present at a moment."""
+        """Yields the jobs that were present at a moment."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class RecordOfTrace:
                 yield self._there(self.jobs[number], None, after)
 
     def _there(self, past: Past, since: int | None, after: int | None) -> There:
-        """A job that ran since some time, or waited, and its next start."""
+        """Returns a job that ran since some time, or waited, and its next start."""
         job = past.arrival[0]
         quota = None
         if since is not None:
@@ -128,7 +128,7 @@ class RecordOfTrace:
 
 
 def record_of_trace(trace: Trace, cluster: Cluster, history: History) -> RecordOfTrace:
-    """The record of a trace's jobs, for a history.
+    """Returns the record of a trace's jobs, for a history.
 
     Jobs that may never have run are left out, except those that still waited when a replay ended.
 

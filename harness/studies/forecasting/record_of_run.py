@@ -84,7 +84,7 @@ class RecordOfRun:
 
 
 def _next_start(standing: Standing, later: Sequence[Told]) -> int | None:
-    """The next start of a job; moves `standing` on to that time."""
+    """Returns the next start of a job; moves `standing` on to that time."""
     before = standing.started
     for told in later:
         standing.take(told)
@@ -99,7 +99,7 @@ def _next_binding(pod: int, later: Sequence[Told]) -> int | None:
 
 
 def record_of_run(run: Run, trace: Trace, cluster: Cluster, *, queued: bool) -> RecordOfRun:
-    """The record of a run.
+    """Returns the record of a run.
 
     Args:
         run: the run, with all of its tables.
@@ -144,7 +144,7 @@ def record_of_run(run: Run, trace: Trace, cluster: Cluster, *, queued: bool) -> 
 
 
 def _spans(jobs: pl.DataFrame, decisions: pl.DataFrame, origin: int) -> pl.DataFrame:
-    """The time that each job was present; jobs that are not over have no end."""
+    """Returns the time that each job was present; jobs that are not over have no end."""
     last = decisions.filter(pl.col("action").is_in(("finish", "reject"))).group_by("job").agg(
         pl.col("time").max().alias("over")
     )  # fmt: skip
@@ -158,7 +158,7 @@ def _spans(jobs: pl.DataFrame, decisions: pl.DataFrame, origin: int) -> pl.DataF
 
 
 def _told(decisions: pl.DataFrame, origin: int) -> pl.DataFrame:
-    """The decisions as rows of `Told`."""
+    """Returns the decisions as rows of `Told`."""
     evicted = pl.when(pl.col("action") == "evict").then(pl.col("detail"))
     late = {
         name: evicted.str.json_path_match(f"$.{key}").cast(pl.Int64, strict=False)

@@ -60,7 +60,7 @@ class Coverage:
         return math.exp(self.log_error)
 
     def to_json(self) -> dict[str, Any]:
-        """The coverage as plain values, times in seconds."""
+        """Returns the coverage as plain values, times in seconds."""
         times = ("width", "error", "interval_score", "pinball")
         names = [name for name in self.__dataclass_fields__ if name not in (*times, "others")]
         found: dict[str, Any] = {name: getattr(self, name) for name in names}
@@ -99,7 +99,7 @@ def coverage(judged: Sequence[Judged], horizon: int, since: int | None = None) -
 
 
 def _calibrated(judged: Sequence[Judged], horizon: int) -> Callable[[Judged], Times | None]:
-    """The forecasts with intervals from the errors of earlier moments; None if these are too few."""
+    """Returns the forecasts with intervals from the errors of earlier moments; None if these are too few."""
     errors = Errors(judged, horizon)
     by_moment = {moment: errors.by(moment) for moment in {each.moment for each in judged}}
 

@@ -46,7 +46,7 @@ _PLACING = (*_COPIED, "schedulerName", "topologySpreadConstraints")
 
 
 def spark_pod_sets(job: Fields) -> Iterator[dict[str, Any]]:
-    """The pod sets of a SparkApplication; problems become faults.
+    """Yields the pod sets of a SparkApplication; problems become faults.
 
     A field that Kueue does not read, but that would change the pods, is a fault.
     """
@@ -94,7 +94,7 @@ def _pod_set(spec: Fields, role: str, count: int) -> dict[str, Any]:
 
 
 def _resources(spec: Fields, fields: Fields, role: str) -> Mapping[str, Mapping[str, Any]]:
-    """The requests and limits of the container in which Spark runs."""
+    """Returns the requests and limits of the container in which Spark runs."""
     memory = _amount(fields, "memory")
     if memory is None and f"spark.{role}.memory" not in spec.child("sparkConf"):
         memory = _kubernetes_memory(_MEMORY)
@@ -114,7 +114,7 @@ def _resources(spec: Fields, fields: Fields, role: str) -> Mapping[str, Mapping[
 
 
 def _amount(fields: Fields, name: str) -> str | None:
-    """A quantity; memory may be in Java's or Kubernetes' form. None if absent or faulty."""
+    """Returns a quantity; memory may be in Java's or Kubernetes' form. None if absent or faulty."""
     if name not in fields:
         return None
     text = fields.string(name)
@@ -130,7 +130,7 @@ def _amount(fields: Fields, name: str) -> str | None:
 
 
 def _kubernetes_memory(text: str) -> str:
-    """An amount of memory in Kubernetes' form: `512m` and `512mb` become `512Mi`."""
+    """Returns an amount of memory in Kubernetes' form: `512m` and `512mb` become `512Mi`."""
     text = text.strip()
     lower = text.lower()
     number = lower.removesuffix("b")

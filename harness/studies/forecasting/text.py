@@ -15,7 +15,7 @@ _ROWS = 20
 
 
 def text(forecast: Forecast, width: int | None = None, *, rows: int | None = _ROWS) -> str:
-    """The text for a terminal of this many columns; None for any number.
+    """Returns the text for a terminal of this many columns; None for any number.
 
     Args:
         forecast: the forecast.
@@ -61,7 +61,7 @@ def _workloads(
 
 
 def verdict(held: Coverage, width: int | None = None) -> str:
-    """The quality of forecasts as text for a terminal of this many columns."""
+    """Returns the quality of forecasts as text for a terminal of this many columns."""
     size = "unknown" if held.width is None else format_duration(round(held.width))
     error = "unknown" if held.error is None else format_duration(round(held.error))
     sentences = [
@@ -85,7 +85,7 @@ def verdict(held: Coverage, width: int | None = None) -> str:
 
 
 def _scores(name: str, held: Coverage) -> list[str]:
-    """A row with how one of several forecasts of the same starts held."""
+    """Returns a row with how one of several forecasts of the same starts held."""
     printed = f"{held.printed:.0%}"
     if not held.starts:
         return [name, printed, *[""] * 6]
@@ -142,7 +142,7 @@ def _risk(risk: Risk) -> list[str]:
 
 
 def _of_cluster(forecast: Forecast, name: str, width: int | None, rows: int | None) -> Iterator[str]:
-    """The changes by another cluster for each workload."""
+    """Yields the changes by another cluster for each workload."""
     shifts = forecast.shifts[name]
     changed = [each for each in shifts if each.changed]
     if not changed:
@@ -175,7 +175,7 @@ def _shift(row: Shift) -> list[str]:
 
 
 def _by(by: Sequence[By]) -> str:
-    """The most frequent preemptor, and the number of others."""
+    """Returns the most frequent preemptor, and the number of others."""
     if not by:
         return ""
     more = f" and {len(by) - 1:,} more" if len(by) > 1 else ""
@@ -185,7 +185,7 @@ def _by(by: Sequence[By]) -> str:
 def _of_job(
     forecast: Forecast, job: Start, width: int | None, rows: int | None, where: str = ""
 ) -> Iterator[str]:
-    """The effect of the job to submit."""
+    """Yields the effect of the job to submit."""
     middle = _or_later(job.middle)
     starts = middle if middle in ("now", "later") else f"in {middle}"
     sentence = f"{where}{_name(job.name)} would start {starts}"
@@ -271,7 +271,7 @@ def _table(
 
 
 def _names(forecast: Forecast) -> dict[int, list[str]]:
-    """The names of all workloads and of all queues; no two look alike in any table."""
+    """Returns the names of all workloads and of all queues; no two look alike in any table."""
     shifts = [each for several in forecast.shifts.values() for each in several]
     every = [*forecast.starts, *forecast.risks, *(forecast.displaced or ()), *shifts]
     return {0: [_name(each.name) for each in every], 1: [each.queue for each in every]}
@@ -286,5 +286,5 @@ def _time(time: float) -> str:
 
 
 def _name(name: str) -> str:
-    """A name without the namespace `default`."""
+    """Returns a name without the namespace `default`."""
     return name.removeprefix("default/")

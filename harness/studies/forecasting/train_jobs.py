@@ -47,7 +47,7 @@ _PATCHED: Mapping[str, Any] = {"replicatedJobs": _JOBS}
 def as_job_set(
     job: Mapping[str, Any], beside: Iterable[Mapping[str, Any]], faults: list[Fault]
 ) -> Mapping[str, Any]:
-    """The JobSet of a TrainJob; the TrainJob itself if its runtime is missing.
+    """Returns the JobSet of a TrainJob; the TrainJob itself if its runtime is missing.
 
     Args:
         job: the TrainJob.
@@ -73,7 +73,7 @@ def as_job_set(
 
 
 def lacking_runtime(job: Mapping[str, Any]) -> Fault:
-    """The fault of a TrainJob whose runtime was not found."""
+    """Returns the fault of a TrainJob whose runtime was not found."""
     kind, name = _reference(Fields(job, "", []).child("spec").child("runtimeRef"))
     command = f"kubectl get {kind.lower()}s -A -o yaml"
     rule = f"there is no {kind} {name!r}, neither beside the job nor in the dump; {command} prints them"
@@ -81,7 +81,7 @@ def lacking_runtime(job: Mapping[str, Any]) -> Fault:
 
 
 def _reference(reference: Fields) -> tuple[str, str]:
-    """The kind and the name of a runtime."""
+    """Returns the kind and the name of a runtime."""
     reference.choice("apiGroup", (GROUP,), GROUP)
     return reference.choice("kind", RUNTIMES, RUNTIMES[0]), reference.string("name", required=True)
 
@@ -91,7 +91,7 @@ def _space(fields: Fields) -> str:
 
 
 def _replicated_jobs(spec: Fields, runtime: Fields) -> list[Mapping[str, Any]]:
-    """The replicated jobs of the JobSet."""
+    """Returns the replicated jobs of the JobSet."""
     if "podGroupPolicy" in runtime:
         runtime.fault(
             "podGroupPolicy", "harness does not model the pod groups of this policy; leave the field out"
@@ -108,7 +108,7 @@ def _replicated_jobs(spec: Fields, runtime: Fields) -> list[Mapping[str, Any]]:
 
 
 def _patched(template: Fields, spec: Fields) -> Fields:
-    """The template of the JobSet with the job's patches, in their order."""
+    """Returns the template of the JobSet with the job's patches, in their order."""
     current = _plain(template.child("spec"))
     for each in spec.items("runtimePatches"):
         inner = each.child("trainingRuntimeSpec").child("template").child("spec")
@@ -140,12 +140,12 @@ def _plain(fields: Fields) -> dict[str, Any]:
 
 
 def _ancestor(job: Fields) -> str:
-    """The step of a replicated job, "" for none."""
+    """Returns the step of a replicated job, "" for none."""
     return job.child("template").child("metadata").child("labels").string(_ANCESTOR)
 
 
 def _counts(jobs: Sequence[Fields], policy: Fields | None, trainer: Fields) -> list[int]:
-    """The number of pods of each replica.
+    """Returns the number of pods of each replica.
 
     The number of nodes is that of the first job that trains; with MPI it is that of the job `node`.
     """
@@ -171,7 +171,7 @@ def _launcher_is_node(policy: Fields | None) -> bool:
 
 
 def _job(job: Fields, count: int, policy: Fields | None, trainer: Fields) -> Mapping[str, Any]:
-    """A replicated job of the JobSet."""
+    """Returns a replicated job of the JobSet."""
     name, step = job.string("name", required=True), _ancestor(job)
     template = job.child("template")
     inner = template.child("spec")
@@ -185,7 +185,7 @@ def _job(job: Fields, count: int, policy: Fields | None, trainer: Fields) -> Map
 
 
 def _with_resources(pods: Fields, trainer: Fields) -> Mapping[str, Any]:
-    """Pods whose first container `node` has the trainer's resources over its own."""
+    """Returns pods whose first container `node` has the trainer's resources over its own."""
     containers, given = pods.items("containers"), trainer.child("resourcesPerNode")
     found = [_plain(each) for each in containers]
     for at, each in enumerate(containers):

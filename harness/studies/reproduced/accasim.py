@@ -25,7 +25,7 @@ _MEAN_WAIT = {5_000: "12,108.89", 20_000: "11,907.20"}
 
 
 def rows(_files: Mapping[str, Path] | None = None) -> list[Row]:
-    """The starts of 5,000 jobs, and the mean waits of 5,000 and of 20,000 jobs."""
+    """Returns the starts of 5,000 jobs, and the mean waits of 5,000 and of 20,000 jobs."""
     found = {count: first_come_first_served(count) for count in _MEAN_WAIT}
     theirs = pl.read_csv(STARTS)
     both = theirs.join(found[5_000], on="job_id", how="full")

@@ -57,7 +57,7 @@ class Source(NamedTuple):
     origin: str
 
     def among(self, places: Iterable[Path]) -> Path:
-        """The file among some files and folders.
+        """Returns the file among some files and folders.
 
         Raises:
             InputError: the file is missing, cannot be read, or has different content.

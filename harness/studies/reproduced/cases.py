@@ -65,7 +65,7 @@ CASES: Mapping[str, Case] = {
 
 
 def case_of(name: str) -> Case:
-    """A published result by its name.
+    """Returns a published result by its name.
 
     Raises:
         OptionError: there is no published result of that name.

@@ -27,7 +27,7 @@ Manifest = dict[str, Any]
 
 
 def rows(_files: Mapping[str, Path] | None = None) -> list[Row]:
-    """The rows of every example."""
+    """Returns the rows of every example."""
     final, initial = (strategy_targets(each) for each in _BOTH)
     return [
         Row(
@@ -128,7 +128,7 @@ def by_usage(strategy: str) -> str:
 
 
 def weighted_usage() -> str:
-    """The order of admission of LocalQueues that used 20 and 30 cores, the latter of weight 2."""
+    """Returns the order of admission of LocalQueues that used 20 and 30 cores, the latter of weight 2."""
     jobs = Script().job("running", queue="20", cpu=4 * _CORE, seconds=100)
     for name in ("20", "30"):
         jobs.job(name, queue=name, cpu=4 * _CORE, seconds=100, at=10)
@@ -136,7 +136,7 @@ def weighted_usage() -> str:
 
 
 def _admitted(jobs: Script, strategy: str, weights: Mapping[str, str]) -> str:
-    """The LocalQueues of the jobs that are admitted after the first; their names are their usage."""
+    """Returns the LocalQueues of the jobs that are admitted after the first; their names are their usage."""
     usage = {"usageHalfLifeTime": "168h", "usageSamplingInterval": "5m"}
     shared = _queue("shared", "", 4)
     shared["spec"] |= {
@@ -155,7 +155,7 @@ def _admitted(jobs: Script, strategy: str, weights: Mapping[str, str]) -> str:
 
 
 def _backlogs(of: Mapping[str, tuple[int, float]]) -> Script:
-    """Jobs of one core for each queue; `of` gives their number and arrival."""
+    """Returns jobs of one core for each queue; `of` gives their number and arrival."""
     jobs = Script()
     for number in range(max(count for count, _ in of.values())):
         for queue, (count, at) in of.items():
@@ -169,7 +169,7 @@ def _backlogs(of: Mapping[str, tuple[int, float]]) -> Script:
 
 
 def _held(jobs: Script, manifests: Sequence[Manifest]) -> Counter[str]:
-    """The number of jobs of each queue that hold quota at the end."""
+    """Returns the number of jobs of each queue that hold quota at the end."""
     held: Counter[str] = Counter()
     for row in _decided(jobs, manifests, _BOTH, until=3_000).rows:
         held[jobs[row.job].queue] += row.holding

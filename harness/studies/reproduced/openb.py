@@ -77,7 +77,7 @@ _SEEDS = "each side draws the order of pods with its own generator, so equal see
 
 
 def fgd(files: Mapping[str, Path]) -> list[Row]:
-    """The share that FGD allocates for each list, with ten seeds."""
+    """Returns the share that FGD allocates for each list, with ten seeds."""
     cluster = nodes_of(files[_NODES.name])
     found = []
     for name, published in PUBLISHED.items():

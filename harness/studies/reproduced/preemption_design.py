@@ -50,7 +50,7 @@ def rows(_files: Mapping[str, Path] | None = None) -> list[Row]:
 
 
 def example(number: int) -> Decisions:
-    """The decisions of kube-scheduler in one of the examples."""
+    """Returns the decisions of kube-scheduler in one of the examples."""
     jobs = Script()
     names = ["node-1"]
     if number in (2, 3):  # a second node with pod E, which ends while the victims are leaving in example 2

@@ -16,7 +16,7 @@ _HEAD = ("result", "figure", "theirs", "ours", "difference", "reason")
 
 
 def text(results: Results, width: int | None = None) -> str:
-    """The text for a terminal of `width` columns: a table for each result, with its reasons below."""
+    """Returns the text for a terminal of `width` columns: a table for each result, with its reasons below."""
     parts = []
     for name, rows in results.items():
         lines = [[name, *_HEAD[2:5]], *([row.figure, *_values(row)] for row in rows)]
@@ -26,7 +26,7 @@ def text(results: Results, width: int | None = None) -> str:
 
 
 def markdown(results: Results) -> str:
-    """The results as one Markdown table."""
+    """Returns the results as one Markdown table."""
     rows = [
         (name if number == 0 else "", row.figure, *_values(row), row.reason or "-")
         for name, of in results.items()
@@ -38,7 +38,7 @@ def markdown(results: Results) -> str:
 
 
 def to_json(results: Results) -> str:
-    """The results as plain values."""
+    """Returns the results as plain values."""
     found = {
         name: [{**row._asdict(), "difference": row.difference} for row in rows]
         for name, rows in results.items()

@@ -51,7 +51,7 @@ class Victim(NamedTuple):
     text: str
 
     def to_json(self) -> dict[str, Any]:
-        """The victim as plain values, times in seconds."""
+        """Returns the victim as plain values, times in seconds."""
         found = {**self._asdict(), "lost_seconds": self.lost / SECOND}
         found["ran_seconds"] = None if self.ran is None else self.ran / SECOND
         return {key: value for key, value in found.items() if key not in ("ran", "lost")}
@@ -92,7 +92,7 @@ class Change(NamedTuple):
     job: Mapping[str, Any] = frozen()
 
     def to_json(self) -> dict[str, Any]:
-        """The change as plain values."""
+        """Returns the change as plain values."""
         return {
             **self._asdict(),
             "victims": list(self.victims),
@@ -157,7 +157,7 @@ class Answer:
         return EXIT_CODES[self.verdict]
 
     def to_json(self) -> dict[str, Any]:
-        """The answer as plain values."""
+        """Returns the answer as plain values."""
         return {
             "name": self.name,
             "queue": self.queue,
@@ -207,7 +207,7 @@ class Simulation:
         return max((each.exit_code for each in self.answers), default=0) if self.named else 0
 
     def to_json(self) -> dict[str, Any]:
-        """The simulation as plain values; `harness/studies/simulation/schema.json` describes them."""
+        """Returns the simulation as plain values; `harness/studies/simulation/schema.json` describes them."""
         return {
             "schema": "1",
             "now": self.now,

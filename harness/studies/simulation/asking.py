@@ -109,12 +109,12 @@ class Question:
     def _told(
         self, moment: Moment, waiting: Sequence[str], named: Sequence[str], instant: Instant, *, noted: bool
     ) -> tuple[list[Answer], list[str]]:
-        """The answers for a moment, and the notes if there are none yet."""
+        """Returns the answers for a moment, and the notes if there are none yet."""
         notes = [] if noted else list(self._notes(moment, instant))
         return Judge(moment, instant, waiting, named).answers(), notes
 
     def largest(self, largest: str, shape: str, queue: str | None = None) -> Fitting:
-        """The largest gangs that would start now.
+        """Returns the largest gangs that would start now.
 
         Args:
             largest: the resource, and the sizes to try: `nvidia.com/gpu=1..512`.
@@ -196,7 +196,7 @@ class Question:
         return None if at_now is None else date_text(at_now)
 
     def _notes(self, moment: Moment, instant: Instant) -> Iterator[str]:
-        """Notes on assumptions and omissions."""
+        """Yields notes on assumptions and omissions."""
         policy, cluster = moment.scheduler.policy, moment.cluster
         if self.plugin is None:
             yield f"scheduled by {policy.name}"
@@ -212,7 +212,7 @@ class Question:
 
 
 def asked_of(given: Sequence[Submitted]) -> list[Asked]:
-    """The jobs of files and manifests.
+    """Returns the jobs of files and manifests.
 
     Raises:
         InputError: the jobs cannot be read.
@@ -227,7 +227,7 @@ def asked_of(given: Sequence[Submitted]) -> list[Asked]:
 
 
 def _named(workloads: Sequence[str], moment: Moment) -> list[str]:
-    """The ids of the named workloads, in the order of the waiting ones.
+    """Returns the ids of the named workloads, in the order of the waiting ones.
 
     Raises:
         InputError: no workload of a name waits.

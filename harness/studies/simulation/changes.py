@@ -118,7 +118,7 @@ def _labels(labels: Mapping[str, str]) -> str:
 
 
 def _priorities(trials: Trials) -> Iterator[Change]:
-    """The lowest priority with which the job starts, or preempts other jobs."""
+    """Yields the lowest priority with which the job starts, or preempts other jobs."""
     cluster, answer = trials.moment.cluster, trials.answer
     above = _above(cluster, answer.priority, of_kueue=workload_of(cluster, answer.ids[0]) is not None)
 
@@ -172,7 +172,7 @@ def _more_quota(trials: Trials) -> Iterator[Change]:
 def _more_of(
     trials: Trials, queue: ClusterQueue, flavor: str, asked: Mapping[str, int], field: str
 ) -> Iterator[Change]:
-    """The change of one field of a flavor's quotas, if the change helps."""
+    """Yields the change of one field of a flavor's quotas, if the change helps."""
     needed = _least_amounts(trials, queue, flavor, asked, field)
     if needed:
         changed = with_quotas(queue, flavor, more(needed, field))
@@ -214,7 +214,7 @@ def _least_amounts(
 
 
 def _step(cluster: Cluster, resource: str) -> int:
-    """The largest amount that divides all requests and all quotas of a resource."""
+    """Returns the largest amount that divides all requests and all quotas of a resource."""
     found = 0
     for workload in cluster.workloads:
         for pod_set in workload.pod_sets:
@@ -229,7 +229,7 @@ def _step(cluster: Cluster, resource: str) -> int:
 
 
 def _more_elastic(trials: Trials) -> Iterator[Change]:
-    """The additional `min` or `max` of one resource that an elastic quota above the job needs."""
+    """Yields the additional `min` or `max` of one resource that an elastic quota above the job needs."""
     cluster = trials.moment.cluster
     pods = [each for each in cluster.pods if each.key in trials.answer.ids]
     quota = _elastic_quota_of(cluster, pods[0], trials.answer.queue) if pods else None
@@ -255,7 +255,7 @@ def _more_elastic(trials: Trials) -> Iterator[Change]:
 
 
 def _elastic_quota_of(cluster: Cluster, pod: Pod, queue: str) -> ElasticQuota | None:
-    """The elastic quota that a Pod counts against; None if there is none."""
+    """Returns the elastic quota that a Pod counts against; None if there is none."""
     named = pod.labels.get(QUOTA_NAME_LABEL, "")
     return cluster.elastic_quotas.get(QuotaLeaves(cluster).of(pod.namespace, queue, named) or "")
 
@@ -313,7 +313,7 @@ _KINDS: Sequence[tuple[str, Callable[[Trials], Iterator[Change]]]] = (
 
 
 def _queue_of(trials: Trials) -> ClusterQueue | None:
-    """The ClusterQueue of the job; None if the job consists of Pods alone."""
+    """Returns the ClusterQueue of the job; None if the job consists of Pods alone."""
     workload = workload_of(trials.moment.cluster, trials.answer.ids[0])
     if workload is None:
         return None

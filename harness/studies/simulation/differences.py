@@ -21,7 +21,7 @@ Amounts = Mapping[str, int]
 
 
 def workload_of(cluster: Cluster, name: str) -> Workload | None:
-    """The Workload of a job; None if the job consists of Pods."""
+    """Returns the Workload of a job; None if the job consists of Pods."""
     return next((each for each in cluster.workloads if each.key == name), None)
 
 
@@ -29,7 +29,7 @@ def workload_of(cluster: Cluster, name: str) -> Workload | None:
 
 
 def with_pod_sets(cluster: Cluster, names: Collection[str], change: Callable[[PodSet], PodSet]) -> Cluster:
-    """A cluster in which some Workloads have other pod sets."""
+    """Returns a cluster in which some Workloads have other pod sets."""
 
     def changed(each: Workload) -> Workload:
         return replace(each, pod_sets=tuple(map(change, each.pod_sets)))
@@ -40,12 +40,12 @@ def with_pod_sets(cluster: Cluster, names: Collection[str], change: Callable[[Po
 
 
 def with_count(pod_set: PodSet, count: int) -> PodSet:
-    """A pod set with fewer pods."""
+    """Returns a pod set with fewer pods."""
     return replace(pod_set, count=count, min_count=min(count, pod_set.min_count))
 
 
 def for_flavor(pod_set: PodSet, flavor: ResourceFlavor, among: frozenset[str]) -> PodSet:
-    """A pod set whose pods select the nodes of a flavor, and tolerate their taints.
+    """Returns a pod set whose pods select the nodes of a flavor, and tolerate their taints.
 
     Args:
         pod_set: the pod set.
@@ -68,7 +68,7 @@ def _tolerates(toleration: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool
 
 
 def with_priority(cluster: Cluster, names: Collection[str], value: int, class_name: str) -> Cluster:
-    """A cluster in which a job has another priority."""
+    """Returns a cluster in which a job has another priority."""
     workloads = tuple(
         replace(each, priority=value, priority_class=class_name) if each.key in names else each
         for each in cluster.workloads
@@ -84,7 +84,7 @@ def with_priority(cluster: Cluster, names: Collection[str], value: int, class_na
 
 
 def with_queue(cluster: Cluster, queue: ClusterQueue) -> Cluster:
-    """A cluster in which the ClusterQueue of that name is replaced."""
+    """Returns a cluster in which the ClusterQueue of that name is replaced."""
     queues = {**cluster.cluster_queues, queue.name: queue}
     return replace(cluster, cluster_queues=frozen(queues))
 
@@ -92,7 +92,7 @@ def with_queue(cluster: Cluster, queue: ClusterQueue) -> Cluster:
 def with_quotas(
     queue: ClusterQueue, flavor: str, change: Callable[[str, ResourceQuota], ResourceQuota]
 ) -> ClusterQueue:
-    """A ClusterQueue in which the quotas of one flavor are changed."""
+    """Returns a ClusterQueue in which the quotas of one flavor are changed."""
     groups = []
     for group in queue.resource_groups:
         flavors = tuple(
@@ -119,7 +119,7 @@ def more(amounts: Amounts, field: str = "nominal") -> Callable[[str, ResourceQuo
 
 
 def quota_patch(before: ClusterQueue, after: ClusterQueue) -> Mapping[str, Any]:
-    """The difference between two ClusterQueues' quotas, as a document for `--patch`."""
+    """Returns the difference between two ClusterQueues' quotas, as a document for `--patch`."""
     groups = []
     for old, new in zip(before.resource_groups, after.resource_groups, strict=True):
         flavors = []
@@ -149,12 +149,12 @@ def _differing(resource: str, before: ResourceQuota, after: ResourceQuota) -> di
 
 
 def queue_patch(name: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Fields of a ClusterQueue as a document for `--patch`."""
+    """Returns fields of a ClusterQueue as a document for `--patch`."""
     return {"kind": "ClusterQueue", "metadata": {"name": name}, "spec": dict(spec)}
 
 
 def with_elastic(cluster: Cluster, name: str, field: str, resource: str, amount: int) -> Cluster:
-    """A cluster with a larger `min` or `max` of one resource of an elastic quota."""
+    """Returns a cluster with a larger `min` or `max` of one resource of an elastic quota."""
     quota = cluster.elastic_quotas[name]
     table = getattr(quota, field)
     raised = frozen({**table, resource: min(UNLIMITED, table[resource] + amount)})
@@ -169,7 +169,7 @@ OF_THE_CLUSTER = (with_queue, with_elastic)
 def elastic_patch(
     cluster: Cluster, name: str, field: str, resource: str, amount: int
 ) -> tuple[Mapping[str, Any], ...] | None:
-    """A larger `min` or `max` of an elastic quota, as a patch; None if a rule of quotas forbids it.
+    """Returns a larger `min` or `max` of an elastic quota, as a patch; None if a rule of quotas forbids it.
 
     For example, a quota may not guarantee more than the quota above it. There are no documents if quotas
     change over time.

@@ -133,7 +133,7 @@ class Instant(NullRecorder):
         return all(self.lives[name].started != NEVER for name in names)
 
     def victims(self, names: Iterable[str]) -> list[str]:
-        """The ids of the jobs that are preempted for these jobs, in order."""
+        """Returns the ids of the jobs that are preempted for these jobs, in order."""
         facts = (fact for name in names for fact in self.preempted_by.get(name, ()))
         return list(dict.fromkeys(fact.job.id for fact in facts))
 
@@ -272,7 +272,7 @@ class Prepared:
         return [dict(view.free_on(name)) for name in self._cluster.nodes]
 
     def asked(self, change: Change, tell: Callable[[Instant], T]) -> T:
-        """The result of the instant when it continues with a change.
+        """Returns the result of the instant when it continues with a change.
 
         Raises:
             PolicyError: the policy failed.
@@ -314,7 +314,7 @@ class Prepared:
 
 
 def _times(requests: Mapping[str, int], free: Mapping[str, int]) -> int:
-    """The number of pods with these requests that fit into free amounts, by these requests alone."""
+    """Returns the number of pods with these requests that fit into free amounts, by these requests alone."""
     amounts = [(free.get(name, 0), amount) for name, amount in requests.items() if amount]
     if "pods" in free:
         amounts.append((free["pods"], 1))
@@ -322,7 +322,7 @@ def _times(requests: Mapping[str, int], free: Mapping[str, int]) -> int:
 
 
 def played(chunks: Iterable[list[Arrival]], cluster: Cluster, scheduler: Scheduler, at: int = 0) -> Instant:
-    """The decisions by the end of an instant.
+    """Returns the decisions by the end of an instant.
 
     Args:
         chunks: the jobs in order of arrival.

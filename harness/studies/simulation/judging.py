@@ -116,7 +116,7 @@ class Judge:
         return bool(life.refusals) and life.refusals[-1].reason == _HELD_BACK
 
     def _why(self, life: Life) -> tuple[str, str]:
-        """The object that a job waits for, and the decision behind it."""
+        """Returns the object that a job waits for, and the decision behind it."""
         made = self._instant.preempted_by.get(life.job.id)
         if made:
             return VICTIMS, self._words.preempts(life.job, made)
@@ -136,7 +136,7 @@ class Judge:
         return self._waits_for(figures, life), said
 
     def _waits_for(self, figures: Figures, life: Life) -> str:
-        """The object that a refused job waits for, by the figures of its refusal."""
+        """Returns the object that a refused job waits for, by the figures of its refusal."""
         if figures.waits_for and not figures.ahead:
             return VICTIMS if all(map(self._goes, figures.waits_for)) else TURN
         if figures.ahead:
@@ -155,7 +155,7 @@ class Judge:
         return name in self._moment.leaving or life is None or bool(life.evicted)
 
     def _beside(self, life: Life) -> tuple[str, str]:
-        """The object that an untried job waits for, from another job of its queue that was tried.
+        """Returns the object that an untried job waits for, from another job of its queue that was tried.
 
         The scheduler tries one of several jobs with equal requests. The reason that refuses it holds for all
         of them.
@@ -193,7 +193,7 @@ class Judge:
     # --- others -------------------------------------------------------------------------------------------
 
     def _moves(self, own: Collection[str]) -> list[Move]:
-        """The events of other jobs in the same cycles, in the order of arrival."""
+        """Returns the events of other jobs in the same cycles, in the order of arrival."""
         found: list[Move] = []
         waiting = frozenset(self._waiting)
         for name, life in self._instant.lives.items():
@@ -212,12 +212,12 @@ class Judge:
 
 
 def _whole_name(names: Sequence[str]) -> str:
-    """The name of a job; if it consists of several Pods, the common part of their names."""
+    """Returns the name of a job; if it consists of several Pods, the common part of their names."""
     return names[0] if len(names) == 1 else names[0].rpartition("-")[0]
 
 
 def _asks(job: Job) -> str:
-    """A key that differs for jobs that are tried one by one."""
+    """Returns a key that differs for jobs that are tried one by one."""
     pods = [
         (each.count, dict(each.requests), dict(each.node_selector), each.tolerations, each.affinity)
         for each in job.pod_sets

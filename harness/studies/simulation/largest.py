@@ -91,7 +91,7 @@ class Fitting:
     rows: Sequence[Largest]
 
     def to_json(self) -> dict[str, Any]:
-        """The result as plain values, amounts as in manifests."""
+        """Returns the result as plain values, amounts as in manifests."""
         resource = self.shape.resource
 
         def plain(size: Size) -> dict[str, Any]:
@@ -108,7 +108,7 @@ class Fitting:
         }
 
     def text(self, width: int | None = None) -> str:
-        """A table for a terminal of this many columns; None for any number."""
+        """Returns a table for a terminal of this many columns; None for any number."""
         resource = self.shape.resource
         head = ["queue", "flavor", f"{resource} now", "pods", "with preemption", "pods", "preempts"]
         rows = [
@@ -159,7 +159,7 @@ def _amount(what: str, resource: str, text: str) -> int:
 
 
 def fitting(moment: Moment, shape: Shape, queue: str | None = None) -> Fitting:
-    """The largest gangs of a shape.
+    """Returns the largest gangs of a shape.
 
     Args:
         moment: the moment, without submitted jobs.
@@ -189,7 +189,7 @@ def fitting(moment: Moment, shape: Shape, queue: str | None = None) -> Fitting:
 
 
 def _resources(cluster: Cluster) -> set[str]:
-    """All resources of nodes and quotas."""
+    """Returns all resources of nodes and quotas."""
     found = {name for node in cluster.nodes.values() for name in node.allocatable}
     for queue in cluster.cluster_queues.values():
         found.update(name for group in queue.resource_groups for name in group.covered_resources)
@@ -199,7 +199,7 @@ def _resources(cluster: Cluster) -> set[str]:
 
 
 def _doors(cluster: Cluster) -> Iterator[tuple[str, str]]:
-    """The namespaces and queues that jobs are submitted to; an unnamed queue if there are none."""
+    """Yields the namespaces and queues that jobs are submitted to; an unnamed queue if there are none."""
     if cluster.cluster_queues:
         for namespace, name in cluster.local_queues or [("default", each) for each in cluster.cluster_queues]:
             yield namespace, name
@@ -275,7 +275,7 @@ def _sized(flavor: ResourceFlavor | None, pods: int, pod_set: PodSet) -> PodSet:
 
 
 def _most(counts: range, holds: Callable[[int], bool]) -> int:
-    """The largest count for which `holds` is true, by halving; 0 for none."""
+    """Returns the largest count for which `holds` is true, by halving; 0 for none."""
     if holds(counts[-1]):
         return counts[-1]
     if not holds(counts[0]):
@@ -293,7 +293,7 @@ def _most(counts: range, holds: Callable[[int], bool]) -> int:
 def _gang(
     shape: Shape, namespace: str, queue: str, pods: int, selector: Mapping[str, str]
 ) -> Mapping[str, Any]:
-    """A Job of pods of a shape."""
+    """Returns a Job of pods of a shape."""
     requests = {name: format_amount(name, amount) for name, amount in shape.pod.items()}
     spec: dict[str, Any] = {
         "restartPolicy": "Never",

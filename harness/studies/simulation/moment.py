@@ -64,14 +64,14 @@ class Moment(Protocol):
         """The ids of the jobs that were told to leave before the instant."""
 
     def with_jobs(self, jobs: Iterable[Asked]) -> Self:
-        """The same moment with jobs that are submitted one after the other.
+        """Returns the same moment with jobs that are submitted one after the other.
 
         Raises:
             InputError: a job is faulty, or the scheduler does not schedule it.
         """
 
     def with_each(self, jobs: Sequence[Asked]) -> Sequence[Self]:
-        """The same moment several times, each time with one of the jobs alone; see `with_jobs`."""
+        """Returns the same moment several times, each time with one of the jobs alone; see `with_jobs`."""
 
     def played(self, difference: Difference | None = None) -> Instant:
         """Plays the instant and returns its decisions.
@@ -87,7 +87,7 @@ class Moment(Protocol):
         """
 
     def asked(self, tell: Callable[[Instant], T], difference: Difference | None = None) -> T:
-        """The outcome of the instant; it may be played in a copy of the process.
+        """Returns the outcome of the instant; it may be played in a copy of the process.
 
         Args:
             tell: returns a value from the instant that can be pickled.
@@ -137,7 +137,7 @@ class Dump:
         return [replace(one, whole=whole) for one in alone]
 
     def _with(self, jobs: Sequence[Asked]) -> Dump:
-        """The same moment with jobs, whether or not the scheduler schedules them."""
+        """Returns the same moment with jobs, whether or not the scheduler schedules them."""
         cluster, asked = self.cluster, list(self.submitted)
         queued = self.scheduler.policy.admits_by_queues(cluster)
         for job in jobs:
@@ -239,7 +239,7 @@ class Dump:
         return {each.key: each for each in several}
 
     def _change(self, difference: Difference | None) -> Change | None:
-        """The effect of a difference on the submitted jobs and on the queues.
+        """Returns the effect of a difference on the submitted jobs and on the queues.
 
         None if it changes anything else, or a fact that a policy must know from the beginning.
         """
@@ -264,7 +264,7 @@ class Dump:
         return None if arrivals is None else Change(arrivals, edits)
 
     def _made_again(self, cluster: Cluster) -> list[Arrival] | None:
-        """The submitted jobs, made from other manifests.
+        """Returns the submitted jobs, made from other manifests.
 
         A job with another priority is not one of the jobs that the policy knows from the manifests. None if
         the manifest has changes that a job cannot express.

@@ -45,7 +45,7 @@ ANYBODY = Below()
 
 
 def field_changes(queue: ClusterQueue, below: Below = ANYBODY) -> Iterator[FieldChange]:
-    """The possible changes of a ClusterQueue's policies for a job.
+    """Yields the possible changes of a ClusterQueue's policies for a job.
 
     Args:
         queue: the ClusterQueue.
@@ -68,7 +68,7 @@ def field_changes(queue: ClusterQueue, below: Below = ANYBODY) -> Iterator[Field
 
 
 def _of_preemption(queue: ClusterQueue, below: Below) -> Iterator[FieldChange]:
-    """The fields of `preemption`; fields about other queues of a cohort have no effect without one."""
+    """Yields the fields of `preemption`; fields about other queues of a cohort have no effect without one."""
     now = queue.preemption
     orders = (
         ("withinClusterQueue", now.within_cluster_queue, (_NEVER, _LOWER, _EQUAL)),
@@ -94,7 +94,7 @@ def _of_preemption(queue: ClusterQueue, below: Below) -> Iterator[FieldChange]:
 
 
 def _of_fungibility(queue: ClusterQueue) -> Iterator[FieldChange]:
-    """The fields of `flavorFungibility`; they have no effect if there is no other flavor."""
+    """Yields the fields of `flavorFungibility`; they have no effect if there is no other flavor."""
     now = queue.fungibility
     if all(len(group.flavors) < 2 for group in queue.resource_groups):
         return

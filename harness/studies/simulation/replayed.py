@@ -90,7 +90,7 @@ class Replayed:
         return tell(self.played(difference))
 
     def _arrivals(self, cluster: Cluster, own: set[str]) -> list[Arrival]:
-        """The submitted jobs, as the policy makes them from manifests."""
+        """Returns the submitted jobs, as the policy makes them from manifests."""
         if not own:
             return []
         workloads = tuple(each for each in cluster.workloads if each.key in own)

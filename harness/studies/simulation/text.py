@@ -13,7 +13,7 @@ _NAMED = 3
 
 
 def text(simulation: Simulation, width: int | None = None, *, rows: int | None = _ROWS) -> str:
-    """The text for a terminal of this many columns; None for any number.
+    """Returns the text for a terminal of this many columns; None for any number.
 
     Args:
         simulation: the answers.
@@ -60,7 +60,7 @@ def _row(answer: Answer) -> list[str]:
 
 
 def _about(answer: Answer, width: int | None, rows: int | None) -> Iterator[str]:
-    """The text about one job."""
+    """Yields the text about one job."""
     name = _name(answer.name)
     can = {NEVER: "can never start", STARTS: "starts now"}.get(answer.verdict, answer.verdict)
     told = answer.why if answer.why.startswith("waits ") else f"{can}: {answer.why}"
@@ -110,7 +110,7 @@ def _changes(answer: Answer, width: int | None) -> Iterator[str]:
 
 
 def _reasons(answers: Iterable[Answer], width: int | None, rows: int | None) -> Iterator[str]:
-    """The reasons of waits, each with the jobs that it keeps out."""
+    """Yields the reasons of waits, each with the jobs that it keeps out."""
     reasons: dict[str, list[str]] = {}
     for answer in answers:
         if answer.verdict != STARTS:

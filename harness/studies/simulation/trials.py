@@ -43,7 +43,7 @@ class Plays:
         self._known: list[tuple[Difference, Mapping[tuple[str, ...], Outcome]]] = []
 
     def outcome(self, names: tuple[str, ...], difference: Difference) -> Outcome:
-        """The outcome of a change for a job."""
+        """Returns the outcome of a change for a job."""
         if difference.func not in OF_THE_CLUSTER:
             return self.moment.asked(partial(_outcomes, [names]), difference)[names]
         for other, outcomes in self._known:
@@ -55,7 +55,7 @@ class Plays:
 
 
 def _outcomes(asked: Sequence[tuple[str, ...]], instant: Instant) -> dict[tuple[str, ...], Outcome]:
-    """The outcome of an instant for each job."""
+    """Returns the outcome of an instant for each job."""
     found = {}
     for names in asked:
         victims = tuple(instant.victims(names))

@@ -34,7 +34,7 @@ class Words:
         self._units = Units(_resources(cluster), flavors=len(cluster.flavors) > 1)
 
     def figures(self, fact: Fact) -> Figures:
-        """The figures that were recorded with a decision."""
+        """Returns the figures that were recorded with a decision."""
         return read(None if fact.detail is None else self._texts.of_detail(fact))
 
     def refusal(self, life: Life) -> tuple[Figures, str] | None:
@@ -46,12 +46,12 @@ class Words:
         return last.figures, self._sentences(life.job).refused(last)
 
     def admission(self, life: Life) -> str:
-        """A sentence about a job's admission."""
+        """Returns a sentence about a job's admission."""
         assert life.admitted is not None
         return self._sentences(life.job).about(self._event(life.admitted, life.admitted.pods))
 
     def preempts(self, job: Job, facts: Sequence[Fact]) -> str:
-        """A sentence about the jobs that a job preempts."""
+        """Returns a sentence about the jobs that a job preempts."""
         victims: dict[str, list[Fact]] = {}
         for fact in facts:
             victims.setdefault(fact.job.id, []).append(fact)
@@ -67,7 +67,7 @@ class Words:
         return self._sentences(job).about(event)
 
     def victim(self, life: Life) -> Victim:
-        """A victim with its losses."""
+        """Returns a victim with its losses."""
         first, job = life.evicted[0], life.job
         others = () if first.by is None else (_other(first.by),)
         costs = life.lost
@@ -123,7 +123,7 @@ def _amounts(job: Job, costs: Iterable[Lost]) -> dict[str, int]:
 
 
 def _resources(cluster: Cluster) -> set[str]:
-    """The resources that quotas and nodes have."""
+    """Returns the resources that quotas and nodes have."""
     groups = [group for each in cluster.cluster_queues.values() for group in each.resource_groups]
     groups += [group for each in cluster.cohorts.values() for group in each.resource_groups]
     found = {name for group in groups for name in group.covered_resources}

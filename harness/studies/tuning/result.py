@@ -55,7 +55,7 @@ class Tuned:
 
 
 def text(found: Tuned, width: int | None = None) -> str:
-    """The result on the search weeks and the held-out weeks, in tables of at most `width` columns."""
+    """Returns the result on the search weeks and the held-out weeks, in tables of at most `width` columns."""
     pruned = sum(each.pruned for each in found.trials)
     failed = sum(each.found is None for each in found.trials) - pruned
     barred = sum(each.found is not None and not each.found.allowed for each in found.trials)

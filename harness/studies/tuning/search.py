@@ -49,11 +49,11 @@ class Range:
         return int((self.high - self.low) // self.step)
 
     def at(self, place: int) -> Fraction:
-        """The number at a place."""
+        """Returns the number at a place."""
         return self.low + place * self.step
 
     def place(self, number: Fraction) -> int | None:
-        """The place of a number; None if it is not in the range."""
+        """Returns the place of a number; None if it is not in the range."""
         place = (number - self.low) / self.step
         return int(place) if place.denominator == 1 and 0 <= place <= self.last else None
 
@@ -237,7 +237,7 @@ def best_of(tried: Sequence[Trial], better: Sequence[str]) -> Trial | None:
 
 
 def gain(before: float, after: float, better: str) -> float:
-    """The improvement of a value as a part of itself; the absolute improvement if the value is 0."""
+    """Returns the improvement of a value as a part of itself; the absolute improvement if the value is 0."""
     change = (after - before) if better == "higher" else (before - after)
     return change / abs(before) if before else change
 
@@ -278,7 +278,7 @@ def _study(optuna: Any, better: Sequence[str], seed: int, name: str) -> Any:
 
 
 def _asked(study: Any, space: Space) -> tuple[Any, Point]:
-    """A trial of Optuna's, and its point."""
+    """Returns a trial of Optuna's, and its point."""
     trial = study.ask()
     point: dict[str, Value] = {}
     of_sums = {name: each for each in space.sums for name in each.names}
@@ -297,7 +297,7 @@ def _asked(study: Any, space: Space) -> tuple[Any, Point]:
 
 
 def _room(space: Space, held: Sum, mine: Range, point: Point) -> tuple[int, int]:
-    """The places that a range of a sum may take, so that later ranges can reach the total."""
+    """Returns the places that a range of a sum may take, so that later ranges can reach the total."""
     others = [each for each in space.ranges if each.name in held.names and each.name != mine.name]
     taken = sum((exact(point[each.name]) for each in others if each.name in point), Fraction(0))
     after = [each for each in others if each.name not in point]
@@ -309,7 +309,7 @@ def _room(space: Space, held: Sum, mine: Range, point: Point) -> tuple[int, int]
 
 
 def _places(space: Space, point: Point) -> dict[str, int] | None:
-    """A point in Optuna's form; None if the point is not in the space."""
+    """Returns a point in Optuna's form; None if the point is not in the space."""
     found: dict[str, int] = {}
     for each in space.ranges:
         value = point[each.name]
@@ -337,10 +337,10 @@ def _tell(optuna: Any, study: Any, trial: Any, found: Found | None) -> None:
 
 
 def exact(value: Value) -> Fraction:
-    """A number exactly as the user wrote it."""
+    """Returns a number exactly as the user wrote it."""
     return Fraction(str(value))
 
 
 def plain(number: Fraction) -> int | float:
-    """A number in the form of specifications."""
+    """Returns a number in the form of specifications."""
     return int(number) if number.denominator == 1 else float(number)

@@ -126,7 +126,7 @@ def tuning_of(content: Any, *, source: str, folder: Path = Path(), name: str = "
 
 
 def _space(fields: Fields) -> tuple[tuple[Range, ...], tuple[Choice, ...]]:
-    """The space: lists become choices, mappings with `low`, `high` and `step` become ranges."""
+    """Returns the space: lists become choices, mappings with `low`, `high` and `step` become ranges."""
     table = fields.raw("space")
     if not isinstance(table, Mapping) or not table:
         fields.fault("space", "is missing: it gives the parameters to search")

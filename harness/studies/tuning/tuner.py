@@ -225,7 +225,7 @@ class Tuner:
     # --- the present configuration ------------------------------------------------------------------------
 
     def _windows(self) -> tuple[str, str]:
-        """The windows of the search and of the held-out weeks: by default the halves of the trace."""
+        """Returns the windows of the search and of the held-out weeks: by default the halves of the trace."""
         if self.tuning.search:
             return self.tuning.search, self.tuning.held_out
         (trace,) = self.bench.inputs.traces.values()
@@ -235,7 +235,7 @@ class Tuner:
         return f"..{half}", f"{half}.."
 
     def _today(self) -> Point:
-        """The present value of each searched parameter.
+        """Returns the present value of each searched parameter.
 
         Raises:
             SpecError: a name is unknown, or means several knobs with different values.
@@ -274,7 +274,7 @@ class Tuner:
     def _frames(
         self, points: Sequence[Point], window: str, crew: executors.Executor[Item, Made]
     ) -> list[pl.DataFrame | None]:
-        """The metrics of points on a window, with all seeds together; None if an item failed."""
+        """Returns the metrics of points on a window, with all seeds together; None if an item failed."""
         wanted = [self._of_point(point, window) for point in points]
         missing = {item.key: item for items in wanted for item in items}
         with closing(crew.map(self._folder.missing(missing.values()))) as news:
@@ -283,7 +283,7 @@ class Tuner:
         return [self._frame(items) for items in wanted]
 
     def _of_point(self, point: Point, window: str) -> list[Item]:
-        """The items of a point, one for each seed."""
+        """Returns the items of a point, one for each seed."""
         seeds = self.tuning.spec.seeds
         whole = {**point, WINDOW: window}
         points = [whole] if seeds is None else [{**whole, SEED: each} for each in seeds.numbers]
@@ -299,11 +299,11 @@ class Tuner:
         return pl.concat(pl.read_parquet(BytesIO(self._folder.file(item.key).read_bytes())) for item in items)
 
     def _number(self, point: Point) -> int:
-        """The first item of a point on the held-out window."""
+        """Returns the first item of a point on the held-out window."""
         return self._of_point(point, self.windows[1])[0].number
 
     def _kept(self) -> Experiment:
-        """The experiment of all items, as `harness experiment` reads it."""
+        """Returns the experiment of all items, as `harness experiment` reads it."""
         items = list(self._items.values())
         names = [name for name in items[0].point if name not in (PLUGIN, SEED)]
         values = {name: tuple(dict.fromkeys(item.point[name] for item in items)) for name in names}
@@ -323,7 +323,7 @@ class Tuner:
 
 
 def _bounded(frame: pl.DataFrame, condition: Condition) -> Measurement:
-    """The metric of a constraint.
+    """Returns the metric of a constraint.
 
     Raises:
         RunError, OptionError: no such metric was measured, or the bound does not fit its unit.
@@ -334,11 +334,11 @@ def _bounded(frame: pl.DataFrame, condition: Condition) -> Measurement:
 
 
 def _mean(frame: pl.DataFrame, measured: Measurement) -> float | None:
-    """The mean of a metric over seeds; None if one of them has no value."""
+    """Returns the mean of a metric over seeds; None if one of them has no value."""
     values = _rows(frame, measured)["value"].to_list()
     return None if not values or None in values else fsum(values) / len(values)
 
 
 def _rows(frame: pl.DataFrame, measured: Measurement) -> pl.DataFrame:
-    """The measurements of a metric, seed by seed."""
+    """Returns the measurements of a metric, seed by seed."""
     return frame.filter(metric=measured.metric, scope=measured.scope, resource=measured.resource)
