@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from hashlib import sha256
+from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -126,6 +126,6 @@ def _sums(root: Path, modules: list[str]) -> dict[str, dict[str, str]]:
             name.removeprefix(f"{package}/"): root / name for name in modules if name.startswith(package)
         }
         found[Path(package).name] = {
-            name: sha256(path.read_bytes()).hexdigest() for name, path in files.items()
+            name: blake2b(path.read_bytes()).hexdigest() for name, path in files.items()
         }
     return found

@@ -72,7 +72,9 @@ class Agenda(Generic[T]):
             thing = heappop(entries)[3]
             if thing is not None:
                 tell(thing)
-        if entries and entries[0][3] is not None:  # as after nearly all deliveries
+        if not entries:
+            self.due = FAR
+        elif entries[0][3] is not None:  # as after nearly all deliveries
             self.due = entries[0][0]
         else:
             self._settle()

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from hashlib import sha256
+from hashlib import blake2b, sha256
 from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES
 from importlib.util import find_spec
 from pathlib import Path
@@ -43,7 +43,11 @@ _APART = (
     "runs/elsewhere.py",
     "runs/executors.py",
     "runs/processes.py",
+    "studies/benchmark",
     "studies/experiments",
+    "studies/forecasting",
+    "studies/reproduced",
+    "studies/simulation",
     "studies/tuning",
     "testing",
     "trace/bundled",
@@ -286,7 +290,7 @@ def _content_of(path: str) -> str:
     if known is not None and known[0] == stands:
         return known[1]
     with open(path, "rb") as file:  # noqa: PTH123 - making a Path costs more than this check
-        content = sha256(file.read()).hexdigest()
+        content = blake2b(file.read()).hexdigest()
     if _is_settled(stands):
         _sums[path] = (stands, content)
     return content

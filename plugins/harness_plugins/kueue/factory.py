@@ -26,7 +26,6 @@ from harness.models.never import OverTime
 from harness.policy import Job, Never, Possible, View
 from harness_plugins.kueue.manifests.as_read import as_read
 from harness_plugins.kueue.manifests.imported import used_flavor_resources
-from harness_plugins.kueue.node_failures import NodeFailures
 from harness_plugins.kueue.options import (
     BY_NAMESPACE,
     MIN_RUN_TIME,
@@ -116,6 +115,7 @@ def _policy(
     failures = None
     if binder is not None and cluster.nodes_change and scheduler.topologies is not None:
         from harness_plugins.kueue.bound_pods import BoundPods
+        from harness_plugins.kueue.node_failures import NodeFailures
 
         failures = partial(NodeFailures, scheduler, cluster, gates, BoundPods(binder))
     return KueuePolicy(
@@ -180,6 +180,8 @@ def _verdicts(cluster: Cluster, gates: Gates, binder: Binder | None) -> Callable
         )
         return Impossible(state, Cache(as_read(lending, gates)), gates, binder).judge
 
+    if not cluster.changes:
+        return judge(cluster)
     over_time = OverTime(cluster, judge)
 
     def verdict(job: Job) -> Verdict | None:

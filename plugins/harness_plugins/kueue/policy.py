@@ -27,7 +27,6 @@ from harness_plugins.kueue.after_cycle import AfterCycle
 from harness_plugins.kueue.executions import Executions
 from harness_plugins.kueue.manifests.beginning import Beginning, Start, admitted_since
 from harness_plugins.kueue.manifests.readiness import take_over_backoff, take_over_readiness
-from harness_plugins.kueue.node_failures import NodeFailures
 from harness_plugins.kueue.previews.previews import Previews
 from harness_plugins.kueue.record.admissions import Admissions
 from harness_plugins.kueue.record.details import DecisionDetails
@@ -52,6 +51,7 @@ from harness_plugins.kueue.time_limits import TimeLimits
 
 if TYPE_CHECKING:
     from harness_plugins.kueue.binding import Binder
+    from harness_plugins.kueue.node_failures import NodeFailures
     from harness_plugins.kueue.rules.impossible import Verdict
 
 _FOR_PODS = "pods of admitted workloads are not ready"
@@ -59,6 +59,8 @@ _FOR_PODS = "pods of admitted workloads are not ready"
 
 _QUIET = 3
 """The number of consecutive cycles without a change after which the policy stops running cycles."""
+
+_NOTHING: Iterator[Decision] = iter(())
 
 
 @final
@@ -129,13 +131,13 @@ class KueuePolicy:
         self._over: set[int] = set()
         self._inactive: dict[Workload, None] = {}  # inactive workloads whose reason is not recorded yet
         self._now = -1
+        self._stirred = True  # whether anything but ready pods may matter to the next cycle
         self._blocked: Iterator[Decision | None] | None = None
         self._sample = 0
 
     def submit(self, job: Job, pods: range, now: int) -> None:
         """Queues a job that arrived. A returning job enters its queue when its quota is released."""
-        if now != self._now:
-            self._advance(now)
+        self._hear(now)
         if job.index in self._workloads:
             return
         self._evictions.progressed += 1
@@ -175,8 +177,7 @@ class KueuePolicy:
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
         """Handles pods that finished or are gone. The scheduler processes such events after its cycle."""
-        if now != self._now:
-            self._advance(now)
+        self._hear(now)
         if self._binder is not None and job.index not in self._workloads:
             self._binder.end(job, pods)
             self._binder.forget(job)
@@ -202,6 +203,13 @@ class KueuePolicy:
         """
         if now != self._now:
             self._advance(now)
+        if not self._stirred and self.scheduler.passes(_QUIET):
+            return _NOTHING
+        return self._cycle(now)
+
+    def _cycle(self, now: int) -> Iterator[Decision]:
+        """See `cycle`."""
+        self._stirred = self.failures is not None
         if self.failures is not None:
             yield from self.failures.act(now)
         evictions, scheduler = self._evictions, self.scheduler
@@ -221,7 +229,7 @@ class KueuePolicy:
             self._blocked = None
             for decision in decisions:
                 if decision is None:
-                    self._blocked = decisions
+                    self._blocked, self._stirred = decisions, True
                     break
                 yield decision
         if self._inactive:
@@ -266,8 +274,7 @@ class KueuePolicy:
 
     def changed(self, change: Change, now: int) -> Iterator[Decision]:
         """See `Policy`. A running cycle keeps its quotas and queues until it has ended."""
-        if now != self._now:
-            self._advance(now)
+        self._hear(now)
         if change.edit.kind == NODE:
             if self._binder is not None:
                 self._binder.change(change.edit)
@@ -283,7 +290,7 @@ class KueuePolicy:
 
     def _tolerated_for_a_time(self, now: int) -> Iterator[Decision]:
         """Evicts the pods whose tolerations of NoExecute taints end now."""
-        self._advance(now)
+        self._hear(now)
         assert self._binder is not None
         yield from self._of_pods(self._binder.tolerated_for_a_time())
 
@@ -296,6 +303,7 @@ class KueuePolicy:
 
     def _leave(self, preempt: Preempt) -> None:
         """Handles pods of a job that are evicted from their nodes."""
+        self._hear(self._now)
         if preempt.pods is not None:
             self._miss(preempt.job, preempt.pods)
             workload = self._workloads.get(preempt.job.index)
@@ -378,11 +386,18 @@ class KueuePolicy:
                     yield from self._follow(self._put_off.pop(0))
             idle = idle + 1 if scheduler.idle else 0
 
+    def _hear(self, now: int) -> None:
+        """Notes an event that can give the next cycle work; only ready pods cannot."""
+        self._stirred = True
+        if now != self._now:
+            self._advance(now)
+
     def _advance(self, now: int) -> None:
         """Advances all parts to `now`."""
         if now == self._now:
             return
         self._now = now
+        self._stirred = True
         if self.scheduler.local_queues is not None:
             self._after.then(self.scheduler.advance, now)
         if self._previews is not None:
@@ -485,12 +500,13 @@ class KueuePolicy:
         A workload of a stopped LocalQueue is kept out of the queue instead. A workload that is held back is
         not queued, because the reason for that never goes away during a replay.
         """
-        if self._why_inactive(workload):
-            self._inactive[workload] = None
         if self._closed.stop_policy(workload.job):
             self._closed.keep_out(workload)
         elif not workload.held_back:
             self.scheduler.enqueue(workload)
+            if workload.cluster_queue.usable:
+                return
+        self._inactive[workload] = None
 
     def _why_inactive(self, workload: Workload) -> str:
         """Returns a description of why a pending workload is not considered; "" if it is considered."""
@@ -585,8 +601,7 @@ class KueuePolicy:
 
     def change_readiness(self, job: Job, now: int, *, ready: bool) -> None:
         """Marks pods of a job as lost or recovered, as specified in recorded cases."""
-        if now != self._now:
-            self._advance(now)
+        self._hear(now)
         assert self.pods_ready is not None
         workload = self._workloads[job.index]
         if ready:

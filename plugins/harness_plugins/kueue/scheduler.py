@@ -319,12 +319,12 @@ class Scheduler:
     def free(self, workload: Workload) -> None:
         """Releases a workload's quota, and requeues the inadmissible workloads of its tree."""
         queue = workload.cluster_queue
-        self.second_passes.cancel(workload)
-        workload.unhealthy = ""
         self._heads.requeue_inadmissible(queue.root)
         self._uncount(workload)
         self.cache.drop(workload)
         if self.topologies is not None:
+            self.second_passes.cancel(workload)
+            workload.unhealthy = ""
             self.topologies.drop(workload.placed)
             workload.placed = ()
         if self._removed and self._removed.gone(self.cache, queue):

@@ -218,6 +218,10 @@ class AdmissionCycle:
             else:
                 gone = {each.workload: victims.get(each.workload) for each in targets} | victims
                 self._tell(entry, FAILED_AFTER_NOMINATION, NO_LONGER_FITS, gone)
+        elif assignment.mode == FIT:
+            self._reserve(entry, assignment.usage)
+            self._pending[queue.number].remove(workload)
+            return Admitted(workload, assignment)
         else:
             taken = tuple(target.workload for target in targets)
             fresh = [target for target in targets if not target.workload.evicted]
@@ -230,9 +234,6 @@ class AdmissionCycle:
             if taken and not fresh:
                 self._tell(entry, PENDING_PREEMPTION, PENDING, dict.fromkeys(taken))
             self._reserve(entry, assignment.usage)
-            if assignment.mode == FIT:
-                self._pending[queue.number].remove(workload)
-                return Admitted(workload, assignment)
             victims.update(dict.fromkeys(taken, workload))
             self._done.append(taken)
             entry.reason = PENDING_PREEMPTION

@@ -90,10 +90,10 @@ class ExecutionTimes:
 
     def forget(self, workload: Workload) -> None:
         """Removes a workload that is finished."""
-        self._left.pop(workload, None)
-        self._since.pop(workload, None)
-        self._going.discard(workload)
-        self._over.discard(workload)
+        if self._left.pop(workload, None) is not None:
+            self._since.pop(workload, None)
+            self._going.discard(workload)
+            self._over.discard(workload)
 
     def next_wake(self, now: int) -> int | None:
         """Returns the next wake-up time to request; None if there is none or it was already requested."""

@@ -149,6 +149,8 @@ class InVain:
 
     def run(self, pending: PendingQueue, head: Workload) -> Run | None:
         """Returns the futile heads at the front of a queue; None if the first head must be considered."""
+        if head.place.told.last is None:
+            return None  # it was never refused
         number = pending.queue.number
         ahead = pending.ahead() if self._counts[number] else None
         if ahead is None:
@@ -169,6 +171,8 @@ class InVain:
     def notice(self, entries: Iterable[Entry]) -> None:
         """Updates what is known about heads that were considered, because their reasons may have changed."""
         for entry in entries:
+            if not entry.reason:
+                continue  # it was admitted
             workload = entry.workload
             pending = self._pending[workload.cluster_queue.number]
             block = pending.block_of(workload)

@@ -115,7 +115,8 @@ class RestingHeads:
     def requeue_inadmissible(self, root: int) -> None:
         """Makes the next cycle requeue the inadmissible workloads of a tree in which quota was freed."""
         self.reactivate(root)
-        self._to_requeue[root] = None
+        if self._inadmissible[root]:
+            self._to_requeue[root] = None
 
     def waits(self, root: int) -> bool:
         """Returns True if a tree has heads, including resting heads."""
@@ -242,6 +243,8 @@ class RestingHeads:
             queue = entry.workload.cluster_queue
             if entry.inadmissible:
                 self._inadmissible[queue.root][queue.number] = None
+            elif not entry.reason and self._pending[queue.number].first() is None:
+                self._active.discard(queue.number)  # its last head was admitted
             if self._one[queue.root] not in restless and self._matters(entry):
                 restless.add(self._one[queue.root])
         for head in self._looked_at:
