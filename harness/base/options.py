@@ -6,7 +6,6 @@ declaration.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
@@ -245,6 +244,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Returns the known name that is most similar, ignoring case; None if none is similar."""
+    import difflib  # needed only for hints
+
     plain: dict[str, str] = {}
     for each in known:
         plain.setdefault(each.casefold(), each)

@@ -333,7 +333,13 @@ def test_every_room_that_decides_or_records_counts(monkeypatch: pytest.MonkeyPat
             "analysis/metrics/waiting.py",
             "analysis/difference.py",
         ),
-        *("trace/bundled.py", "trace/generate/spec.py", "studies/tuning/search.py", "studies/forecasting/scores.py", "engine/.engine.py.swp"),
+        *(
+            "trace/bundled.py",
+            "trace/generate/spec.py",
+            "studies/tuning/search.py",
+            "studies/forecasting/scores.py",
+            "engine/.engine.py.swp",
+        ),
         *("readers/live/http.py", "plugins/scaffold/package.py", "analysis/export/perfetto.py"),
     ):
         (home / name).write_text("# another one\n")

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple, final
-
-from harness.base.values import Value, fixed
 
 STEP = re.compile(r"\{[^}]*\}|\[\]|[^.\[\]{}]+")
 
@@ -28,8 +26,7 @@ class Verdict(Enum):
     SAME = "the same as another place"
 
 
-@fixed()
-class Row(Value):
+class Row(NamedTuple):
     """The verdict on a field.
 
     Attributes:
@@ -70,12 +67,12 @@ def same(path: str, other: str) -> list[Row]:
 
 def below(path: str, rows: Iterable[Row]) -> list[Row]:
     """Returns the rows with their paths moved one mapping deeper."""
-    return [replace(row, path=f"{path}.{row.path}") for row in rows]
+    return [row._replace(path=f"{path}.{row.path}") for row in rows]
 
 
 def only(versions: Iterable[str], rows: Iterable[Row]) -> list[Row]:
     """Returns the rows, restricted to certain API versions."""
-    return [replace(row, versions=tuple(versions)) for row in rows]
+    return [row._replace(versions=tuple(versions)) for row in rows]
 
 
 class Finding(NamedTuple):
@@ -95,7 +92,7 @@ class Finding(NamedTuple):
 
 
 @final
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False, eq=False)
 class Place:
     """A place in the tree of fields of a kind.
 
