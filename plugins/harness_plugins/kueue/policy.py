@@ -212,7 +212,7 @@ class KueuePolicy:
         self._stirred = self.failures is not None
         if self.failures is not None:
             yield from self.failures.act(now)
-        evictions, scheduler = self._evictions, self.scheduler
+        evictions, scheduler, limits = self._evictions, self.scheduler, self._limits
         if self._rejected:
             for job, never in self._rejected:
                 yield Reject(job, never.why)
@@ -222,8 +222,8 @@ class KueuePolicy:
         if evictions.returning:
             for workload in evictions.due(now):
                 self._return(workload)
-        if self._limits.active:
-            yield from self._limits.enforce(now)
+        if limits.active and limits.are_due(now):
+            yield from limits.enforce(now)
         if self._blocked is not None or not scheduler.passes(_QUIET):
             decisions = self._blocked or self._cycles()
             self._blocked = None
@@ -242,8 +242,8 @@ class KueuePolicy:
             yield from evictions.wakes()
         if scheduler.local_queues is not None and self._blocked is None:
             yield from self._samples(now)
-        if self._limits.active:
-            yield from self._limits.wakes(now)
+        if limits.active and (wakes := limits.wakes(now)):
+            yield from wakes
         if self._previews is not None:
             yield from self._previews.wakes(now)
         if self.failures is not None:
@@ -385,6 +385,8 @@ class KueuePolicy:
                 while self._put_off:
                     yield from self._follow(self._put_off.pop(0))
             idle = idle + 1 if scheduler.idle else 0
+            if scheduler.passes(_QUIET - idle):
+                break
 
     def _hear(self, now: int) -> None:
         """Notes an event that can give the next cycle work; only ready pods cannot."""

@@ -6,7 +6,7 @@ a backoff, and deactivated workloads are rejected.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from sys import maxsize
 from typing import final
 
@@ -81,16 +81,15 @@ class TimeLimits:
             return True
         return False
 
-    def enforce(self, now: int) -> Iterable[Preempt | Reject]:
-        """Returns the decisions that the limits require now."""
+    def are_due(self, now: int) -> bool:
+        """Returns True if `enforce` may yield decisions now, which is rare."""
         pods_ready = self._pods_ready
         if self._times.first <= now or (pods_ready is not None and pods_ready.first <= now):
-            return self._enforce(now)
-        if self._expired or self._given_up:
-            return self._enforce(now)
-        return ()  # the most common case, because every cycle calls this method
+            return True
+        return bool(self._expired or self._given_up)
 
-    def _enforce(self, now: int) -> Iterator[Preempt | Reject]:
+    def enforce(self, now: int) -> Iterator[Preempt | Reject]:
+        """Yields the decisions that the limits require now."""
         yield from self._end_executions(now)
         if self._pods_ready is not None:
             yield from self._end_terms(self._pods_ready, now)

@@ -140,7 +140,8 @@ class PodsReady:
         """Records that pods have finished. When the last pods finish, so does the workload."""
         admission = self._admissions[workload]
         if len(pods) >= admission.left:
-            self.gone(workload)
+            del self._admissions[workload]
+            self._unready -= not admission.ready
             self.forget(workload)
         else:
             self.started(workload, pods)
@@ -191,9 +192,11 @@ class PodsReady:
 
     def forget(self, workload: Workload) -> int:
         """Removes a workload that is finished, and returns how often it timed out."""
-        self._given_up.discard(workload)
         self._terms.pop(workload, None)
-        return self._counts.pop(workload, 0)
+        if workload not in self._counts:
+            return 0
+        self._given_up.discard(workload)
+        return self._counts.pop(workload)
 
     # --- what follows from it -----------------------------------------------------------------------------
 
