@@ -37,7 +37,7 @@ def _plain(value: Any) -> object:
 
 
 def _counts(item: Field[Any], value: Any) -> bool:
-    """Returns True if a field is part of a digest; a `NEWER` field only if it differs from its default."""
+    """Returns True if a field is part of a digest. A `NEWER` field with its default is not."""
     if not item.compare:
         return False
     usual = item.default if item.default_factory is MISSING else item.default_factory()

@@ -82,7 +82,7 @@ def read_metadata(fields: Fields) -> Metadata:
 
 
 class Objects(dict[K, T], Generic[K, T]):
-    """Objects of one kind by key, in the order of the manifests, each with its source fields."""
+    """The objects of one kind by key, in the order of the manifests, each with its original fields."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -160,9 +160,10 @@ class Draft(Value):
         return self.quota_nodes if self.quota_trees else self.elastic_quotas
 
     def custom_resources(self, kind: str) -> Objects[str, Any]:
-        """Returns the objects of a kind that a plugin adds, named `Kind.group`; the cluster will hold them.
+        """Returns the objects of a kind that a plugin adds, named `Kind.group`.
 
-        Each object is a frozen dataclass, keyed by name or by `namespace/name`. If it has a method
-        `scaled(scale)`, harness scales it with the cluster.
+        The cluster will contain these objects. Each is a frozen dataclass, whose key is its name or
+        `namespace/name`. If the object has a method `scaled(scale)`, harness uses it to scale the object with
+        the cluster.
         """
         return self.brought.setdefault(kind, Objects())

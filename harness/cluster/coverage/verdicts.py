@@ -61,7 +61,7 @@ def assumed(what: str, *paths: str, usual: tuple[Any, ...] = ()) -> list[Row]:
 
 
 def same(path: str, other: str) -> list[Row]:
-    """Returns a row for a place with the same fields as a place above it, such as the children of a tree."""
+    """Returns a row for a place with the same fields as a place above it, such as a tree's children."""
     return [Row(path, Verdict.SAME, other)]
 
 

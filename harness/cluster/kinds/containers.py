@@ -20,7 +20,7 @@ def saturating_amounts(fields: Fields, name: str) -> Amounts:
 
 
 def read_resources(fields: Fields, read: ReadAmounts = Fields.amounts) -> tuple[Amounts, Amounts]:
-    """Returns the limits and requests of a container or pod; a limit alone is also the request."""
+    """Returns the limits and requests of a container or pod; a limit without a request is also a request."""
     resources = fields.child("resources")
     limits = read(resources, "limits")
     requests = {**limits, **read(resources, "requests")}
@@ -49,7 +49,10 @@ class Container:
         self._ports = fields.items("ports")
 
     def ports(self, host_network: bool) -> list[HostPort]:
-        """Returns the ports that the container takes on its node; with the host's network, all its ports."""
+        """Returns the ports that the container occupies on its node.
+
+        With the host network, these are all of its ports.
+        """
         taken = []
         for port in self._ports:
             number = port.integer("hostPort", least=0, most=65535)

@@ -72,7 +72,10 @@ def _drain(metadata: Fields) -> int | None:
 
 
 def _is_ready(conditions: Any) -> bool:
-    """Returns True unless a condition says that a node is not ready; handwritten manifests have none."""
+    """Returns True unless a condition says that a node is not ready.
+
+    Handwritten manifests have no conditions.
+    """
     found = conditions if isinstance(conditions, list) else ()
     return all(
         each.get("status") == "True"
@@ -203,7 +206,7 @@ def _labels(metadata: Any) -> Mapping[str, Any] | None:
 
 
 def _allocatable(status: Fields) -> Mapping[str, int]:
-    """Returns the amounts that pods can use: a node's `allocatable`, else its `capacity`."""
+    """Returns the quantities that pods can use: a node's `allocatable`, or its `capacity` without one."""
     which = "allocatable" if "allocatable" in status else "capacity"
     if which not in status:
         status.fault("allocatable", "is missing: nothing can run on a node without resources")

@@ -85,7 +85,7 @@ class ElasticQuota(Value):
 
 
 def leaves_of(quotas: Mapping[str, ElasticQuota]) -> dict[str, ElasticQuota]:
-    """Returns the quotas that pods count against: those that are not parents and have no quota below them."""
+    """Returns the quotas that pods count against: those that aren't parents and have no quotas below."""
     parents = {quota.parent for quota in quotas.values()}
     return {name: quota for name, quota in quotas.items() if name not in parents and not quota.is_parent}
 

@@ -1,6 +1,6 @@
-"""Reads Kueue's kinds, in the spellings of v1alpha1, v1beta1 and v1beta2.
+"""Reads Kueue's kinds, as written in v1alpha1, v1beta1 and v1beta2.
 
-Readers refuse objects that Kueue's webhooks and schemas reject (`Fields.refuse`). Objects that Kueue accepts
+Readers reject objects that Kueue's webhooks and schemas reject (`Fields.refuse`). Objects that Kueue accepts
 but keeps inactive cause a warning.
 """
 
@@ -32,14 +32,14 @@ _STOP_POLICIES = ("None", "Hold", "HoldAndDrain")
 _BY_USAGE = "UsageBasedAdmissionFairSharing"
 _NANO = 10**9
 _DEEPEST = 40
-"""The largest number of a cohort's ancestors; computations recurse from a cohort to the next."""
+"""The maximum number of ancestors of a cohort, because computations recurse from a cohort to its parent."""
 
 _SEARCH = ("MayStopSearch", "TryNextFlavor")
 _PREFERENCES = ("BorrowingOverPreemption", "PreemptionOverBorrowing")
 
 
 def read_resource_flavor(fields: Fields, draft: Draft) -> None:
-    """Read a ResourceFlavor: the nodes that it stands for."""
+    """Read a ResourceFlavor, which describes the nodes of a flavor."""
     name = read_metadata(fields).name
     spec = fields.child("spec")
     flavor = ResourceFlavor(
@@ -109,9 +109,9 @@ def read_workload_priority_class(fields: Fields, draft: Draft) -> None:
 
 
 def _spelled(spec: Fields, old: str, new: str, *, first: bool) -> str:
-    """Read a renamed field.
+    """Read a field that was renamed.
 
-    The spelling of another API version is a fault, because a cluster would drop it.
+    The name from another API version is a fault, because a cluster would drop the field.
     """
     right, wrong = (old, new) if first else (new, old)
     if wrong in spec:
@@ -120,7 +120,7 @@ def _spelled(spec: Fields, old: str, new: str, *, first: bool) -> str:
 
 
 def _by_usage(scope: Fields) -> bool:
-    """Returns True if an admission scope orders by usage. Kueue accepts other texts, without effect."""
+    """Returns True if an admission scope orders by usage. Kueue accepts other values, but ignores them."""
     modes = (_BY_USAGE, "NoAdmissionFairSharing")
     return scope.choice("admissionMode", modes, modes[1], required=True) == _BY_USAGE
 
@@ -137,7 +137,7 @@ def _checks(spec: Fields) -> tuple[AdmissionCheck, ...]:
 
 
 def _consumed(status: Fields) -> Mapping[str, int]:
-    """Returns the usage in the status of a LocalQueue, which admission fair sharing recorded."""
+    """Returns the usage that admission fair sharing recorded in the status of a LocalQueue."""
     sharing = status.child("fairSharing")
     admission = sharing.child("admissionFairSharingStatus")
     table = admission.child("consumedResources")
@@ -146,7 +146,7 @@ def _consumed(status: Fields) -> Mapping[str, int]:
 
 
 def _weight(spec: Fields) -> Fraction:
-    """Returns a fair-sharing weight, rounded up to billionths as in Kubernetes."""
+    """Returns a fair-sharing weight, rounded up to billionths as Kubernetes does."""
     sharing = spec.child("fairSharing")
     weight = sharing.quantity("weight")
     if weight is None:
@@ -171,9 +171,9 @@ def _preemption(fields: Fields) -> Preemption:
 
 
 def _fungibility(fields: Fields, *, first_beta: bool) -> FlavorFungibility:
-    """Read flavor fungibility.
+    """Read the flavor fungibility.
 
-    V1beta1 also has the older names `Borrow` and `Preempt` for `MayStopSearch`.
+    V1beta1 also accepts the older names `Borrow` and `Preempt` for `MayStopSearch`.
     """
     can_borrow = fields.choice("whenCanBorrow", (*_SEARCH, "Borrow") if first_beta else _SEARCH, _SEARCH[0])
     can_preempt = fields.choice(
@@ -193,7 +193,7 @@ def _fungibility(fields: Fields, *, first_beta: bool) -> FlavorFungibility:
 def _resource_groups(
     spec: Fields, shares: bool, shares_with: str, *, lends_at_most_nominal: bool
 ) -> tuple[ResourceGroup, ...]:
-    """Read the resource groups of a queue or cohort; no resource or flavor may be in two groups."""
+    """Read the resource groups of a queue or cohort; no resource or flavor can be in two groups."""
     groups = []
     resources: set[str] = set()
     flavors: set[str] = set()
@@ -222,7 +222,7 @@ def _resource_groups(
 def _flavor_resources(
     entry: Fields, covered: tuple[str, ...], shares: bool, shares_with: str, lends_at_most_nominal: bool
 ) -> Mapping[str, ResourceQuota]:
-    """Read a flavor's quotas: exactly the covered resources, in their order."""
+    """Read the quotas of a flavor, which must cover exactly the covered resources in the same order."""
     found: dict[str, ResourceQuota] = {}
     names = []
     for item in entry.items("resources"):
@@ -251,7 +251,7 @@ def _flavor_resources(
 
 
 def check_kueue(draft: Draft) -> None:
-    """Check the rules between Kueue's objects."""
+    """Check the rules that relate Kueue's objects to each other."""
     for key, local in draft.local_queues.items():
         if local.cluster_queue and local.cluster_queue not in draft.cluster_queues:
             draft.warnings.add(
@@ -287,7 +287,10 @@ def check_kueue(draft: Draft) -> None:
 
 
 def _check_ancestors(draft: Draft) -> None:
-    """Check that no cohort is its own ancestor or has too many; report a cycle at its first cohort."""
+    """Check that no cohort is its own ancestor or has too many ancestors.
+
+    A cycle is reported at its first cohort.
+    """
     depth: dict[str, int] = {}
     for first in draft.cohorts:
         path: list[str] = []
@@ -306,7 +309,7 @@ def _check_ancestors(draft: Draft) -> None:
 
 
 def implied_cohorts(draft: Draft) -> dict[str, Cohort]:
-    """Returns all cohorts: those with a manifest, then those that other objects only name."""
+    """Returns all cohorts: first those with a manifest, then those that are only named by other objects."""
     names = [queue.cohort for queue in draft.cluster_queues.values()]
     names += [cohort.parent for cohort in draft.cohorts.values()]
     return dict(draft.cohorts) | {

@@ -1,4 +1,4 @@
-"""Reads Kueue's Configuration, as far as it affects admissions and preemptions."""
+"""Reads the parts of Kueue's Configuration that affect admissions and preemptions."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from harness.cluster.yaml.fields import Fields, shown
 TO_FINAL_SHARE = "LessThanOrEqualToFinalShare"
 TO_INITIAL_SHARE = "LessThanInitialShare"
 STRATEGIES = (TO_FINAL_SHARE, TO_INITIAL_SHARE)
-"""The preemption strategies of fair sharing; by default both, in this order."""
+"""The preemption strategies of fair sharing. By default, both apply in this order."""
 
 PERMITTED_STRATEGIES = ((TO_FINAL_SHARE,), (TO_INITIAL_SHARE,), STRATEGIES)
-"""The lists of strategies that Kueue accepts."""
+"""The combinations of strategies that Kueue accepts."""
 
 GATES = (
     "AdmissionFairSharing",
@@ -60,11 +60,11 @@ GATES = (
     "TASReplaceNodeOnPodTermination",
     "TopologyAwareScheduling",
 )
-"""The modelled feature gates, including gates of older releases."""
+"""The modelled feature gates, including those that exist only in older releases."""
 
 
 _SAMPLING_INTERVAL = 5 * MINUTE
-"""The default of Kueue."""
+"""Kueue's default."""
 
 
 @fixed()
@@ -84,20 +84,20 @@ class AdmissionFairSharing(Value):
 
 @fixed()
 class KueueConfiguration(Value):
-    """Kueue's Configuration; the defaults are those of Kueue.
+    """Kueue's Configuration, with Kueue's defaults.
 
     Attributes:
-        strategies: fair sharing's preemption strategies; None if fair sharing is off.
-        admission: admission fair sharing; None if it is off.
-        gates: the modelled feature gates that it sets.
-        counting: how requests count for quotas.
-        other_gates: the unmodelled gates that it sets; not part of a run's identity.
-        evicted_last: whether a workload that is evicted because its pods were not ready in time queues by the
-            time of its eviction.
-        pods_ready: the treatment of workloads whose pods are not ready in time, unless the feature gate
+        strategies: the preemption strategies of fair sharing; None if fair sharing is off.
+        admission: the settings of admission fair sharing; None if it is off.
+        gates: the modelled feature gates that the Configuration sets.
+        counting: the rules by which requests count against quotas.
+        other_gates: the unmodelled gates that the Configuration sets, which are not part of a run's identity.
+        evicted_last: whether a workload that was evicted because its pods were not ready in time is queued by
+            the time of the eviction.
+        pods_ready: how workloads are treated if their pods are not ready in time, unless the feature gate
             `DisableWaitForPodsReady` is on; None if Kueue does not watch pods.
-        pods_ready_given: whether the Configuration sets `pods_ready`; otherwise it is Kueue's default since
-            0.19.
+        pods_ready_given: whether the Configuration sets `pods_ready`. If not, Kueue's default since 0.19
+            applies.
     """
 
     strategies: tuple[str, ...] | None = None
@@ -111,10 +111,10 @@ class KueueConfiguration(Value):
 
 
 def read_kueue_configuration(fields: Fields, draft: Draft) -> None:
-    """Read Kueue's Configuration; a second one is a fault."""
+    """Read Kueue's Configuration. A second Configuration is a fault."""
     sharing = fields.child("fairSharing")
     strategies: tuple[str, ...] | None = None
-    # v1beta1 has a switch; in v1beta2 the section itself is the switch.
+    # v1beta1 has a switch for fair sharing; in v1beta2, the presence of the section is the switch.
     older = fields.string("apiVersion").endswith("v1beta1")
     if "fairSharing" in fields and sharing.boolean("enable", not older):
         strategies = sharing.texts("preemptionStrategies") or STRATEGIES
@@ -159,7 +159,7 @@ def read_kueue_configuration(fields: Fields, draft: Draft) -> None:
 
 
 def _admission_fair_sharing(fields: Fields) -> AdmissionFairSharing:
-    """Read the section with Kueue's defaults; a sampling interval of 0 also means the default."""
+    """Read the section with Kueue's defaults. A sampling interval of 0 stands for the default."""
     interval = read_duration(fields, "usageSamplingInterval")
     return AdmissionFairSharing(
         read_duration(fields, "usageHalfLifeTime") or 0,

@@ -1,4 +1,4 @@
-"""Finds the release of Kueue that runs in a cluster, by the image tag of its controller."""
+"""Determines which Kueue release runs in a cluster by the image tag of the Kueue controller."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ _OVER = ("Succeeded", "Failed")
 @final
 @fixed()
 class KueueController(Value):
-    """The controller of Kueue in the manifests.
+    """The Kueue controller in the manifests.
 
     Attributes:
-        tag: the tag of its image.
-        where: the object that names the image, such as `Deployment kueue-system/kueue-controller-manager`.
+        tag: the tag of the controller's image.
+        where: the object that specifies the image, such as `Deployment
+            kueue-system/kueue-controller-manager`.
     """
 
     tag: str
@@ -28,9 +29,9 @@ class KueueController(Value):
 
 
 def kueue_controller(manifests: Iterable[Mapping[str, Any]]) -> KueueController | None:
-    """Returns Kueue's controller, from its Deployment, else from an existing Pod.
+    """Returns Kueue's controller, preferably from its Deployment, otherwise from an existing Pod.
 
-    Returns None if the manifests have neither.
+    Returns None if the manifests contain neither of them.
     """
     found = [KueueController(tag, _name(each)) for each in manifests for tag in _tags(each)]
     deployments = (each for each in found if each.where.startswith("Deployment "))

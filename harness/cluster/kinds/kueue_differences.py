@@ -1,4 +1,4 @@
-"""Describes how decisions of a Kueue release differ from those of the newest recorded release."""
+"""Describes how the decisions of a Kueue release differ from those of the newest recorded release."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _GATES_ARE_IN = "pkg/features/kube_features.go"
 
 
 class Difference(NamedTuple):
-    """A rule in which a release differs from the newest release.
+    """A rule by which a release differs from the newest release.
 
     Attributes:
         sentence: what the older release does.
-        link: the link to the change; for a gate, to the file with the release's gates.
+        link: a link to the change; for a gate, a link to the file that defines the gates of the release.
     """
 
     sentence: str
@@ -82,7 +82,7 @@ _BY_GATE: Mapping[str, tuple[int, str]] = Frozen(
         "TopologyAwareScheduling": (0, "Topologies do not count."),
     }
 )
-"""Gate -> the pull request that added it, 0 for none; and the behaviour of a release without it."""
+"""Maps a gate to the pull request that added it (0 for none), and to what releases without the gate do."""
 
 _BY_RULE: Mapping[str, tuple[int, str]] = Frozen(
     {
@@ -143,7 +143,7 @@ _BY_RULE: Mapping[str, tuple[int, str]] = Frozen(
         ),
     }
 )
-"""Rule -> the pull request that changed it, 0 for none; and the behaviour of a release without the rule."""
+"""Maps a rule to the pull request that changed it (0 for none), and to what releases without it do."""
 
 _DEVICES = ("KueueDRAIntegration", "DynamicResourceAllocation")
 
@@ -156,7 +156,7 @@ _ONLY_WITH: Mapping[str, tuple[str, ...]] = Frozen(
         "takes_device_selectors": _DEVICES,
     }
 )
-"""Rule -> gates. The difference counts only if the release turns on, or can turn on, one of the gates."""
+"""Maps a rule to gates. The difference only matters if one of these gates is on, or can be turned on."""
 
 
 def differences(release: Release) -> Iterator[Difference]:
@@ -177,7 +177,7 @@ def differences(release: Release) -> Iterator[Difference]:
 
 
 def counting_sentences(cluster: Cluster) -> Iterator[str]:
-    """Yields sentences about how requests count for quotas, and about devices that no gate counts."""
+    """Yields sentences about how requests count against quotas, and about devices that no gate counts."""
     if cluster.kueue is None:
         return
     counting, controller = cluster.kueue.counting, cluster.kueue_controller
@@ -191,12 +191,12 @@ def counting_sentences(cluster: Cluster) -> Iterator[str]:
 
 
 def gates_of_its_own(release: Release) -> list[str]:
-    """Returns the modelled gates that exist in a release, but not in the newest release."""
+    """Returns the modelled gates that exist in a release, but no longer in the newest release."""
     return [gate for gate in GATES if _can_be_set(gate, release) and not _can_be_set(gate, NEWEST)]
 
 
 def gates_that_it_lacks(release: Release) -> list[str]:
-    """Returns the modelled gates that exist in the newest release, but not in this release."""
+    """Returns the modelled gates that exist in the newest release, but not in the given release."""
     return [gate for gate in GATES if _can_be_set(gate, NEWEST) and not _can_be_set(gate, release)]
 
 
@@ -211,5 +211,5 @@ def _about_gate(gate: str, release: Release) -> str:
 
 
 def _link(pull: int, release: Release) -> str:
-    """Returns the link to a pull request, else to the file with the gates and their defaults."""
+    """Returns a link to a pull request, or to the file with the gates and their defaults if there is none."""
     return f"{_REPOSITORY}/{f'pull/{pull}' if pull else f'blob/{release}/{_GATES_ARE_IN}'}"

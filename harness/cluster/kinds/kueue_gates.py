@@ -1,6 +1,6 @@
-"""The feature gates of Kueue by release, and the rules that changed without a gate.
+"""Kueue's feature gates by release, and the rules that changed without a feature gate.
 
-Gates are read from pkg/features/kube_features.go of every release since 0.13, and of the newest recorded
+The gates come from pkg/features/kube_features.go in every release since 0.13, and in the newest recorded
 commit.
 """
 
@@ -124,10 +124,11 @@ GATES_BY_RELEASE: Mapping[str, str] = Frozen(
         "WorkloadValidationForPodSetMetadata": "18.5=T 19=- 19.1=T",
     }
 )
-"""Gate -> its history (see `kueue_releases.state_at`); "" for a gate older than all known releases.
+"""Maps a gate to its history (see `kueue_releases.state_at`); "" if it is older than all known releases.
 
-States: `T` is on and `F` off by default; `T!` and `F!` are locked. With `-` the gate does not exist, and its
-behaviour is off. With `+` it no longer exists, and its behaviour is always on.
+`T` and `F` mean that the gate is on or off by default, and `T!` and `F!` that it is locked. `-` means that
+the gate does not exist yet and its behaviour is off. `+` means that the gate no longer exists and its
+behaviour is always on.
 """
 
 RULES_BY_RELEASE: Mapping[str, str] = Frozen(
@@ -150,7 +151,7 @@ RULES_BY_RELEASE: Mapping[str, str] = Frozen(
         "zero_needs_no_quota": "16=+",
     }
 )
-"""Rule of the newest Kueue -> its history; `+` marks the first release that has the rule."""
+"""Maps a rule of the newest Kueue to its history, in which `+` marks the first release that has the rule."""
 
 _NEEDED: Mapping[str, tuple[str, ...]] = Frozen(
     {
@@ -173,16 +174,19 @@ _NEEDED: Mapping[str, tuple[str, ...]] = Frozen(
         "UnadmittedWorkloadsExplicitStatus": ("UnadmittedWorkloadsObservability",),
     }
 )
-"""Gate -> the gates that it requires, in the newest recorded commit; older releases do not check this."""
+"""Maps a gate to the gates that it requires in the newest recorded commit.
+
+Older releases don't check these requirements.
+"""
 
 
 def is_on(gate: str, release: Release) -> bool:
-    """Returns True if a gate, or its behaviour, is on in a release by default."""
+    """Returns True if a gate, or the behaviour that replaced it, is on by default in a release."""
     return state_at(GATES_BY_RELEASE[gate], release)[0] in "T+"
 
 
 def why_refused(settings: Mapping[str, bool], release: Release) -> str:
-    """Returns why a release does not start with these gate settings; "" if it starts."""
+    """Returns why a release fails to start with these gate settings; "" if it starts."""
     for gate, on in settings.items():
         state = state_at(GATES_BY_RELEASE[gate], release)
         if state in "-+":
@@ -198,7 +202,7 @@ def why_refused(settings: Mapping[str, bool], release: Release) -> str:
 
 
 def _who_has(gate: str) -> str:
-    """Returns the releases that have a gate, in words."""
+    """Returns a phrase that names the releases in which a gate exists."""
     having = [each for each in RELEASES if state_at(GATES_BY_RELEASE[gate], each) not in "-+"]
     if not having:
         return ""

@@ -1,4 +1,4 @@
-"""The known releases of Kueue, and histories of changes by release."""
+"""The known Kueue releases, and histories that record changes by release."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import NamedTuple
 from harness.base.errors import OptionError
 
 _NEWEST_PATCHES = {13: 10, 14: 8, 15: 8, 16: 9, 17: 8, 18: 6, 19: 2}
-"""Minor version -> the newest patch release that was read and recorded."""
+"""Maps a minor version to its newest patch release that has been read and recorded."""
 
 _COMMIT = "ff69552"
 _RELEASE = re.compile(r"v?0\.(\d+)(?:\.(\d+))?")
 
 
 class Release(NamedTuple):
-    """A release of Kueue, 0.`minor`.`patch`; the newest is a commit before 0.20."""
+    """A release of Kueue, 0.`minor`.`patch`. The newest one is a commit before 0.20."""
 
     minor: int
     patch: int
 
     def __str__(self) -> str:
-        """Returns the release as Kueue's tags name it."""
+        """Returns the release in the form of Kueue's tags."""
         return _COMMIT if self == NEWEST else f"v0.{self.minor}.{self.patch}"
 
 
@@ -37,7 +37,7 @@ RELEASES = (
 
 
 def release_named(text: str) -> Release:
-    """Returns the release that a text names: `v0.17.8`; `v0.17` for its newest known patch; or `ff69552`.
+    """Returns the release for a text: `v0.17.8`, `v0.17` for its newest known patch, or `ff69552`.
 
     Raises:
         OptionError: the text names no known release.
@@ -58,7 +58,7 @@ def release_named(text: str) -> Release:
 
 
 def nearest_release(text: str) -> Release | None:
-    """Returns the nearest known release, at or below the named one if possible; None for another text."""
+    """Returns the nearest known release, preferably not above the named one; None if the text names none."""
     found = re.match(r"v?0\.(\d+)\.(\d+)(?![\w.])", text)
     if found is None:
         return NEWEST if text.startswith(_COMMIT) else None
@@ -70,15 +70,15 @@ def nearest_release(text: str) -> Release | None:
 
 @cache
 def state_at(history: str, release: Release) -> str:
-    """Returns the state of a history in a release.
+    """Returns the state that a history records for a release.
 
     Args:
-        history: changes in order, each with the first release that has it: `15.6=T 16=- 16.3=T`. A change
-            that was backported to an older minor version appears again for the next minor version.
+        history: the changes in order, each with the first release that has it, such as `15.6=T 16=- 16.3=T`.
+            A change that was backported to an older minor version appears again for the next minor version.
         release: the release.
 
     Returns:
-        The state after the last change up to the release; `-` before the first change.
+        The state after the last change up to the release, or `-` before the first change.
     """
     state = "-"
     for change in history.split():

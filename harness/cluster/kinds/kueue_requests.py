@@ -1,6 +1,7 @@
-"""Computes the requests that Kueue counts for quotas: some excluded, some transformed, devices by class.
+"""Computes the requests that Kueue counts against quotas.
 
-Upstream: `dropExcludedResources` and `applyResourceTransformations` in pkg/workload/workload.go (KEP 2937);
+Some resources are excluded or transformed, and devices count by class. The upstream code is
+`dropExcludedResources` and `applyResourceTransformations` in pkg/workload/workload.go (KEP 2937), and
 `validateDeviceClassMappings` in pkg/config/validation.go (KEP 2941).
 """
 
@@ -18,7 +19,7 @@ from harness.cluster.model import NEWER, frozen
 from harness.cluster.yaml.fields import Fields, shown
 
 _MOST_MAPPINGS, _MOST_CLASSES = 16, 8
-"""The largest numbers that Kueue accepts."""
+"""The maximum numbers of mappings, and of classes in a mapping, that Kueue accepts."""
 
 _RETAIN, _REPLACE = "Retain", "Replace"
 
@@ -26,13 +27,13 @@ _RETAIN, _REPLACE = "Retain", "Replace"
 @final
 @fixed()
 class Transformation(Value):
-    """The transformation of a resource that pods request.
+    """How a resource that pods request is transformed.
 
     Attributes:
         source: the requested resource.
-        replaces: whether the outputs replace the source, so that the source does not count.
-        multiply_by: a resource by whose request the outputs are multiplied; "" for none.
-        outputs: resource -> the amount that counts per unit of the source, in cores for cpu.
+        replaces: whether the outputs replace the source, so that the source itself doesn't count.
+        multiply_by: a resource whose requested quantity multiplies the outputs; "" if there is none.
+        outputs: maps a resource to the quantity that counts per unit of the source, in cores for cpu.
     """
 
     source: str
@@ -47,10 +48,11 @@ class Counting(Value):
     """The rules by which Kueue counts the requests of a pod.
 
     Attributes:
-        excluded: prefixes of resource names; these resources do not count.
-        transformations: the transformations, each source once.
-        devices: DeviceClass -> a resource; each device of the class counts as one of it.
-        measured: the classes whose devices count by their content, which harness does not know.
+        excluded: prefixes of resource names. Resources with these prefixes don't count.
+        transformations: the transformations, at most one for each source.
+        devices: maps a DeviceClass to a resource. Each device of the class counts as one unit of the
+            resource.
+        measured: the classes whose devices count by what they contain, which harness doesn't know.
     """
 
     excluded: tuple[str, ...] = ()
@@ -61,17 +63,17 @@ class Counting(Value):
     def counted(
         self, requests: Mapping[str, int], *, exact: bool = True, keeps_inputs: bool = True
     ) -> Mapping[str, int]:
-        """Returns the counted requests of one pod, in the amounts of the model.
+        """Returns the counted requests of one pod, in the units of the model.
 
         The sum of outputs is rounded, and is never negative. If a pod also requests an output resource
-        directly, the outputs are added to this request.
+        directly, the outputs are added to that request.
 
         Args:
-            requests: resource -> amount of one pod.
-            exact: whether a fraction of a source gives a fraction of its outputs. Before PR 12953, sources
+            requests: the quantities that the pod requests, by resource.
+            exact: whether a fraction of a source yields a fraction of its outputs. Before PR 12953, sources
                 and multipliers were rounded up to whole units.
-            keeps_inputs: whether a retained source counts with its requested amount. Before PR 13986 it was
-                also multiplied.
+            keeps_inputs: whether a retained source counts with its requested quantity. Before PR 13986, the
+                quantity was also multiplied.
         """
         if self.excluded:
             requests = {name: each for name, each in requests.items() if not name.startswith(self.excluded)}
@@ -94,7 +96,7 @@ class Counting(Value):
         return found
 
     def sentences(self) -> Iterator[str]:
-        """Yields sentences about how requests count."""
+        """Yields sentences that explain how requests count."""
         if self.excluded:
             yield f"resources that begin with {', '.join(self.excluded)} do not count"
         for each in self.transformations:
@@ -108,7 +110,7 @@ class Counting(Value):
 
 
 def read_counting(fields: Fields) -> Counting:
-    """Read the section `resources` of Kueue's Configuration."""
+    """Read the `resources` section of Kueue's Configuration."""
     found: dict[str, Transformation] = {}
     for item in fields.items("transformations"):
         source = item.string("input", required=True)
@@ -120,9 +122,9 @@ def read_counting(fields: Fields) -> Counting:
 
 
 def _read_mappings(fields: Fields) -> tuple[Mapping[str, str], tuple[str, ...]]:
-    """Returns DeviceClass -> resource, and the classes with `sources`.
+    """Returns the resource for each DeviceClass, and the classes with `sources`.
 
-    Only classes with `sources` may be in several mappings.
+    Only classes with `sources` can appear in several mappings.
     """
     mappings = fields.items("deviceClassMappings")
     if len(mappings) > _MOST_MAPPINGS:
@@ -165,12 +167,12 @@ def _outputs(item: Fields) -> Mapping[str, Fraction]:
 
 
 def _quantity(resource: str, amount: int) -> Fraction:
-    """Returns an amount of the model as a quantity: cpu in cores."""
+    """Returns a quantity of the model in the unit that manifests use, which is cores for cpu."""
     return Fraction(amount, 1000) if resource == "cpu" else Fraction(amount)
 
 
 def _written(resource: str, value: Fraction) -> str:
-    """Returns a quantity as text, with decimals for a part of a unit."""
+    """Returns a quantity as text, with decimal places if it is not a whole number of units."""
     whole = value.denominator == 1
     return format_amount(resource, round_up(resource, value)) if whole else f"{float(value):g}"
 

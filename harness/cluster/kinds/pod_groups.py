@@ -1,6 +1,6 @@
-"""Pod groups: pods that are placed together, and how many of them at least.
+"""Pod groups, whose pods are placed together if at least a minimum number of them fit.
 
-A label of a pod names its group. Policies decide whether and how a group counts.
+A label of a pod names its group. Policies decide whether and how groups matter.
 https://github.com/kubernetes-sigs/scheduler-plugins/blob/master/apis/scheduling/v1alpha1/types.go
 """
 
@@ -14,18 +14,19 @@ from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.yaml.fields import Fields
 
 LIGHTWEIGHT = "pod-group.scheduling.sigs.k8s.io"
-"""The prefix of labels for groups without a manifest; used as a label itself, it names a PodGroup."""
+"""The prefix of labels for groups without a manifest. The prefix alone is a label that names a PodGroup."""
 
 MIN_AVAILABLE_LABEL = f"{LIGHTWEIGHT}/min-available"
-"""The label with the smallest number of pods, for a group without a manifest."""
+"""The label with the minimum number of pods, for a group that has no manifest."""
 
 NAME_LABELS = ("scheduling.x-k8s.io/pod-group", LIGHTWEIGHT, f"{LIGHTWEIGHT}/name")
-"""The labels by which a pod names its group; the first label that the pod has counts."""
+"""The labels in which a pod can name its group. The first of these labels that the pod has takes precedence.
+"""
 
 
 @fixed()
 class PodGroup(Value):
-    """A PodGroup: at least `min_member` pods are placed together, or no pod."""
+    """A PodGroup, which requires that at least `min_member` pods are placed together, or none."""
 
     name: str
     namespace: str
@@ -36,8 +37,8 @@ class Membership(NamedTuple):
     """The group that a pod belongs to.
 
     Attributes:
-        namespace, name: the group; pods of several jobs may name it.
-        least: how many pods must be placed together at least.
+        namespace, name: the group, which pods of several jobs can name.
+        least: the minimum number of pods that must be placed together.
     """
 
     namespace: str
@@ -51,7 +52,7 @@ def group_name(labels: Mapping[str, str]) -> str:
 
 
 def min_available(labels: Mapping[str, str]) -> int | None:
-    """Returns the size of a group by a pod's label; None unless it is a whole number above 0."""
+    """Returns the group size that a pod's label specifies; None unless it is an integer greater than 0."""
     text = labels.get(MIN_AVAILABLE_LABEL, "")
     found = int(text) if text.isascii() and text.isdigit() and len(text) <= 10 else 0
     return found if 0 < found < 2**31 else None
@@ -60,7 +61,7 @@ def min_available(labels: Mapping[str, str]) -> int | None:
 def membership_of(
     namespace: str, labels: Mapping[str, str], groups: Mapping[tuple[str, str], PodGroup]
 ) -> Membership | None:
-    """Returns the group of a pod: its PodGroup, else a group whose size a label gives.
+    """Returns the group of a pod, whose size comes from its PodGroup or from a label of the pod.
 
     Returns None if the pod names no group, or a group of unknown size.
     """
@@ -73,7 +74,7 @@ def membership_of(
 
 
 def read_pod_group(fields: Fields, draft: Draft) -> None:
-    """Read a PodGroup of scheduler-plugins, under either of its API groups."""
+    """Read a PodGroup of scheduler-plugins, which has two possible API groups."""
     metadata = read_metadata(fields)
     least = fields.child("spec").integer("minMember", 1, required=True, least=1)
     key = (metadata.namespace, metadata.name)

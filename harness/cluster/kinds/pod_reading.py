@@ -1,4 +1,4 @@
-"""Reads pods: from manifests, and from the pod sets of a trace's jobs."""
+"""Reads pods from manifests, and from the pod sets of jobs in a trace."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _POD_SET_LABELS = (
     "training.kubeflow.org/replica-type",
     "ray.io/group",
 )
-"""Labels with the name of a pod's pod set: Kueue's own label, and labels from which Kueue takes names.
+"""Labels that name the pod set of a pod: Kueue's own label, and the labels from which Kueue takes names.
 
 https://kueue.sigs.k8s.io/docs/reference/labels-and-annotations/
 """
@@ -49,7 +49,7 @@ _POLICIES = ("PreemptLowerPriority", "Never")
 
 
 def read_pod(fields: Fields) -> Pod:
-    """Read a Pod, bound or pending."""
+    """Read a Pod, whether it is bound or pending."""
     metadata = fields.child("metadata")
     name = metadata.string("name", required=True)
     namespace = metadata.string("namespace", "default") or "default"
@@ -115,24 +115,24 @@ def _first(said: Mapping[str, str], names: tuple[str, ...]) -> str:
 
 
 def _kinds_of_owners(owners: Any) -> set[Any]:
-    """Returns the kinds that the owner references of a pod name."""
+    """Returns the kinds of the owners that a pod's owner references name."""
     several = owners if isinstance(owners, list) else ()
     return {each.get("kind") for each in several if isinstance(each, Mapping)}
 
 
 def unbound(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns a Pod's manifest in the form of a Pod that waits for a node."""
+    """Returns the manifest of a Pod, changed so that the Pod waits for a node."""
     spec = {key: value for key, value in manifest["spec"].items() if key != "nodeName"}
     return {**manifest, "spec": spec, "status": {}}
 
 
 def _is_in_topology(annotations: Any) -> bool:
-    """Returns True if Kueue places a pod in a topology: `IsTAS` of its pkg/util/tas."""
+    """Returns True if Kueue places a pod in a topology, according to `IsTAS` in its pkg/util/tas."""
     return isinstance(annotations, Mapping) and any(name in annotations for name in TOPOLOGY_ANNOTATIONS)
 
 
 def read_scheduler(fields: Fields) -> str:
-    """Returns the `schedulerName` of a pod or a profile, "" for Kubernetes' default scheduler."""
+    """Returns the `schedulerName` of a pod or a profile; "" for Kubernetes' default scheduler."""
     name = fields.string("schedulerName")
     return "" if name == DEFAULT_SCHEDULER else name
 
@@ -155,14 +155,14 @@ def read_pod_spec(
     requests: Amounts | None = None,
     limits: Amounts | None = None,
 ) -> PodSpec:
-    """Read a pod's `spec`.
+    """Read the `spec` of a pod.
 
     Args:
-        fields: the spec; its `nodeName` is ignored, because for a bound pod a scheduler chose it.
-        namespace: the pod's namespace, for affinity terms that name none.
-        labels: the pod's labels, for `matchLabelKeys`.
-        requests: the requests of one pod if no container states any, as in a trace.
-        limits: the limits of one pod, likewise.
+        fields: the spec. Its `nodeName` is ignored, because for a bound pod a scheduler chose the node.
+        namespace: the namespace of the pod, for affinity terms that don't specify one.
+        labels: the labels of the pod, for `matchLabelKeys`.
+        requests: the requests of one pod if no container has any, as in a trace.
+        limits: the limits of one pod in the same case.
     """
     containers = [Container(item) for item in fields.items("containers")]
     init = [Container(item) for item in fields.items("initContainers")]
@@ -200,7 +200,7 @@ def read_pod_spec(
 def _amounts_of_trace(
     requests: Amounts, limits: Amounts, overhead: Amounts
 ) -> tuple[dict[str, int], dict[str, int], str]:
-    """Returns a pod's requests, requests for scoring, and QoS class, if only a trace gives amounts."""
+    """Returns requests, requests for scoring, and QoS class of a pod whose quantities come from a trace."""
     total = {key: requests.get(key, 0) + overhead.get(key, 0) for key in {**requests, **overhead}}
     scored = {
         "cpu": (requests.get("cpu") or DEFAULT_CPU) + overhead.get("cpu", 0),
@@ -210,7 +210,7 @@ def _amounts_of_trace(
 
 
 def asking_for(spec: PodSpec, requests: Amounts, limits: Amounts) -> PodSpec:
-    """Returns a spec with other amounts from a trace; its template must not state amounts."""
+    """Returns a spec with other quantities from a trace; its template must not contain quantities."""
     total, scored, qos = _amounts_of_trace(requests, limits, {})
     return replace(
         spec, requests=frozen(total), scored_cpu=scored["cpu"], scored_memory=scored["memory"], qos=qos
@@ -218,7 +218,7 @@ def asking_for(spec: PodSpec, requests: Amounts, limits: Amounts) -> PodSpec:
 
 
 def _qos_class(containers: list[tuple[Amounts, Amounts]]) -> str:
-    """Returns the QoS class by the containers' requests and limits of cpu and memory.
+    """Returns the QoS class, which depends on the containers' requests and limits for cpu and memory.
 
     https://kubernetes.io/docs/concepts/workloads/pods/pod-qos/
     """
@@ -236,29 +236,29 @@ def _qos_class(containers: list[tuple[Amounts, Amounts]]) -> str:
 
 
 def pod_spec_of(pod_set: PodSet, namespace: str, faults: list[Fault], where: str) -> PodSpec:
-    """Returns the spec of a pod set's pods.
+    """Returns the spec of the pods in a pod set.
 
-    `pod_template` is a pod's `spec`, or a template with `metadata.labels` and `spec`; `tolerations` and
-    `affinity` are the fields with these names. If containers state requests, these give the amounts.
-    Otherwise the trace's requests give them, and an amount of 0 counts as absent.
+    `pod_template` is the `spec` of a pod, or a template with `metadata.labels` and `spec`; `tolerations` and
+    `affinity` are the fields with these names. If containers have requests, these determine the quantities.
+    Otherwise, the requests in the trace do, and a quantity of 0 counts as absent.
 
     Args:
         pod_set: the pod set.
-        namespace: the job's namespace.
+        namespace: the namespace of the job.
         faults: faults are added here.
-        where: names the job in faults.
+        where: the name of the job in faults.
     """
     fields = Fields(template_of(pod_set, faults, where), where, faults)
     return read_pod_spec(fields, namespace, pod_set.labels, pod_set.requests, pod_set.limits)
 
 
 def template_of(pod_set: PodSet, faults: list[Fault], where: str) -> dict[str, Any]:
-    """Returns the spec of a pod set's pods as in a manifest, without the trace's requests.
+    """Returns the spec of the pods in a pod set as in a manifest, without the requests in the trace.
 
     Args:
         pod_set: the pod set.
         faults: faults are added here.
-        where: names the job in faults.
+        where: the name of the job in faults.
     """
     template = _json(pod_set.pod_template, "pod_template", faults, where)
     if isinstance(template, Mapping) and isinstance(template.get("spec"), Mapping):
@@ -273,15 +273,15 @@ def template_of(pod_set: PodSet, faults: list[Fault], where: str) -> dict[str, A
     own = spec.get("nodeSelector")
     if pod_set.node_selector and (
         own is None or isinstance(own, Mapping)
-    ):  # the reader of the spec reports other faults
+    ):  # the reader of the spec reports the other faults
         spec["nodeSelector"] = {**(own or {}), **pod_set.node_selector}
     return spec
 
 
 def manifest_of(pod_set: PodSet) -> Pod | None:
-    """Returns the Pod of the manifests that a pod set stands for; its `pod_template` is a whole manifest.
+    """Returns the Pod that a pod set represents, if its `pod_template` is a whole manifest.
 
-    Returns None for pods of a trace.
+    Returns None for the pods of a trace.
     """
     manifest = _json(pod_set.pod_template, "pod_template", [], "")
     if not isinstance(manifest, Mapping) or "spec" not in manifest:

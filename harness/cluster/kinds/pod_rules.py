@@ -1,4 +1,4 @@
-"""Reads a pod's rules about nodes and other pods: affinity, anti-affinity and topology spread."""
+"""Reads the rules of a pod about nodes and other pods: affinity, anti-affinity and topology spread."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def read_preferred_nodes(fields: Fields) -> PreferredNodes:
 
 
 def read_term(fields: Fields, namespace: str, labels: Mapping[str, str]) -> PodAffinityTerm:
-    """Read a required term of the affinity or anti-affinity of a pod in `namespace` with `labels`."""
+    """Read a required affinity or anti-affinity term of a pod in `namespace` with `labels`."""
     key = fields.string("topologyKey", required=True)
     selector = _with_label_keys(_read_optional(fields, "labelSelector"), fields, labels)
     namespaces = fields.texts("namespaces")
@@ -68,13 +68,13 @@ def read_term(fields: Fields, namespace: str, labels: Mapping[str, str]) -> PodA
 def read_preferred_pods(
     fields: Fields, namespace: str, labels: Mapping[str, str], sign: int
 ) -> PreferredPods:
-    """Read a preferred term of a pod affinity (`sign` 1) or anti-affinity (-1)."""
+    """Read a preferred term of a pod affinity (`sign` is 1) or anti-affinity (`sign` is -1)."""
     weight = fields.integer("weight", 1, required=True, least=1, most=100)
     return PreferredPods(sign * weight, read_term(fields.child("podAffinityTerm"), namespace, labels))
 
 
 def read_spread(fields: Fields, labels: Mapping[str, str]) -> TopologySpreadConstraint:
-    """Read a topology spread constraint of a pod with `labels`."""
+    """Read a topology spread constraint of a pod that has `labels`."""
     when = fields.choice(
         "whenUnsatisfiable", ("DoNotSchedule", "ScheduleAnyway"), "DoNotSchedule", required=True
     )
@@ -97,7 +97,7 @@ def _read_optional(fields: Fields, name: str) -> LabelSelector | None:
 def _with_label_keys(
     selector: LabelSelector | None, fields: Fields, labels: Mapping[str, str]
 ) -> LabelSelector | None:
-    """Returns a selector narrowed by `matchLabelKeys` and `mismatchLabelKeys`, with the pod's own values."""
+    """Returns a selector that `matchLabelKeys` and `mismatchLabelKeys` restrict by the pod's own labels."""
     own = [
         Requirement(key, operator, (labels[key],))
         for name, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))

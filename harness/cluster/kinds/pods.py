@@ -1,6 +1,6 @@
-"""Values for a pod's demands on the cluster: amounts, ports, and rules about nodes and other pods.
+"""What a pod requires from the cluster: resources, ports, and rules about nodes and other pods.
 
-`pod_reading.py` makes these values from manifests and from the pod sets of a trace.
+`pod_reading.py` makes these objects from manifests and from the pod sets of a trace.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ if TYPE_CHECKING:
 DEFAULT_SCHEDULER = "default-scheduler"
 
 NamespaceLabels = Callable[[str], Mapping[str, str]]
-"""Returns the labels of a namespace, for namespace selectors."""
+"""A function that returns the labels of a namespace, for namespace selectors."""
 
 _NOTHING: Mapping[str, int] = Frozen({})
 _NO_LABELS: Mapping[str, str] = Frozen({})
 
 DEFAULT_CPU = 100
 DEFAULT_MEMORY = 200 * 1024 * 1024
-"""The usage that kube-scheduler's score assumes for a container without requests: 100m, 200Mi."""
+"""What kube-scheduler's scores assume for a container without requests: 100m of cpu and 200Mi of memory."""
 
 
 @fixed()
 class NodeSelectorTerm(Value):
-    """One term of a node affinity; a term without expressions matches no node."""
+    """A term of a node affinity. A term without expressions matches no node."""
 
     match_expressions: tuple[Requirement, ...] = ()
     match_fields: tuple[Requirement, ...] = ()
 
     @property
     def names(self) -> frozenset[str] | None:
-        """Returns the only node names that the term allows; None if it does not restrict names."""
+        """Returns the node names that the term allows; None if it allows any name."""
         named = [frozenset(each.values) for each in self.match_fields if each.operator == "In"]
         return frozenset.intersection(*named) if named else None
 
     def matches(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Returns True if a node of that name and these labels satisfies all expressions of the term."""
+        """Returns True if a node with this name and these labels satisfies all expressions of the term."""
         if not self.match_expressions and not self.match_fields:
             return False
         return all(requirement.matches(labels) for requirement in self.match_expressions) and all(
@@ -54,7 +54,7 @@ class NodeSelectorTerm(Value):
 
 @fixed()
 class PreferredNodes(Value):
-    """Nodes that a pod prefers, with the weight of the preference (1 to 100)."""
+    """Nodes that a pod prefers, with a weight from 1 to 100."""
 
     weight: int
     term: NodeSelectorTerm
@@ -62,14 +62,14 @@ class PreferredNodes(Value):
 
 @fixed()
 class PodAffinityTerm(Value):
-    """Pods that a pod must or should be near to, or far from, in terms of domains of a topology key.
+    """Other pods that a pod must or should be close to, or apart from, within domains of a topology key.
 
     Attributes:
-        topology_key: the node label whose values are the domains.
-        selector: selects the pods; None matches none.
-        namespaces: the namespaces of these pods.
-        namespace_selector: selects further namespaces by their labels. An empty one selects all, None selects
-            none.
+        topology_key: the node label whose values define the domains.
+        selector: selects the other pods; None matches none.
+        namespaces: the namespaces of the other pods.
+        namespace_selector: selects further namespaces by their labels. An empty selector matches all
+            namespaces, and None matches none.
     """
 
     topology_key: str
@@ -78,7 +78,7 @@ class PodAffinityTerm(Value):
     namespace_selector: LabelSelector | None = None
 
     def matches(self, namespace: str, labels: Mapping[str, str], labels_of: NamespaceLabels) -> bool:
-        """Returns True if the term matches a pod of that namespace with these labels."""
+        """Returns True if the term matches a pod in this namespace with these labels."""
         if self.selector is None or not self.selector.matches(labels):
             return False
         if namespace in self.namespaces:
@@ -88,7 +88,7 @@ class PodAffinityTerm(Value):
 
 @fixed()
 class PreferredPods(Value):
-    """Pods that a pod prefers to be near to (weight > 0) or far from (weight < 0)."""
+    """Pods that a pod prefers to be close to (weight > 0) or apart from (weight < 0)."""
 
     weight: int
     term: PodAffinityTerm
@@ -96,13 +96,13 @@ class PreferredPods(Value):
 
 @fixed()
 class TopologySpreadConstraint(Value):
-    """A limit on how unevenly matching pods may be distributed over the domains of a topology key.
+    """Limits how unevenly matching pods can be distributed over the domains of a topology key.
 
     Attributes:
         required: True for `DoNotSchedule`, False for `ScheduleAnyway`.
-        min_domains: with fewer domains than this, the smallest number of pods per domain counts as 0.
-        honor_affinity: count only nodes that the pod's node selector and affinity allow.
-        honor_taints: count only nodes whose taints the pod tolerates.
+        min_domains: if there are fewer domains than this, the minimum number of pods per domain counts as 0.
+        honor_affinity: whether only nodes that the pod's node selector and affinity allow count.
+        honor_taints: whether only nodes whose taints the pod tolerates count.
     """
 
     topology_key: str
@@ -116,14 +116,14 @@ class TopologySpreadConstraint(Value):
 
 @fixed()
 class HostPort(Value):
-    """A port that a pod takes on its node; the address 0.0.0.0 stands for all of the node's addresses."""
+    """A port that a pod occupies on its node; the address 0.0.0.0 stands for all addresses of the node."""
 
     protocol: str
     address: str
     port: int
 
     def conflicts(self, other: HostPort) -> bool:
-        """Returns True if two pods cannot use these ports on one node."""
+        """Returns True if two pods can't use these ports on the same node."""
         return (
             self.port == other.port
             and self.protocol == other.protocol
@@ -134,17 +134,18 @@ class HostPort(Value):
 @final
 @fixed()
 class PodSpec(Fixed):
-    """The parts of a pod's `spec` that a scheduler reads.
+    """The parts of a pod's `spec` that a scheduler uses.
 
     Attributes:
-        requests: resource -> amount, which may be 0: the larger of all containers together and of each init
-            container, plus the overhead.
+        requests: the requested quantities by resource, which can be 0. Each is the maximum of all containers
+            together and of each init container, plus the overhead.
         scored_cpu, scored_memory: the requests for scores, with defaults for containers without requests.
-        host_ports: ports taken on the node.
-        node_name: the only node it may run on, or "".
-        required_nodes: None if there is no required node affinity; else one term must match.
-        affinity, anti_affinity: the required terms; all must hold.
-        preferred_pods: preferred affinity, and anti-affinity with a negative weight.
+        host_ports: the ports that the pod occupies on its node.
+        node_name: the only node that the pod can run on, or "".
+        required_nodes: the terms of the required node affinity, of which one must match; None if there is no
+            required node affinity.
+        affinity, anti_affinity: the required terms, which must all be satisfied.
+        preferred_pods: the preferred affinity, and the preferred anti-affinity with negative weights.
         qos: Guaranteed, Burstable or BestEffort.
     """
 
@@ -165,13 +166,13 @@ class PodSpec(Fixed):
 
     @property
     def node_names(self) -> frozenset[str] | None:
-        """Returns the only node names that the node affinity allows; None if a term allows any name."""
+        """Returns the node names that the node affinity allows; None if a term allows any name."""
         named = [term.names for term in self.required_nodes or ()]
         known = [names for names in named if names is not None]
         return frozenset().union(*known) if known and len(known) == len(named) else None
 
     def allows(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Returns True if node selector and required node affinity match a node with this name and labels."""
+        """Returns True if node selector and required node affinity match a node of this name and labels."""
         if any(labels.get(key) != value for key, value in self.node_selector.items()):
             return False
         return self.required_nodes is None or any(term.matches(name, labels) for term in self.required_nodes)
@@ -180,30 +181,31 @@ class PodSpec(Fixed):
 @final
 @fixed()
 class Pod(Fixed):
-    """A pod of the manifests.
+    """A pod in the manifests.
 
     Attributes:
-        node: its node, or "" while it is pending.
-        nominated_node: the node on which a preemption freed resources for it, or "".
-        priority: its `spec.priority`, or None; then `priority_class` decides.
+        node: the node of the pod, or "" while the pod is pending.
+        nominated_node: the node on which a preemption freed resources for the pod, or "".
+        priority: its `spec.priority`. If this is None, `priority_class` determines the priority.
         preempts: False for `preemptionPolicy: Never`; None without a policy.
-        grace_period: microseconds, or None.
-        start: its start, microseconds since 1970; None if it is not known.
-        terminating: whether it has a deletion timestamp.
-        gone_at: its deletion timestamp, which is its latest end, microseconds since 1970; or None.
-        told_at: when its deletion was requested, microseconds since 1970; None if never, or if unknown.
-        preempted: whether kube-scheduler's condition says that it was preempted.
-        ended: whether its phase is Succeeded or Failed.
-        scheduler: its scheduler; "" for Kubernetes' default.
-        group: the pod group of kube-scheduler that it names, or None.
-        topology: whether Kueue placed it in a topology, by its annotations.
+        grace_period: the grace period in microseconds, or None.
+        start: when the pod started, in microseconds since 1970; None if unknown.
+        terminating: whether the pod has a deletion timestamp.
+        gone_at: the deletion timestamp, which is the latest end of the pod, in microseconds since 1970; or
+            None.
+        told_at: when the deletion was requested, in microseconds since 1970; None if never, or if unknown.
+        preempted: whether kube-scheduler's condition says that the pod was preempted.
+        ended: whether the phase of the pod is Succeeded or Failed.
+        scheduler: the name of its scheduler; "" for Kubernetes' default.
+        group: the kube-scheduler pod group that the pod names, or None.
+        topology: whether Kueue placed the pod in a topology, according to its annotations.
         of_daemon_set: whether an owner reference names a DaemonSet.
-        deadline: the longest that it may run, microseconds; None without a limit.
-        workload: namespace and name of its Workload, "" for none.
-        pod_set, index: its pod set within the job, and its number there, from its labels; "" and None if
-            labels do not state them.
-        lasting: whether it never ends by itself, like the pods of a DaemonSet.
-        named_as_workload: whether a Workload of the manifests has the same namespace and name.
+        deadline: how long the pod can run at most, in microseconds; None without a limit.
+        workload: the namespace and name of its Workload; "" if it has none.
+        pod_set, index: the pod's pod set within the job and its number there, according to its labels; "" and
+            None if the labels don't specify them.
+        lasting: whether the pod never ends on its own, as is the case for the pods of a DaemonSet.
+        named_as_workload: whether a Workload in the manifests has the same namespace and name.
     """
 
     name: str
@@ -240,5 +242,5 @@ class Pod(Fixed):
 
     @property
     def full_name(self) -> str:
-        """Its namespace and name, as in its manifest."""
+        """Its namespace and name, as in the manifest."""
         return f"{self.namespace}/{self.name}"

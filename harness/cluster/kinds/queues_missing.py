@@ -1,4 +1,4 @@
-"""Handles dumps with Workloads but no ClusterQueue, in which Kueue cannot start any Workload."""
+"""Handles dumps that have Workloads but no ClusterQueue, so that Kueue can't start any Workload."""
 
 from __future__ import annotations
 

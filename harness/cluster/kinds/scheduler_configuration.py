@@ -1,4 +1,4 @@
-"""The parts of a KubeSchedulerConfiguration that affect decisions."""
+"""Reads the parts of a KubeSchedulerConfiguration that affect decisions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PREEMPTION_ALGORITHMS = MappingProxyType(
     {"Auto": "auto", "Default": "default-preemption", "ElasticQuota": "elasticquota", "None": "none"}
 )
-"""The values of ACK's `preemptionAlgorithm`, and the plugin for each."""
+"""Maps each value of ACK's `preemptionAlgorithm` to its plugin."""
 
 
 LEAST_ALLOCATED, MOST_ALLOCATED, BY_RATIO = "LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"
@@ -29,12 +29,13 @@ LEAST_ALLOCATED, MOST_ALLOCATED, BY_RATIO = "LeastAllocated", "MostAllocated", "
 
 @fixed()
 class ScoringStrategy(Value):
-    """The scoring of nodes by NodeResourcesFit.
+    """How the plugin NodeResourcesFit scores nodes.
 
     Attributes:
-        kind: whether nodes score higher with less allocated, with more allocated, or by `shape`.
+        kind: whether nodes with less allocated score higher, nodes with more allocated score higher, or
+            `shape` determines the score.
         resources: the resources that count, with their weights.
-        shape: points of a line: allocated percent of a resource, and the score from 0 to 10.
+        shape: points of a line, each with the allocated percentage of a resource and a score from 0 to 10.
     """
 
     kind: str = LEAST_ALLOCATED
@@ -47,17 +48,17 @@ USUAL_STRATEGY = ScoringStrategy()
 DEVICE_POLICIES = (
     "binpack", "spread", "best-fit", "dot-product", "packing", "clustering", "fgd", "random",
 )  # fmt: skip
-"""The policies for placing devices; the first is the default."""
+"""The policies for placing pods on devices. The first one is the default."""
 
 
 @fixed()
 class DevicePlacement(Value):
-    """The scoring of nodes and the choice of devices for pods that share GPUs.
+    """How nodes are scored and devices are chosen for pods that share GPUs.
 
     Attributes:
         policy: one of `DEVICE_POLICIES`.
-        seed: the seed for the order of equal nodes and for the policy `random`; None means the order of
-            names, and seed 0 for `random`.
+        seed: the seed for the order of equal nodes and for the policy `random`. None means that equal nodes
+            are sorted by name, and that `random` uses seed 0.
     """
 
     policy: str = DEVICE_POLICIES[0]
@@ -69,21 +70,21 @@ USUAL_PLACEMENT = DevicePlacement()
 
 @fixed()
 class SchedulerConfiguration(Value):
-    """The modelled fields of a KubeSchedulerConfiguration with one profile.
+    """The modelled fields of a KubeSchedulerConfiguration that has one profile.
 
     Absent fields have kube-scheduler's defaults.
 
     Attributes:
-        percentage_of_nodes_to_score: 0 derives the percentage from the size of the cluster.
+        percentage_of_nodes_to_score: if it is 0, the percentage depends on the size of the cluster.
         disable_preemption: whether the plugin DefaultPreemption is off.
-        min_candidate_nodes_percentage, min_candidate_nodes_absolute: a preemption considers at least
-            this many nodes as candidates; the larger of the two numbers applies.
-        hard_pod_affinity_weight: the amount by which a running pod's required affinity raises a node's score.
-        preemption_algorithm: ACK's choice of the preempting policy. None stands for Auto: ElasticQuota if
-            quotas are in effect, else Default.
+        min_candidate_nodes_percentage, min_candidate_nodes_absolute: a preemption considers at least this
+            many nodes as candidates. The larger of the two numbers applies.
+        hard_pod_affinity_weight: how much the required affinity of a running pod raises the score of a node.
+        preemption_algorithm: ACK's choice of the preempting policy. None stands for Auto, which means
+            ElasticQuota if quotas are in effect and Default otherwise.
         scheduler_name: the name by which pods choose this scheduler; "" for Kubernetes' default scheduler.
-        scoring: the scoring of nodes by NodeResourcesFit.
-        devices: the placement of pods that share GPUs; upstream has no such argument.
+        scoring: how NodeResourcesFit scores nodes.
+        devices: how pods that share GPUs are placed. Upstream has no such argument.
     """
 
     percentage_of_nodes_to_score: int = 0
@@ -98,7 +99,7 @@ class SchedulerConfiguration(Value):
 
     @property
     def plugin(self) -> str:
-        """Returns the plugin that preempts as the configuration specifies."""
+        """Returns the plugin that performs preemption under this configuration."""
         return PREEMPTION_ALGORITHMS[self.preemption_algorithm or "Auto"]
 
 
@@ -111,7 +112,8 @@ def read_scheduler_configuration(fields: Fields, warn: Callable[[str], None]) ->
 
     Args:
         fields: the object.
-        warn: receives a sentence about each plugin that the configuration disables but harness keeps enabled.
+        warn: a function that receives a sentence about each plugin that the configuration disables but that
+            harness keeps enabled.
     """
     percentage = fields.integer("percentageOfNodesToScore", least=0, most=100)
     disabled = fields.boolean("disablePreemption")
@@ -173,8 +175,8 @@ def _scoring(fields: Fields) -> ScoringStrategy:
 def _without_preemption(plugins: Fields, warn: Callable[[str], None]) -> bool:
     """Returns True if a profile disables DefaultPreemption; warns about other plugins that it disables.
 
-    A plugin enabled by name at a point is on, even if all are disabled there. The setting of one point
-    overrides the setting of all points.
+    A plugin that is enabled by name at an extension point is on, even if all plugins are disabled there. The
+    setting for a single point overrides the setting for all points.
     """
     off: dict[str, set[str]] = {}
     on: dict[str, set[str]] = {}

@@ -1,10 +1,12 @@
-"""kube-scheduler's own pod groups: the kinds of `scheduling.k8s.io`, and how pods refer to them.
+"""kube-scheduler's own pod groups: the kinds of `scheduling.k8s.io`, and how pods refer to groups.
 
-In v1.35 a Workload lists the groups of its pods, and a pod names both in `spec.workloadRef`. From v1.36 on, a
-group is a PodGroup, which a pod names in `spec.schedulingGroup`, and a Workload has only templates of groups.
-Policies decide whether groups count. Pages, below https://kubernetes.io/docs/:
-concepts/workloads/workload-api/ and .../policies/, concepts/workloads/pods/workload-reference/ (all as of
-v1.35), concepts/workloads/podgroup-api/, concepts/workloads/pods/scheduling-group/.
+In v1.35, a Workload lists the groups of its pods, and a pod names the Workload and the group in
+`spec.workloadRef`. From v1.36 on, a group is a PodGroup that pods name in `spec.schedulingGroup`, and a
+Workload only contains templates for groups. Policies decide whether groups matter.
+
+The documentation is below https://kubernetes.io/docs/: concepts/workloads/workload-api/ and its subpage
+policies/, concepts/workloads/pods/workload-reference/ (all as of v1.35), concepts/workloads/podgroup-api/,
+concepts/workloads/pods/scheduling-group/.
 """
 
 from __future__ import annotations
@@ -16,21 +18,21 @@ from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.yaml.fields import Fields
 
 MOST_GROUPS = 8
-"""The largest number of groups that a Workload may list."""
+"""The maximum number of groups that a Workload can list."""
 
 GroupKey: TypeAlias = tuple[str, str, str]
-"""Namespace, Workload ("" for a PodGroup) and name of a group."""
+"""The namespace, Workload ("" for a PodGroup) and name of a group."""
 
 
 @fixed()
 class SchedulingGroup(Value):
-    """A pod group of kube-scheduler's own kinds.
+    """A pod group of one of kube-scheduler's own kinds.
 
     Attributes:
-        name, namespace: the group; the name is unique within its Workload, if one lists it.
-        workload: the Workload that lists it, "" for a PodGroup.
-        min_count: how many of its pods must be schedulable at the same time. None for the policy `basic`,
-            which schedules them one by one.
+        name, namespace: the group. If a Workload lists the group, the name is unique within that Workload.
+        workload: the Workload that lists the group; "" for a PodGroup.
+        min_count: how many pods of the group must be schedulable at the same time; None for the policy
+            `basic`, which schedules pods one by one.
     """
 
     name: str
@@ -40,12 +42,13 @@ class SchedulingGroup(Value):
 
 
 class GroupReference(NamedTuple):
-    """The group that a pod's spec names, in the pod's namespace.
+    """The group that a pod's spec names, which is in the pod's namespace.
 
     Attributes:
-        name: the group's name.
-        workload: the Workload that lists it, "" for a PodGroup.
-        replica: the replica key; pods that name one group of a Workload form a separate group per key.
+        name: the name of the group.
+        workload: the Workload that lists the group; "" for a PodGroup.
+        replica: the replica key. Pods that name the same group of a Workload form a separate group for each
+            key.
     """
 
     name: str
@@ -53,11 +56,11 @@ class GroupReference(NamedTuple):
     replica: str = ""
 
     def key(self, namespace: str) -> GroupKey:
-        """Returns the key of the group, for a pod of that namespace."""
+        """Returns the key of the group for a pod in this namespace."""
         return namespace, self.workload, self.name
 
     def text(self, namespace: str) -> str:
-        """Returns the name of the group in messages."""
+        """Returns the name by which messages refer to the group."""
         if not self.workload:
             return f"PodGroup {namespace}/{self.name}"
         replica = f", replica {self.replica}" if self.replica else ""
@@ -65,7 +68,7 @@ class GroupReference(NamedTuple):
 
 
 def read_group_reference(spec: Fields) -> GroupReference | None:
-    """Read the group that a pod's `spec` names; None if the field is absent or faulty."""
+    """Read which group a pod's `spec` names; None if the field is absent or faulty."""
     if "workloadRef" in spec:
         if "schedulingGroup" in spec:
             spec.fault("schedulingGroup", "cannot be combined with workloadRef: a pod belongs to one group")
@@ -83,7 +86,7 @@ def read_group_reference(spec: Fields) -> GroupReference | None:
 def read_scheduling_workload(fields: Fields, draft: Draft) -> None:
     """Read a Workload.
 
-    In v1alpha1 it lists groups. Later it has templates, which PodGroups copy.
+    In v1alpha1, it lists groups. Later versions contain templates, which PodGroups copy.
     """
     if not fields.string("apiVersion").endswith("/v1alpha1"):
         return
@@ -99,7 +102,7 @@ def read_scheduling_workload(fields: Fields, draft: Draft) -> None:
 
 
 def read_scheduling_pod_group(fields: Fields, draft: Draft) -> None:
-    """Read a PodGroup; it has its own copy of the fields of its Workload's template."""
+    """Read a PodGroup, which has its own copy of the fields in its Workload's template."""
     metadata = read_metadata(fields)
     found = SchedulingGroup(
         metadata.name, metadata.namespace, "", _read_policy(fields.child("spec"), "schedulingPolicy")
@@ -108,7 +111,7 @@ def read_scheduling_pod_group(fields: Fields, draft: Draft) -> None:
 
 
 def _read_policy(fields: Fields, name: str) -> int | None:
-    """Returns the `minCount` of a group's policy `gang`, or None for `basic`; exactly one must be set."""
+    """Returns the `minCount` of the policy `gang`, or None for `basic`; exactly one policy must be set."""
     if name not in fields:
         fields.fault(name, "is missing")
         return None
@@ -124,7 +127,7 @@ def _read_policy(fields: Fields, name: str) -> int | None:
 
 
 def check_scheduling_groups(draft: Draft) -> None:
-    """Warn about Pods of the manifests that name a missing group."""
+    """Warn about Pods in the manifests that name a group that doesn't exist."""
     for (namespace, name), pod in draft.pods.items():
         group = pod.group
         if group is not None and not pod.node and group.key(namespace) not in draft.scheduling_groups:
@@ -132,10 +135,10 @@ def check_scheduling_groups(draft: Draft) -> None:
 
 
 def missing(group: GroupReference, namespace: str) -> str:
-    """Returns a text about a missing group and the effect on its pods.
+    """Returns a text that says that a group is missing, and what happens to its pods.
 
-    Page on workload references: pods that name a Workload or group which does not exist stay pending; the
-    page on scheduling groups says the same of a PodGroup.
+    According to the page on workload references, pods that name a missing Workload or group stay pending. The
+    page on scheduling groups says the same about a missing PodGroup.
     """
     return (
         f"{group.text(namespace)}, which does not exist: its pods wait for ever if kube-scheduler's own "

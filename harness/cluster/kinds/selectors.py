@@ -1,4 +1,4 @@
-"""Label selectors, taints and tolerations: Kubernetes' rules for matching objects."""
+"""Label selectors, taints and tolerations, with Kubernetes' rules for matching."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 
 @fixed()
 class Requirement(Value):
-    """One expression of a selector; an absent label satisfies `NotIn`, as it does in Kubernetes."""
+    """A single expression of a selector. As in Kubernetes, an absent label satisfies `NotIn`."""
 
     key: str
     operator: str
@@ -51,7 +51,10 @@ class Requirement(Value):
 
 @fixed()
 class LabelSelector(Value):
-    """`matchLabels` and `matchExpressions`, which must all hold; an empty selector matches everything."""
+    """A label selector, in which `matchLabels` and `matchExpressions` must all match.
+
+    An empty selector matches everything.
+    """
 
     match_labels: Mapping[str, str] = field(default_factory=Frozen)
     match_expressions: tuple[Requirement, ...] = ()
@@ -68,7 +71,7 @@ class LabelSelector(Value):
 
 @fixed()
 class Taint(Value):
-    """A node's or flavor's taint; `effect` is one of `EFFECTS`."""
+    """A taint of a node or flavor, whose `effect` is one of `EFFECTS`."""
 
     key: str
     value: str
@@ -77,9 +80,10 @@ class Taint(Value):
 
 @fixed()
 class Toleration(Value):
-    """A toleration of taints; an empty key with `Exists` tolerates every key, an empty effect every effect.
+    """A toleration of taints.
 
-    `seconds` is how long a pod stays on a node with a NoExecute taint; None means without a limit.
+    An empty key with `Exists` tolerates every key, and an empty effect tolerates every effect. `seconds` is
+    how long a pod stays on a node with a NoExecute taint; None means that there is no limit.
     """
 
     key: str = ""
@@ -98,7 +102,7 @@ class Toleration(Value):
 
 
 def read_selector(fields: Fields) -> LabelSelector:
-    """Read a label selector; unknown operators and missing values are faults."""
+    """Read a label selector. Unknown operators and missing values are faults."""
     return LabelSelector(
         fields.strings("matchLabels"),
         tuple(read_requirement(item, LABEL_OPERATORS) for item in fields.items("matchExpressions")),
@@ -106,7 +110,7 @@ def read_selector(fields: Fields) -> LabelSelector:
 
 
 def read_requirement(fields: Fields, operators: tuple[str, ...] = NODE_OPERATORS) -> Requirement:
-    """Read one expression of a label or node selector."""
+    """Read a single expression of a label selector or node selector."""
     operator = fields.choice("operator", operators, "Exists", required=True)
     values = fields.texts("values")
     if operator in ("In", "NotIn") and not values:
@@ -139,7 +143,7 @@ def read_toleration(fields: Fields) -> Toleration:
 
 
 def read_taints(fields: Fields, name: str) -> tuple[Taint, ...]:
-    """Read a list of taints; two taints with the same key and effect are a fault, as in Kubernetes."""
+    """Read a list of taints. As in Kubernetes, two taints with the same key and effect are a fault."""
     taints = tuple(read_taint(item) for item in fields.items(name))
     keys = [(taint.key, taint.effect) for taint in taints]
     for number, key in enumerate(keys):

@@ -1,4 +1,4 @@
-"""The table of kinds that harness reads, with the kinds that plugins add."""
+"""The table of all kinds that harness reads, including the kinds that plugins add."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from harness.cluster.kinds.workloads import read_workload
 from harness.plugins.loading import installed_kinds
 
 KUEUE_CONFIGURATION = "config.kueue.x-k8s.io"
-"""The API group of Kueue's own Configuration."""
+"""The API group of Kueue's Configuration."""
 
 _KUEUE = ("v1beta1", "v1beta2")
 _SCHEDULING_WORKLOAD = ("v1alpha1", "v1alpha2", "v1alpha3", "v1beta1")
@@ -55,7 +55,7 @@ OURS: Mapping[tuple[str, str], Kind] = {
         scheduling.read_configuration,
         scheduling_fields.SCHEDULER_CONFIGURATION,
     ),
-    ("componentconfig", "KubeSchedulerConfiguration"): Kind(  # its API group until Kubernetes 1.12
+    ("componentconfig", "KubeSchedulerConfiguration"): Kind(  # the API group up to Kubernetes 1.12
         ("v1alpha1",), scheduling.read_configuration, scheduling_fields.SCHEDULER_CONFIGURATION
     ),
     ("kueue.x-k8s.io", "Topology"): Kind(("v1alpha1", *_KUEUE), read_topology, kueue_fields.TOPOLOGY),
@@ -85,16 +85,17 @@ CHECKS: tuple[Callable[[Draft], None], ...] = (
     scheduling.check_scheduling,
     check_scheduling_groups,
 )
-"""Rules between objects of built-in kinds. harness checks them after reading, before plugins' rules."""
+"""Rules between objects of built-in kinds, which are checked after reading and before the rules of plugins.
+"""
 
 
 class Kinds(Mapping[tuple[str, str], Kind]):
-    """API group and kind -> its description.
+    """Maps an API group and a kind to the description of the kind.
 
     Args:
-        brought: the kinds that plugins add. By default these are the kinds of the installed plugins, which
-            are loaded when a manifest has a kind that is not built in. The kinds count even if a replay
-            leaves the plugins out, so that a manifest always has the same meaning.
+        brought: the kinds that plugins add. By default, these are the kinds of the installed plugins, which
+            are loaded when a manifest has a kind that is not built in. These kinds are included even if a
+            replay omits the plugins, so that a manifest always has the same meaning.
     """
 
     def __init__(self, brought: Mapping[tuple[str, str], Kind] | None = None) -> None:

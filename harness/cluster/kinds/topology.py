@@ -1,4 +1,4 @@
-"""Kueue's topologies: the levels by which nodes are grouped, and the requests for them."""
+"""Kueue's topologies, which group nodes at several levels, and requests for topologies."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from harness.cluster.model import ResourceFlavor
 from harness.cluster.yaml.fields import Fields
 
 PODSET = "kueue.x-k8s.io/podset-"
-"""The prefix of annotations by which the pods of a pod set request a topology."""
+"""The prefix of the annotations in which the pods of a pod set request a topology."""
 
 TOPOLOGY_ANNOTATIONS = tuple(
     f"{PODSET}{name}-topology" for name in ("required", "preferred", "unconstrained", "slice-required")
 )
-"""The annotations by which Kueue recognises pods that it has placed."""
+"""The annotations that identify pods that Kueue has placed in a topology."""
 
 
 @fixed()
@@ -24,7 +24,7 @@ class Topology(Value):
     """A Topology.
 
     Attributes:
-        levels: the node labels whose values are a node's domains, from the coarsest to the finest.
+        levels: the node labels whose values are the domains of a node, from the coarsest to the finest level.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Topology(Value):
 
 
 def read_topology(fields: Fields, draft: Draft) -> None:
-    """Read a Topology: its levels."""
+    """Read a Topology and its levels."""
     name = read_metadata(fields).name
     levels: list[str] = []
     for item in fields.child("spec").items("levels"):
@@ -46,7 +46,7 @@ def read_topology(fields: Fields, draft: Draft) -> None:
 
 
 def check_topologies(draft: Draft) -> None:
-    """Check that the topology of each flavor exists; warn if nodes cannot be grouped by the topology."""
+    """Check that the topology of each flavor exists, and warn if the topology can't group some nodes."""
     for name, flavor in draft.flavors.items():
         topology = draft.topologies.get(flavor.topology)
         if topology is not None:
@@ -84,7 +84,7 @@ def _check_nodes(draft: Draft, flavor: ResourceFlavor, topology: Topology) -> No
 
 
 def read_topology_request(fields: Fields) -> TopologyRequest:
-    """Read a `topologyRequest`; a single layer of slices may be written without a list."""
+    """Read a `topologyRequest`. A single layer of slices can be written without a list."""
     layers = tuple(
         SliceLayer(item.string("topology", required=True), item.integer("size", 1, required=True, least=1))
         for item in fields.items("podsetSliceRequiredTopologyConstraints")

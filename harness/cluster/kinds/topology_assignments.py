@@ -1,7 +1,7 @@
-"""Reads a `topologyAssignment`: the domains that hold the pods of an admitted Workload.
+"""Reads a `topologyAssignment`, which lists the domains that hold the pods of an admitted Workload.
 
-v1beta1 lists domains. v1beta2 lists slices of domains. A slice states a value or number of pods once if all
-its domains have it. Its values may share a prefix and a suffix.
+v1beta1 lists domains, and v1beta2 lists slices of domains. If all domains of a slice have the same value or
+number of pods, the slice contains it only once. The values of a slice can share a prefix and a suffix.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ _MOST_DOMAINS = 100_000
 
 
 class DomainPods(NamedTuple):
-    """The number of pods in a domain, which has a value for each level of the assignment."""
+    """The number of pods in a domain. The domain has a value for each level of the assignment."""
 
     values: tuple[str, ...]
     pods: int
 
 
 class TopologyAssignment(NamedTuple):
-    """The domains that hold the pods of a pod set, and the levels of the domains' values."""
+    """The domains that hold the pods of a pod set, and the levels to which the values of domains belong."""
 
     levels: tuple[str, ...]
     domains: tuple[DomainPods, ...]
@@ -52,7 +52,7 @@ def _slice(fields: Fields) -> list[DomainPods]:
 
 
 def _values(fields: Fields, domains: int) -> Sequence[str]:
-    """Returns the value of each domain of a slice at one level."""
+    """Returns the values that the domains of a slice have at one level."""
     individual = fields.child("individual")
     roots = _each(individual, "roots", domains, str)
     if roots is None:
@@ -62,7 +62,7 @@ def _values(fields: Fields, domains: int) -> Sequence[str]:
 
 
 def _each(fields: Fields, name: str, domains: int, kind: type) -> list[Any] | None:
-    """Returns a list with one entry per domain; None if the list is absent."""
+    """Returns a list with one entry for each domain; None if the list is absent."""
     value = fields.raw(name)
     if value is None:
         return None

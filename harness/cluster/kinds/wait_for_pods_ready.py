@@ -1,4 +1,4 @@
-"""Reads `waitForPodsReady` of Kueue's Configuration: the time limit for pods, and what happens after it."""
+"""Reads `waitForPodsReady` from Kueue's Configuration: the time limit for pods, and what happens after it."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from harness.cluster.yaml.fields import Fields
 
 _TIMEOUT, _OLDER_TIMEOUT = 30 * MINUTE, 5 * MINUTE
 _BASE, _MOST = 60, 3600
-"""The defaults of Kueue; v1beta1 has a shorter time-out."""
+"""Kueue's defaults. The timeout of v1beta1 is shorter."""
 
 _LONGEST = 10**9
-"""The longest backoff in seconds, more than thirty years."""
+"""The longest backoff in seconds, which is more than thirty years."""
 
 
 @final
 @fixed()
 class WaitForPodsReady(Value):
-    """The treatment of workloads whose pods are not ready in time.
+    """How Kueue treats workloads whose pods are not ready in time.
 
     Attributes:
-        timeout: the time from admission for pods to become ready, microseconds.
-        recovery_timeout: the time limit for lost pods to become ready again, microseconds; or None.
+        timeout: how long pods can take to become ready after admission, in microseconds.
+        recovery_timeout: how long lost pods can take to become ready again, in microseconds; or None.
         block_admission: whether Kueue admits no workload while an admitted workload is not ready.
-        limit: how often a workload is requeued at most, or None.
-        backoff_base: the first backoff before requeuing, microseconds.
-        backoff_max: the longest backoff after the first one, microseconds.
+        limit: how often a workload can be requeued, or None.
+        backoff_base: the first backoff before a workload is requeued, in microseconds.
+        backoff_max: the longest backoff after the first one, in microseconds.
     """
 
     timeout: int = _TIMEOUT
@@ -40,15 +40,15 @@ class WaitForPodsReady(Value):
 
 
 def read_wait_for_pods_ready(fields: Fields, *, older: bool) -> tuple[WaitForPodsReady | None, bool]:
-    """Read the treatment of unready pods; None if Kueue does not watch pods.
+    """Read how Kueue treats workloads with unready pods; None if Kueue does not watch pods.
 
-    Also returns whether a time-out changes a workload's position in its queue. Since 0.19 Kueue fills in the
-    section if it is absent or null. In v1beta1 the section has a switch. If the switch is off, Kueue ignores
-    the other fields of the section.
+    The second value tells whether a timeout changes the position of a workload in its queue. Since 0.19,
+    Kueue fills in the section if it is absent or null. In v1beta1, the section has a switch. If the switch is
+    off, Kueue ignores the other fields of the section.
 
     Args:
         fields: the Configuration.
-        older: whether it is of v1beta1.
+        older: whether the Configuration has version v1beta1.
     """
     fields = fields.child("waitForPodsReady")
     on = not older or fields.boolean("enable")
@@ -74,7 +74,7 @@ def read_wait_for_pods_ready(fields: Fields, *, older: bool) -> tuple[WaitForPod
 
 
 def read_duration(fields: Fields, name: str) -> int | None:
-    """Read a duration in the units of Go, which has neither days nor weeks; None if absent or faulty."""
+    """Read a duration in Go's units, which do not include days or weeks; None if it is absent or faulty."""
     text = fields.string(name)
     if not text:
         return None

@@ -1,4 +1,4 @@
-"""Reads Kueue's Workload, v1beta1 and v1beta2: its requests, its admission and its status."""
+"""Reads Kueue's Workload (v1beta1 and v1beta2): its requests, its admission and its status."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from harness.cluster.yaml.fields import Fields
 PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
 ADMISSION_GATED_BY = "kueue.x-k8s.io/admission-gated-by"
 DEADLINE = "activeDeadlineSeconds"
-"""The field that limits how long a pod, or a Job, may run."""
+"""The field that limits how long a pod or a Job can run."""
 
 
 @fixed()
 class Condition(Value):
-    """A condition of a Workload; `since` is microseconds since 1970."""
+    """A condition of a Workload; `since` is in microseconds since 1970."""
 
     status: bool
     reason: str
@@ -46,7 +46,7 @@ class PodSetAssignment(Value):
 
 @fixed()
 class Admission(Value):
-    """The quota that a Workload holds: its ClusterQueue and its assignments."""
+    """The quota that a Workload holds, with its ClusterQueue and its assignments."""
 
     cluster_queue: str
     assignments: tuple[PodSetAssignment, ...]
@@ -57,22 +57,22 @@ class Workload(Value):
     """A Kueue Workload.
 
     Attributes:
-        created: microseconds since 1970, or None.
+        created: when it was created, in microseconds since 1970, or None.
         queue: its LocalQueue.
         boost: the number in its priority-boost annotation, or 0.
-        active: False if it was deactivated.
-        reclaimable: pod set -> number of ended pods that no longer need quota.
-        grace_period: the longest grace period of its pods, microseconds, or None.
-        time_left: how long it may stay admitted until Kueue deactivates it, microseconds; None without a
+        active: False if it has been deactivated.
+        reclaimable: the number of ended pods in each pod set that no longer need quota.
+        grace_period: the longest grace period of its pods, in microseconds, or None.
+        time_left: how long it can stay admitted before Kueue deactivates it, in microseconds; None without a
             limit.
         gated_by: the text of its admission-gated-by annotation, or "".
         time_outs: how often its pods were not ready in time.
-        requeue_at: the end of its backoff, microseconds since 1970, or None.
-        deadline: how long its pods may run, microseconds; None if the pods of a pod set have no limit.
-        began: the start of its job by the job's status, microseconds since 1970; None if the dump lacks the
-            job.
-        ended: pod set -> number of further ended pods. They need no node, but hold their quota until
-            `reclaimable` counts them.
+        requeue_at: when its backoff ends, in microseconds since 1970, or None.
+        deadline: how long its pods can run, in microseconds; None if the pods of some pod set have no limit.
+        began: when its job started according to the status of the job, in microseconds since 1970; None if
+            the dump does not contain the job.
+        ended: the number of further ended pods in each pod set. These pods need no node, but hold their quota
+            until `reclaimable` includes them.
     """
 
     name: str
@@ -99,7 +99,7 @@ class Workload(Value):
 
     @property
     def key(self) -> str:
-        """Its namespace and name, as Kueue's messages write them."""
+        """Its namespace and name, in the form that Kueue's messages use."""
         return f"{self.namespace}/{self.name}"
 
     @property
@@ -114,32 +114,33 @@ class Workload(Value):
 
     @property
     def takes_part(self) -> bool:
-        """True if it still matters: it has not ended, and is active or still holds quota."""
+        """True if it still matters, because it has not ended and is active or still holds quota."""
         return self.holds_quota or (self.active and not self.finished)
 
     def over(self, pod_set: PodSet) -> int:
-        """Returns how many pods of a pod set have ended and will not run again."""
+        """Returns how many pods of a pod set have ended and won't run again."""
         found = self.reclaimable.get(pod_set.name, 0) + self.ended.get(pod_set.name, 0)
         return min(found, pod_set.count)
 
     def is_true(self, condition: str) -> bool:
-        """Returns True if the workload has this condition with status True."""
+        """Returns True if the workload has this condition and its status is True."""
         found = self.conditions.get(condition)
         return found is not None and found.status
 
 
 def read_workload(fields: Fields, draft: Draft) -> None:
-    """Read a Workload: pending, holding quota, or finished."""
+    """Read a Workload that is pending, holds quota, or has finished."""
     found = workload_from(fields, draft.pod_sets)
     draft.workloads.add((found.namespace, found.name), found, fields)
 
 
 def workload_from(fields: Fields, known: dict[str, tuple[PodSet, ...]]) -> Workload:
-    """Returns a Workload from its manifest.
+    """Returns the Workload that a manifest describes.
 
     Args:
         fields: the manifest.
-        known: text -> pod set that was read before; Workloads with equal requests share pod sets.
+        known: maps texts to the pod sets read from them before, so that Workloads with equal requests share
+            pod sets.
     """
     metadata = read_metadata(fields)
     more = fields.child("metadata")
@@ -173,7 +174,7 @@ def workload_from(fields: Fields, known: dict[str, tuple[PodSet, ...]]) -> Workl
 
 
 def _grace_period(spec: Fields) -> int | None:
-    """Returns the longest grace period of any pod set's pods."""
+    """Returns the longest grace period of the pods in any pod set."""
     name = "terminationGracePeriodSeconds"
     pods = [item.child("template").child("spec") for item in spec.items("podSets")]
     times = [each.integer(name, least=0) * SECOND for each in pods if name in each]
@@ -181,7 +182,7 @@ def _grace_period(spec: Fields) -> int | None:
 
 
 def _deadline(spec: Fields) -> int | None:
-    """Returns the longest run time of any pod, by `activeDeadlineSeconds`; None if a pod set has no limit."""
+    """Returns the longest `activeDeadlineSeconds` of any pod; None if a pod set has no limit."""
     times = [read_deadline(item.child("template").child("spec")) for item in spec.items("podSets")]
     known = [time for time in times if time is not None]
     return max(known) if known and len(known) == len(times) else None
@@ -193,9 +194,9 @@ def read_deadline(spec: Fields) -> int | None:
 
 
 def _time_left(spec: Fields, status: Fields) -> int | None:
-    """Returns the remaining part of `maximumExecutionTimeSeconds`.
+    """Returns how much of `maximumExecutionTimeSeconds` remains.
 
-    V1beta1 misspells the field for the used part.
+    In v1beta1, the name of the field for the used time is misspelled.
     """
     name = "maximumExecutionTimeSeconds"
     spellings = ("accumulatedPastExecutionTimeSeconds", "accumulatedPastExexcutionTimeSeconds")
@@ -217,7 +218,7 @@ def _pod_sets(spec: Fields, known: dict[str, tuple[PodSet, ...]]) -> tuple[PodSe
 
 
 def read_time(fields: Fields, name: str) -> int | None:
-    """Returns a time as Kubernetes writes it, in microseconds since 1970; None if absent or faulty."""
+    """Returns a time in the format of Kubernetes, in microseconds since 1970; None if absent or faulty."""
     text = fields.raw(name)
     if text is None:
         return None
@@ -230,7 +231,10 @@ def read_time(fields: Fields, name: str) -> int | None:
 
 
 def read_pod_set(fields: Fields) -> PodSet:
-    """Read one of a Workload's `podSets`, or a mapping of the same shape: name, count, minCount, template."""
+    """Read an item of a Workload's `podSets`, or a mapping with the same fields.
+
+    The fields are name, count, minCount and template.
+    """
     count = fields.integer("count", 1, least=0)
     least = fields.integer("minCount", count, least=1, most=max(1, count))
     template = fields.child("template")
@@ -254,13 +258,13 @@ def read_pod_set(fields: Fields) -> PodSet:
 
 
 def _topology(fields: Fields) -> TopologyRequest | None:
-    """Returns a pod set's `topologyRequest`; None if it requests nothing."""
+    """Returns the `topologyRequest` of a pod set; None if it requests nothing."""
     found = read_topology_request(fields.child("topologyRequest"))
     return None if found == TopologyRequest() else found
 
 
 def _pod_limits(containers: list[Container]) -> dict[str, int]:
-    """Returns the limits of one pod; a resource is limited only if all containers limit it."""
+    """Returns the limits of one pod; a resource is only limited if all containers have a limit for it."""
     tables = [container.limits for container in containers]
     limited = (
         [resource for resource in tables[0] if all(resource in table for table in tables)] if tables else []
@@ -288,9 +292,9 @@ _OF_CONTAINERS: Mapping[str, tuple[str, ...]] = frozen(
 
 
 def _rest_of_template(spec: Fields) -> dict[str, Any] | None:
-    """Returns the other parts of a pod template that affect scheduling; None in the usual case.
+    """Returns the other parts of a pod template that affect scheduling; None if there are none, as is usual.
 
-    It keeps the containers unless the pod's requests and limits are those of a single container.
+    The containers are included unless the pod's requests and limits are those of a single container.
     """
     rest = {name: spec.raw(name) for name in _SCHEDULING if name in spec}
     found = {name: _mappings(spec.raw(name)) for name in ("containers", "initContainers")}
@@ -305,7 +309,7 @@ def _rest_of_template(spec: Fields) -> dict[str, Any] | None:
 
 
 def _mappings(value: Any) -> list[Mapping[str, Any]]:
-    """Returns the mappings of a list; empty if the value is not a list, which is already a fault."""
+    """Returns the mappings in a list; a value that is not a list yields none, and is already a fault."""
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
@@ -336,13 +340,13 @@ def _read_admission(fields: Fields) -> Admission:
 
 
 def _gated_by(annotations: Any) -> str:
-    """Returns the gate in an annotation; an empty annotation is not a gate."""
+    """Returns the gate in an annotation. An empty annotation is not a gate."""
     text = annotations.get(ADMISSION_GATED_BY) if isinstance(annotations, Mapping) else None
     return text if isinstance(text, str) else ""
 
 
 def _boost(annotations: Any) -> int:
-    """Returns the boost in an annotation; a text that is not a number counts as 0, as in Kueue."""
+    """Returns the boost in an annotation. As in Kueue, a text that is not a number counts as 0."""
     text = annotations.get(PRIORITY_BOOST, "0") if isinstance(annotations, Mapping) else "0"
     try:
         return int(text)
