@@ -1,1 +1,1 @@
-"""Studies that need many replays: twins, experiments, tuning and forecasts."""
+"""Studies that need many replays, such as twins, experiments, tuning and forecasts."""

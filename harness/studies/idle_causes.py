@@ -1,7 +1,7 @@
-"""Adds the causes of jobs' waits to runs, so that `idle.*` can be measured; this needs a further replay.
+"""Replays runs once more to find out why their jobs waited, so that `idle.*` can be measured.
 
-The run keeps the causes as `causes.parquet`. If they cannot be found, it keeps a sentence about this with its
-metrics.
+The causes are stored with the run as `causes.parquet`. If they can't be found, a sentence in the run's
+metrics says why.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ OPTION = "--idle-causes"
 
 
 class Judging(FurtherRequest):
-    """A request whose run also gets the causes of its jobs' waits."""
+    """A request that also records why the jobs of its run waited."""
 
     def measured(self, run: Run, how: How) -> Run:
-        """Replays the run once more to find the causes."""
+        """Replays the run once more to find out why its jobs waited."""
         return run if IDLE in run.info else _judged(run, how.plan or self.plan(how.plugins), how.watch)
 
 
 def judging(runs: Sequence[Run], plugins: Plugins) -> list[Judging]:
-    """Returns the requests that find the causes for runs, without runs that already have causes.
+    """Returns one request per run, which finds out why the jobs of that run waited.
 
     Raises:
         RunError: a run cannot be replayed from its own record; the message says why.
@@ -51,10 +51,10 @@ def judging(runs: Sequence[Run], plugins: Plugins) -> list[Judging]:
 
 
 def judged_runs(requests: Sequence[Judging], plugins: Plugins, **how: Unpack[SideBySide]) -> list[Run]:
-    """Carries out judging requests; returns their runs, each as the answer to the original request.
+    """Carries out judging requests, and returns their runs as the answers to the original requests.
 
     Raises:
-        ReplayError: some requests failed; the error names them, and has the runs of the others.
+        ReplayError: some requests failed. The error names them, and holds the runs of the other requests.
     """
     runs = runs_of(requests, carry_out(requests, plugins, **how))
     for run, request in zip(runs, requests, strict=True):
@@ -85,5 +85,5 @@ def _judged(run: Run, plan: Plan, watch: Callable[[int, int], None] | None) -> R
 
 
 def _refused(run: Run, why: str) -> Run:
-    """Returns a run without anything to judge."""
+    """Returns the run with a sentence that says why the causes were not found."""
     return added(run, list(measure(run, run.window)), {IDLE: [f"idle.*: not measured: {why}"]})

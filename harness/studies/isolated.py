@@ -1,7 +1,7 @@
 """Replays each quota of a run alone, and adds the results to the metrics of the run.
 
-A run in which one quota is alone is a request like any other (`Request.alone`): it is stored, and not made
-again. If a metric cannot be measured, the run keeps a sentence about this with its metrics.
+A run with a single quota is a request like any other (`Request.alone`): it is stored, and it is not replayed
+again. If a metric can't be measured, a sentence in the run's metrics says why.
 """
 
 from __future__ import annotations
@@ -39,15 +39,16 @@ _BUSY = ("progress", "waiting", "starting", "restoring")
 
 
 class Isolated:
-    """The quotas of some runs, each replayed alone.
+    """Replays each quota of some runs alone.
 
     Args:
         runs: complete runs with all their tables.
         plugins: the plugins that replay missing runs.
-        aside: a temporary folder for the runs with one quota alone; by default they are kept beside the runs.
+        aside: a temporary folder for the runs with a single quota; by default, these runs are kept next to
+            the original runs.
 
     Attributes:
-        requests: the runs with one quota alone, in the order of the runs.
+        requests: the requests for runs with a single quota, in the order of the original runs.
 
     Raises:
         RunError: a run cannot be replayed from its own record; the message says why.
@@ -74,14 +75,14 @@ class Isolated:
             self.requests += requests
 
     def measured(self, **how: Unpack[SideBySide]) -> list[Run]:
-        """Measures the runs against their quotas alone and stores the results.
+        """Compares the runs with the replays of their single quotas, and stores the results.
 
         Args:
             how: how to carry out `requests`.
 
         Raises:
-            ReplayError: some replays failed; the others are kept.
-            RunError: results cannot be written.
+            ReplayError: some replays failed; the results of the other replays are kept.
+            RunError: the results can't be written.
         """
         outcomes = carry_out(self.requests, self._plugins, **how)
         made = self._without_refused(outcomes)
@@ -93,9 +94,9 @@ class Isolated:
         return [self._measured(place, alone[place]) for place in range(len(self._runs))]
 
     def _without_refused(self, outcomes: Mapping[int, Run | BaseException]) -> list[int]:
-        """The numbers of the requests, without requests of runs whose policy cannot use one quota alone.
+        """Returns the numbers of the requests, except for runs whose policy can't use a single quota.
 
-        For example, an ElasticQuota may be missing if its ClusterQueue is alone.
+        For example, a policy may need an ElasticQuota that is missing when a ClusterQueue is replayed alone.
         """
         for at, (place, quota) in enumerate(self._asked):
             error = outcomes[at]
@@ -114,7 +115,7 @@ class Isolated:
 
 
 def _with_those_aside(run: Run, alone: Iterable[Run]) -> dict[str, Any]:
-    """Returns the provenance of a run with the added costs of runs that are not kept."""
+    """Returns the provenance of a run, plus the costs of the runs that are not kept."""
     provenance = run.info["provenance"]
     several = [each.info["provenance"] for each in (run, *alone)]
     costs = {name: round(sum(each[name] for each in several), 3) for name in ("wall_seconds", "cpu_seconds")}
@@ -122,9 +123,9 @@ def _with_those_aside(run: Run, alone: Iterable[Run]) -> dict[str, Any]:
 
 
 def _beyond_quotas(run: Run, alone: Mapping[str, Run]) -> Iterator[str]:
-    """Yields a sentence if the policy ignores quotas, so that a quota alone has the whole cluster.
+    """Yields a sentence if the policy ignores quotas, because a single quota then uses the whole cluster.
 
-    Terminating pods do not count: other jobs may get their quota before the pods are gone.
+    Terminating pods do not count, because other jobs may use their quota before the pods are gone.
     """
     behind = _most_nominal(run)
     for quota, other in alone.items():
@@ -141,7 +142,7 @@ def _beyond_quotas(run: Run, alone: Mapping[str, Run]) -> Iterator[str]:
 
 
 def _most_nominal(run: Run) -> dict[str, dict[str, int]]:
-    """Quota or queue that jobs count against -> the largest nominal quota that it has at any time."""
+    """Returns the largest nominal quota at any time, by the quota or queue that jobs count against."""
     found: dict[str, dict[str, int]] = {}
     for then in holders_then(run):
         for holder in then:
@@ -152,7 +153,7 @@ def _most_nominal(run: Run) -> dict[str, dict[str, int]]:
 
 
 def _most_at_once(run: Run) -> dict[str, int]:
-    """Resource -> the most that pods of a run held at one instant, without terminating pods."""
+    """Returns the most of each resource that pods held at the same time, without terminating pods."""
     stints = run.micros("stints").filter(pl.col("state").is_in(_BUSY) & (pl.col("end") > pl.col("start")))
     amounts = [f"request.{resource}" for resource in run.resources]
     begins = stints.select("start", *amounts).rename({"start": "time"})
@@ -163,7 +164,7 @@ def _most_at_once(run: Run) -> dict[str, int]:
 
 
 def _left_out(found: Mapping[str, Sharing]) -> Iterator[str]:
-    """Yields a sentence with the number of each quota's jobs that lack a counterpart."""
+    """Yields a sentence that counts the jobs of each quota without a counterpart."""
     several = {quota: each.left_out for quota, each in found.items() if each.left_out}
     if several:
         each = ", ".join(f"{count:,} of {quota}" for quota, count in several.items())
@@ -174,7 +175,7 @@ def _left_out(found: Mapping[str, Sharing]) -> Iterator[str]:
 
 
 class IsolatedTwin(FurtherRequest):
-    """A request whose run is measured against each of its quotas alone."""
+    """A request whose run is compared with replays of each of its quotas alone."""
 
     def measured(self, run: Run, how: How) -> Run:
         """Replays each quota alone, and adds the results to the run."""
@@ -188,19 +189,19 @@ class IsolatedTwin(FurtherRequest):
 
 
 class JudgedTwin(IsolatedTwin):
-    """A request whose run is measured against its quotas alone, and gets the causes of its jobs' waits."""
+    """A request whose run is compared with its quotas alone, and which records why its jobs waited."""
 
     whole = Judging
 
 
 def is_measured(run: Run) -> bool:
-    """Returns True if a run has been measured against its quotas alone, with results."""
+    """Returns True if a run was compared with its quotas alone and has results."""
     found = run.metrics.filter(metric=VIOLATIONS)["value"]
     return bool(found.is_not_null().any())
 
 
 def measured_as(run: Run, before: Run) -> Run:
-    """Returns a twin that was replayed again, with its earlier measurements against its quotas alone."""
+    """Returns a twin that was replayed again, with the earlier results for its quotas alone."""
     if ISOLATED in run.info or ISOLATED not in before.info:
         return run
     rows = before.metrics.filter(pl.col("metric").is_in(FINISH_TIMES)).iter_rows(named=True)
@@ -208,7 +209,7 @@ def measured_as(run: Run, before: Run) -> Run:
 
 
 def _after(jobs: int, watch: Callable[[int, int], None]) -> Watch:
-    """Returns a watch that reports consecutive replays as one; `jobs` have arrived in earlier replays."""
+    """Returns a watch that reports consecutive replays as one, after replays in which `jobs` arrived."""
     arrived: dict[int, int] = {}
 
     def told(number: int, now: int, count: int) -> None:

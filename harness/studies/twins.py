@@ -1,7 +1,8 @@
-"""The twins of finished runs: the kept twins, and requests for the missing ones.
+"""The stored twins of finished runs, and the requests for those that are missing.
 
-A run's twins are beside it (`harness.runs.plan.TWINS`), in a folder with the run's name. That name covers the
-code and all settings. So a subfolder named after a twin is the result for that twin.
+The twins of a run are next to the run (`harness.runs.plan.TWINS`), in a folder with the name of the run. The
+name of a run depends on the code and on all settings, so a subfolder named after a twin holds the result for
+that twin.
 """
 
 from __future__ import annotations
@@ -29,19 +30,20 @@ from harness.trace.shake import Shake, Shaking, Twin
 
 
 class Twins:
-    """The existing twins of some runs, and the requests for the missing ones.
+    """The stored twins of some runs, and the requests for those that are missing.
 
-    If runs have equal arrivals, their twins of one number have equal arrivals too. These twins are measured
-    over the windows that they share. The end of such a window is known once all these twins exist; until then
-    their tables are kept.
+    If runs have equal arrivals, their twins with the same number have equal arrivals too. These twins are
+    measured over the windows that they share. The end of such a window is known when all of these twins
+    exist, so their tables are kept until then.
 
     Args:
         runs: the runs.
         shake: the jitter and the number of twins.
-        plugins: gives the plugins if something must be replayed; called at most once.
+        plugins: a function that returns the plugins. It is called at most once, and only if a twin must be
+            replayed.
         shared: whether the runs have equal arrivals.
-        isolated: whether twins are measured against their quotas alone, if that was possible for the run.
-        idle: whether the causes of jobs' waits are found for twins, if that was possible for the run.
+        isolated: whether twins are compared with their quotas alone, if that was possible for the run.
+        idle: whether to find out why the jobs of twins waited, if that was possible for the run.
     """
 
     def __init__(
@@ -73,11 +75,11 @@ class Twins:
 
     @cached_property
     def requests(self) -> list[Request]:
-        """The next requests, twin by twin, so that the twins of all runs progress equally.
+        """The next requests, in an order in which the twins of all runs progress equally.
 
         Raises:
-            RunError: a run lacks twins and cannot be replayed; the message says why, and what to do.
-            OptionError: priorities cannot be shaken, because no priority share draws them.
+            RunError: a run lacks twins and can't be replayed; the message says why, and what to do.
+            OptionError: priorities can't be shaken, because no priority share draws them.
         """
         if self._missing and self._plugins is None:
             self._plugins = self._load()
@@ -86,18 +88,18 @@ class Twins:
                 self._of_runs[place] = request_of(
                     self._runs[place], self._plugins, has=self._has(place), option=f"--shake {self._told}"
                 )
-                self._twins[0].calibration(self._of_runs[place].calibration)  # can it be shaken?
+                self._twins[0].calibration(self._of_runs[place].calibration)  # may raise
         return [self._request(place, twin) for place, twin in self._missing]
 
     def _has(self, place: int) -> str:
-        """Returns the number of a run's twins that need no replay, as the beginning of a message."""
+        """Returns the beginning of a message: how many twins of a run need no replay."""
         missing = sum(of == place for of, _ in self._missing)
         count = len(self._twins) - missing
         return f"has {count:,} of {len(self._twins):,} twins, and " if count else "has no twins, and "
 
     @property
     def _told(self) -> str:
-        """The twins in the form of `--shake`."""
+        """The twins in the format of `--shake`."""
         shaking = self._shake.shaking
         return str(self._shake.count) if shaking == Shaking() else str(self._shake)
 
@@ -108,17 +110,17 @@ class Twins:
             keep="all" if self._shared else "metrics",
             output=self._runs[place].path.parent.parent,
         )
-        before = self._there[place].get(twin)  # made again for another window
+        before = self._there[place].get(twin)  # the twin is replayed again for another window
         judged = self._judged[place] or (before is not None and IDLE in before.info)
         if self._isolated[place]:
             return JudgedTwin.of(request) if judged else IsolatedTwin.of(request)
         return Judging.of(request) if judged else request
 
     def replay(self, **how: Unpack[SideBySide]) -> None:
-        """Carries out `requests` in parallel and stores the results; further requests may follow.
+        """Carries out `requests` in parallel, and stores the results. Further requests may become necessary.
 
-        A twin that keeps only its metrics is requested again if it is compared with runs that end at other
-        times than before.
+        A twin of which only the metrics are stored is replayed again if the runs in the comparison end at
+        other times than before.
 
         Args:
             how: how to carry out the requests.
@@ -148,7 +150,7 @@ class Twins:
         self._next()
 
     def replayed(self, *, workers: int | None = None) -> list[list[Run]]:
-        """Returns the twins of each run; replays the twins that are missing.
+        """Returns the twins of each run, after replaying those that are missing.
 
         Raises:
             ReplayError: some replays failed; the others are kept.
@@ -159,7 +161,7 @@ class Twins:
 
     @property
     def found(self) -> list[list[Run]]:
-        """The twins of each run, once all are replayed."""
+        """The twins of each run; all of them must have been replayed."""
         return [[found[twin] for twin in self._twins] for found in self._there]
 
     def _next(self) -> None:
@@ -179,13 +181,13 @@ class Twins:
         return shared is not None and _is_needed(run, shared[place])
 
     def _shares(self, twin: Twin) -> list[Shared] | None:
-        """Returns the windows and jobs of the twins of one number; None while they are unknown."""
+        """Returns the windows and jobs of the twins with one number; None while these are unknown."""
         siblings = [found.get(twin) for found in self._there]
         there = [run for run in siblings if run is not None]
         return shared_by(there) if self._shared and len(there) == len(siblings) else None
 
     def _settle(self, twin: Twin) -> None:
-        """Measures the twins of one number over the windows that they share, and then keeps only metrics."""
+        """Measures the twins with one number over their shared windows, and then keeps only metrics."""
         shares = self._shares(twin)
         if shares is None:
             return
@@ -202,12 +204,12 @@ class Twins:
 
 
 def _is_needed(run: Run, shared: Shared) -> bool:
-    """Returns True if a twin must be measured over the window that it shares with other twins."""
+    """Returns True if a twin must be measured over a window that it shares with other twins."""
     return not shared.is_own(run) and shared.key not in run.windows
 
 
 def kept_shake(runs: Sequence[Run]) -> Shake | None:
-    """The largest shake whose twins are kept for all runs, from the first on; None with fewer than two."""
+    """Returns the largest shake whose twins are all stored for all runs; None if there are fewer than two."""
     of_runs = [set(map(Twin.parse, _called(run))) for run in runs]
     both = set.intersection(*of_runs) if of_runs else set()
     found = []
@@ -221,14 +223,14 @@ def kept_shake(runs: Sequence[Run]) -> Shake | None:
 
 
 def _called(run: Run) -> Iterator[str]:
-    """Yields the names of a run's twins that are kept."""
+    """Yields the names of the stored twins of a run."""
     for folder in _folders(run.path.parent / TWINS / run.path.name):
-        with suppress(RunError):  # a damaged twin does not count
+        with suppress(RunError):  # a damaged twin counts as missing
             yield Run.open(folder).info["settings"]["twin"]
 
 
 def _there(run: Run, twins: Sequence[Twin]) -> dict[Twin, Run]:
-    """Returns the twins of a run that are kept, complete, and measured in the same way as the run."""
+    """Returns the stored twins of a run that are complete and measured in the same way as the run."""
     measured = run.info.get("measured_by", {})
     forced = run.request is not None and run.request.force
     if forced or None in measured.values() or any("unknown" in code for code in _codes(run.info)):

@@ -1,8 +1,8 @@
-"""The causes of jobs' waits, judged minute by minute while a policy replays; `idle.*` is split by them.
+"""Finds out why jobs wait, minute by minute while a policy replays; `idle.*` is split by these causes.
 
-An observer stands between the engine and the policy, and passes on every call and decision unchanged. It
-judges at whole minutes after the first arrival, once all events of the instant have happened, and only if
-anything has changed. Jobs in equal situations are judged together.
+An observer between the engine and the policy passes on every call and decision unchanged. It judges the
+situation at whole minutes after the first arrival, after all events of that time, and only if something has
+changed. Jobs in equal situations are judged together.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ _NO_FLAVORS: Mapping[str, Mapping[str, str]] = {}
 
 @final
 class _Waiting:
-    """A job with waiting pods, or one that was admitted as a whole.
+    """A job that has waiting pods, or that was admitted as a whole.
 
     Attributes:
         job: the job.
-        pods: numbers of the pods that wait.
-        nominated: the waiting pods that are nominated to a node.
-        admitted: whether it holds quota.
-        until: the time before which the admitted job may not start.
-        flavors: the flavors of its admission.
-        awaited: how many pods were evicted for it and have not left yet.
-        alike: the group that it is judged with; None as long as something is reserved for it.
+        pods: the numbers of the waiting pods.
+        nominated: the numbers of the waiting pods that are nominated to a node.
+        admitted: whether the job holds quota.
+        until: the earliest time at which the admitted job may start.
+        flavors: the flavors of the job's admission.
+        awaited: the number of pods that were evicted for the job and are not gone yet.
+        alike: the group with which the job is judged; None while something is reserved for the job.
     """
 
     __slots__ = ("admitted", "alike", "awaited", "flavors", "job", "nominated", "pods", "until")
@@ -71,14 +71,14 @@ class _Waiting:
 
 @final
 class _Alike:
-    """Jobs in equal situations, so that one judgement covers all.
+    """Jobs in equal situations, which are judged together.
 
     Attributes:
-        key: what they have in common.
-        jobs: by index; the first one is judged.
+        key: the properties that these jobs have in common.
+        jobs: the jobs by index; the first one is judged for all of them.
         new: the jobs that have joined since the last judgement.
         cause: the last judged cause; -1 before the first judgement.
-        ask: their requests to nodes; None before these are computed.
+        ask: the requests of the jobs to nodes; None before they are computed.
     """
 
     __slots__ = ("ask", "cause", "jobs", "key", "new")
@@ -95,7 +95,7 @@ class Causes:
     """A policy that leaves all decisions to another policy, and records the causes of jobs' waits.
 
     Args:
-        policy: the other policy. Without a method `within_quota`, quota is never a cause.
+        policy: the other policy. If it has no method `within_quota`, quota is never a cause.
         cluster: the cluster with the nodes, if any.
     """
 
@@ -116,19 +116,19 @@ class Causes:
         self._room = Room(cluster) if cluster.nodes or cluster.nodes_change else None
         self._begin: int | None = None
         self._now = 0
-        self._due: list[int] = []  # minutes to judge at, a heap
+        self._due: list[int] = []  # a heap of the minutes to judge
         self._changed = -1  # the time of the last change
-        self._delays: list[tuple[int, int]] = []  # (start time, job) of admitted jobs, a heap
+        self._delays: list[tuple[int, int]] = []  # a heap of (start time, job) for admitted jobs
         self._waiting: dict[int, _Waiting] = {}
         self._moved: dict[int, None] = {}  # jobs whose situation may have changed
         self._alike: dict[object, _Alike] = {}
-        self._held: dict[int, set[int]] = {}  # pods of jobs that hold resources, or may be about to
+        self._held: dict[int, set[int]] = {}  # pods that hold resources or may soon hold them
         self._leaving: dict[tuple[int, int], int] = {}  # evicted pods -> the preemptor
         self._told: dict[int, int] = {}
         self._minutes, self._jobs, self._causes = array("q"), array("q"), array("b")
 
     def judged(self, end: int) -> Judged:
-        """Returns all judgements; those that are still due are made at the end of the run."""
+        """Returns all judgements, including those that are due at the end of the run."""
         self._reach(end + 1)
         columns = self._minutes, self._jobs, self._causes
         minutes, jobs, causes = (np.array(column, dtype=np.int64) for column in columns)
@@ -155,7 +155,7 @@ class Causes:
         self._reach(now)
         self._gone(job, pods)
         waiting = self._waiting.get(job.index)
-        if waiting is not None:  # an admission without nodes is over, or one without a bound pod
+        if waiting is not None:  # an admission without nodes or without a bound pod is over
             waiting.pods.difference_update(pods)
             if why is Why.EVICTED:
                 self._withdraw(waiting)
@@ -181,9 +181,9 @@ class Causes:
             yield decision
 
     def _take(self, decision: Decision) -> None:
-        """Takes a decision into account before it is applied; the engine refuses invalid ones."""
+        """Updates the state for a decision before the engine applies it; the engine refuses invalid ones."""
         match decision:
-            case Refuse() | Wake():  # most of them; they move no pod
+            case Refuse() | Wake():  # these are most decisions, and they move no pod
                 return
             case Admit(job) if job.index in self._waiting:
                 self._admit(self._waiting[job.index], decision)
@@ -206,7 +206,7 @@ class Causes:
         if self._room is None:
             self._held[waiting.job.index] = set(waiting.pods)
             return
-        if admission.counts:  # pods beyond the admitted counts no longer wait
+        if admission.counts:  # pods that exceed the admitted counts no longer wait
             first = 0
             for pod_set in waiting.job.pod_sets:
                 last = first + pod_set.count
@@ -228,7 +228,7 @@ class Causes:
             self._room.bind(waiting.job, pods, node, waiting.flavors)
 
     def _evict(self, victim: Job, by: Job | None, pods: range | None) -> None:
-        """Notes evicted pods; the jobs that take their place wait until these pods are gone."""
+        """Records evicted pods; the jobs that replace them wait until these pods are gone."""
         held = self._held.get(victim.index, set())
         waiting = None if by is None else self._waiting.get(by.index)
         if by is not None and waiting is not None:
@@ -239,7 +239,7 @@ class Causes:
             self._moved[by.index] = None
 
     def _gone(self, job: Job, pods: range) -> None:
-        """Notes that pods no longer hold resources."""
+        """Records that pods no longer hold resources."""
         held = self._held.get(job.index)
         if held is None:
             return
@@ -256,25 +256,25 @@ class Causes:
             self._room.free(job, pods)
 
     def _withdraw(self, waiting: _Waiting) -> None:
-        """Notes that a job was evicted and is no longer admitted."""
+        """Records that a job was evicted and is no longer admitted."""
         waiting.admitted, waiting.until, waiting.flavors = False, -1, _NO_FLAVORS
 
     # --- judgements ---------------------------------------------------------------------------------------
 
     def _minute(self, time: int) -> int:
-        """Returns the first minute that is not before a time."""
+        """Returns the first whole minute at or after a time."""
         assert self._begin is not None
         return -(-(time - self._begin) // MINUTE)
 
     def _change(self, job: Job) -> None:
-        """Notes that something has changed now, mainly for this job."""
+        """Records that something has changed now, mainly for this job."""
         self._moved[job.index] = None
         if self._now != self._changed:
             self._changed = self._now
             heappush(self._due, self._minute(self._now))
 
     def _reach(self, now: int) -> None:
-        """Judges at all due minutes before `now`."""
+        """Judges the situation at all due minutes before `now`."""
         if now <= self._now:
             return
         while self._due and self._begin is not None and self._begin + self._due[0] * MINUTE < now:
@@ -305,7 +305,7 @@ class Causes:
             alike.new.clear()
 
     def _join(self, waiting: _Waiting, minute: int, now: int) -> None:
-        """Finds the group that a job is judged with, unless something is reserved for it."""
+        """Finds the group with which a job is judged, unless something is reserved for the job."""
         index, before = waiting.job.index, waiting.alike
         waiting.alike = None
         if waiting.pods and self._is_reserved(waiting, now):

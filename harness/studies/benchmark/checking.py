@@ -1,8 +1,8 @@
-"""Judges a run of a task by its decisions alone, and trusts nothing else in its folder.
+"""Judges a run of a task by its decisions, and trusts nothing else in the folder of the run.
 
-The outside checker of `harness.testing.checks` follows the decisions and compares the tables with their
-results. The entries of `run.json` on the trace, the cluster and the settings are made anew from the task. The
-metrics are computed again.
+The outside checker of `harness.testing.checks` goes through the decisions, and compares the tables with the
+results. The entries of `run.json` about the trace, the cluster and the settings are made again from the task,
+and the metrics are computed again.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from harness.testing.checks import check_run
 _SHOWN = 3
 _TABLES = ("jobs", "decisions", "stints", "timeline")
 _OF_RUNS = ("quota_of", "queues", "cohorts")
-"""The entries on a run's cluster that depend on whether its policy follows elastic quotas."""
+"""The entries about a run's cluster that depend on whether the policy applies elastic quotas."""
 
 
 class Judgement(NamedTuple):
     """The judgement of a run.
 
     Attributes:
-        faults: why the run cannot be a result of the task, in sentences; empty if it can be one.
+        faults: sentences that say why the run can't be a result of the task; empty if it can.
         rows: the new measurements; none if there are faults.
     """
 
@@ -45,11 +45,11 @@ class Judgement(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """A replay that a run may come from.
+    """A replay that may have made a run.
 
     Attributes:
-        info: the entries of its `run.json` that do not depend on decisions.
-        plan: a function that makes its plan.
+        info: the entries of the replay's `run.json` that do not depend on decisions.
+        plan: a function that makes the plan of the replay.
     """
 
     info: Mapping[str, Any]
@@ -78,10 +78,10 @@ def judge(folder: Path, expected: Iterable[Expected], plugins: Plugins, *, check
 
     Args:
         folder: the run's folder.
-        expected: the replays that it may come from. They differ in the policy, and so in the quotas that
-            count.
+        expected: the replays that may have made the run. They differ in the policy, and therefore in the
+            quotas that count.
         plugins: the plugins with the metrics.
-        check: whether the outside checker follows the decisions.
+        check: whether to run the outside checker on the decisions.
     """
     try:
         run = Run.open(folder)
@@ -103,10 +103,10 @@ def judge(folder: Path, expected: Iterable[Expected], plugins: Plugins, *, check
 
 
 def _trusted(run: Run, expected: Iterable[Expected]) -> tuple[Plan, Run]:
-    """Returns the plan that a run comes from, and the run with that plan's entries instead of its folder's.
+    """Returns the plan that made a run, and the run with the entries of that plan.
 
     Raises:
-        InputError: no plan has its queues.
+        InputError: no plan has the queues of the run.
     """
     for each in expected:
         if each.has_quotas_of(run.info):
@@ -120,7 +120,7 @@ def _trusted(run: Run, expected: Iterable[Expected]) -> tuple[Plan, Run]:
 
 
 def _settings(run: Run, plan: Plan) -> Iterator[str]:
-    """Yields settings that differ from the task's."""
+    """Yields a sentence for each setting that differs from the task's."""
     for name, expected in plan.settings.items():
         found = run.info["settings"].get(name)
         if found != expected:
@@ -130,7 +130,7 @@ def _settings(run: Run, plan: Plan) -> Iterator[str]:
 
 
 def _arrivals(run: Run, plan: Plan) -> Iterator[str]:
-    """Yields jobs whose arrival differs from the task's."""
+    """Yields a sentence about jobs whose arrival differs from the task's."""
     frame = jobs_of(plan).frame
     expected = frame.select(pl.col("job_id").cast(pl.String), "submit")
     if plan.until is not None:
@@ -145,7 +145,7 @@ def _arrivals(run: Run, plan: Plan) -> Iterator[str]:
 
 
 def _end(run: Run, plan: Plan) -> Iterator[str]:
-    """Yields faults in the time that the run covers: it must last while any job makes progress."""
+    """Yields faults in the end of the run, which must last while any job makes progress."""
     first = run.micros("jobs").select(pl.col("submit_time").min()).collect().item()
     last = run.micros("decisions").select(pl.col("time").max()).collect().item()
     stuck = [each["job"] for each in run.info["outcome"]["half_bound_gangs"]]

@@ -1,4 +1,4 @@
-"""`harness.evaluate`: scores a policy in a task, fast enough for search loops with thousands of calls."""
+"""`harness.evaluate` scores a policy in a task, fast enough for search loops with thousands of calls."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ from harness.studies.experiments.preparation import prepared
 from harness.studies.experiments.specification import PLUGIN, SEED, Arm
 
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "SYSTEMROOT", "LD_LIBRARY_PATH")
-"""The environment variables for the processes that run policies: none can hold a secret."""
+"""The environment variables that processes with policies get; none of them can hold a secret."""
 
 _SIZE = 1 << 28
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The result of a policy in a task. Equal policies give equal evaluations.
+    """The result of a policy in a task. Equal policies have equal evaluations.
 
     Attributes:
-        task: the name of the task, with the seed of its weeks if there is one.
-        error: the policy's failure; "" if it did not fail.
-        score: 0 for the worst built-in policy and 1 for the best; None with an error.
-        low, high: its 95 % interval over twins; None for a single twin.
-        groups: those of `served`, `waited`, `shared` and `disrupted` that count -> their scores.
-        metrics: objective -> its mean over twins.
-        lost_most: the objective with the lowest score, in a sentence.
-        worst_queue: the queue whose jobs are delayed most in the first twin, in a sentence.
-        jobs: the three jobs that were held up longest in the first twin -> what happened to each.
+        task: the name of the task, and the seed of its weeks if there is one.
+        error: why the policy failed; "" if it did not fail.
+        score: 0 for the worst built-in policy and 1 for the best; None if there is an error.
+        low, high: the 95 % interval of the score over twins; None for a single twin.
+        groups: the score of each group that counts: `served`, `waited`, `shared` and `disrupted`.
+        metrics: the mean of each objective over twins.
+        lost_most: a sentence about the objective with the lowest score.
+        worst_queue: a sentence about the queue whose jobs are delayed most in the first twin.
+        jobs: what happened to the three jobs that were held up longest in the first twin, by job.
         printed: the beginning of the policy's output.
         held: the limits that the system enforces: `memory`, `output`, `files`, `processes and network`.
     """
@@ -82,29 +82,30 @@ def evaluate(
     suite: str | Path = NEWEST,
     output: str | Path = "results/bench",
 ) -> Evaluation:
-    """Replays a policy on the twins of a task in a process of its own, and scores it.
+    """Replays a policy on the twins of a task in a separate process, and scores it.
 
-    The first evaluation of a task also replays the built-in policies, which set the scale. Their runs are
-    kept.
+    The first evaluation of a task also replays the built-in policies, because they define the scale of
+    scores. Their runs are kept.
 
     Args:
-        policy: a class; a file (`.py`) with one; its source text; or the name of a registered policy.
-        task: the name of a task of the suite, or a task.
-        options: the policy's options.
-        seed: the seed for drawing new weeks from the record; None for the task's own weeks.
-        twins: how many twins are replayed, from 1; the task's own number by default.
-        seconds: the most time that all replays together may take.
-        memory: the most memory that the process may use, in bytes or such as `2Gi`.
-        brief: True for only score and metrics. Then no job is explained, and the outside checker does not
-            follow the decisions, so that forged tables go unnoticed.
-        suite: the suite of the task, by its name or file.
-        output: the folder for runs of built-in policies, with a folder for each suite.
+        policy: a class, a file (`.py`) that contains one, the source text of a class, or the name of a
+            registered policy.
+        task: a task, or the name of a task of the suite.
+        options: the options of the policy.
+        seed: the seed with which new weeks are drawn from the record; None for the task's own weeks.
+        twins: the number of twins to replay, at least 1; by default, the task defines it.
+        seconds: the time limit for all replays together.
+        memory: the memory limit of the process, as a number of bytes or as a text such as `2Gi`.
+        brief: True to return only the score and the metrics. Then no job is explained, and the outside
+            checker does not check the decisions, so forged tables go unnoticed.
+        suite: the name or the file of the suite that contains the task.
+        output: the folder for the runs of built-in policies, with one folder per suite.
 
-    Returns: The evaluation; a failure of the policy is its `error`.
+    Returns: The evaluation; if the policy fails, `error` says why.
 
     Raises:
-        InputError: an argument cannot be used, or the task's files differ.
-        OptionError: the source of the policy cannot be found.
+        InputError: an argument is invalid, or the files of the task have changed.
+        OptionError: the source code of the policy can't be found.
     """
     given = packed(policy)
     if not 0 < seconds < 1e6:
@@ -177,7 +178,7 @@ def _ready(task: Task, seed: int | None, twins: int, output: Path) -> _Ready:
 
 
 class _Server:
-    """The process that makes copies of itself for evaluations; it starts at the first evaluation."""
+    """The process that copies itself for each evaluation; it starts at the first evaluation."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -185,10 +186,10 @@ class _Server:
         self._lock = Lock()
 
     def ask(self, question: dict[str, Any], inputs: bytes) -> dict[str, Any]:
-        """Asks the process, and returns its answer.
+        """Sends a question to the process, and returns the answer.
 
         Raises:
-            InputError: the system cannot copy processes, or the process has died.
+            InputError: the system can't copy processes, or the process has died.
         """
         if not hasattr(os, "fork"):
             raise InputError("policies are evaluated in copies of a process, which this system does not make")
@@ -225,7 +226,6 @@ class _Server:
         return self._process
 
     def end(self) -> None:
-        """Ends the process."""
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
@@ -237,7 +237,7 @@ atexit.register(_server.end)
 
 
 def _lost_most(scale: Reference, score: Score) -> str:
-    """Returns the objective with the lowest score, beside the value of the best built-in policy."""
+    """Returns the objective with the lowest score, and the value of the best built-in policy."""
     found = [
         (each.score(score.objectives.get(each.objective)), each.objective, each) for each in scale.scales
     ]

@@ -1,4 +1,4 @@
-"""Judges a policy's runs without the policy, and explains the worst results."""
+"""Judges the runs of a policy without executing the policy, and explains the worst results."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ _LABEL = "evaluated"
 
 @dataclass(frozen=True)
 class Twin:
-    """One twin of a task, as sent to the processes that replay it and judge it.
+    """One twin of a task, in the form that is sent to the processes that replay and judge it.
 
     Attributes:
-        requests: its replays by built-in policies, first `none`: one for each way to interpret quotas.
-        infos: for each of them, the entries of `run.json` that do not depend on decisions.
+        requests: the replays of the twin by built-in policies, one for each way to interpret quotas; `none`
+            is the first.
+        infos: for each of these replays, the entries of `run.json` that do not depend on decisions.
     """
 
     requests: Sequence[Request]
@@ -39,10 +40,10 @@ class Twin:
 
     @classmethod
     def by(cls, requests: Iterable[Request], plugins: Plugins) -> Twin:
-        """Returns the twin with these replays.
+        """Returns the twin that has these replays.
 
         Raises:
-            InputError: a replay is impossible.
+            InputError: a replay is not possible.
         """
         kept: list[tuple[Request, Expected]] = []
         for request in requests:
@@ -53,28 +54,28 @@ class Twin:
         return cls([request for request, _ in kept], [expected.info for _, expected in kept])
 
     def expected(self, plugins: Plugins) -> Iterator[Expected]:
-        """Yields the replays that a run of the twin may come from."""
+        """Yields the replays that may have made a run of the twin."""
         for request, info in zip(self.requests, self.infos, strict=True):
             yield Expected(info, partial(request.plan, plugins))
 
     def of(self, policy: str | PolicyFactory, options: Mapping[str, Any], output: Path) -> Request:
-        """Returns the replay of another policy."""
+        """Returns the replay of the twin by another policy."""
         return replace(
             self.requests[0], plugin=policy, options=options, label=_LABEL, output=output, keep="all"
         )
 
 
 def judged(twins: bytes, folder: Path, plugins: Plugins, *, brief: bool) -> dict[str, Any]:
-    """Returns the judgement of a policy's runs, in plain values.
+    """Returns the judgement of a policy's runs as plain values.
 
     Args:
         twins: the twins of the task, pickled.
-        folder: the folder of the runs, with a folder for each twin's number.
+        folder: the folder of the runs, which has a subfolder named by the number of each twin.
         plugins: the plugins with the metrics and the built-in policies.
         brief: True to skip the outside checker and the explanation of jobs.
 
-    Returns: `rows`, the measurements of each twin; `queue` and `jobs`, texts about the first twin; or
-        `error`.
+    Returns: `rows` with the measurements of each twin, and `queue` and `jobs` with texts about the first
+        twin; or `error`.
     """
     every: list[list[Measurement]] = []
     runs: list[Path] = []
@@ -96,7 +97,7 @@ def judged(twins: bytes, folder: Path, plugins: Plugins, *, brief: bool) -> dict
 
 
 def _worst_queue(rows: Sequence[Measurement]) -> str:
-    """Returns the queue whose jobs are delayed most, in a sentence; "" if nothing was delayed."""
+    """Returns a sentence about the queue whose jobs are delayed most; "" if no job was delayed."""
     delays = {
         row.scope.partition("=")[2]: row.value
         for row in rows
@@ -110,7 +111,7 @@ def _worst_queue(rows: Sequence[Measurement]) -> str:
 
 
 def _told(path: Path) -> dict[str, str]:
-    """The jobs that were held up longest -> what happened to each."""
+    """Returns what happened to the jobs that were held up longest, by job."""
     run = Run.open(path)
     end = pl.col("finish_time").fill_null(run.window.end)
     jobs = run.micros("jobs").with_columns(held_up=end - pl.col("submit_time") - pl.col("duration"))

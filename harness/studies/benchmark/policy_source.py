@@ -1,4 +1,4 @@
-"""A policy as sent to the process that runs it: a name, an importable class, or its source."""
+"""A policy in the form that is sent to its process: a name, an importable class, or source code."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ Packed = Mapping[str, Any]
 
 
 def packed(policy: str | Path | type) -> Packed:
-    """Returns a policy, ready to be sent.
+    """Returns a policy in the form in which it can be sent.
 
     Args:
-        policy: a class; a file with one; its source text, which has more than one line; or a registered name.
+        policy: a class, a file that contains one, the source text of a class (more than one line), or the
+            name of a registered policy.
 
     Raises:
-        OptionError: the policy cannot be found, or is too long.
+        OptionError: the policy can't be found, or its source is too long.
     """
     if isinstance(policy, type):
         return _of_class(policy)
@@ -44,7 +45,7 @@ def packed(policy: str | Path | type) -> Packed:
 
 
 def unpacked(given: Packed) -> str | PolicyFactory:
-    """Loads the policy in the process that runs it; this executes its code.
+    """Loads the policy in the process that runs it. This executes the code of the policy.
 
     Raises:
         PolicyError: the code fails, or contains no policy.
@@ -60,7 +61,7 @@ def unpacked(given: Packed) -> str | PolicyFactory:
         return _chosen(_module(given), given.get("name"))
     except PolicyError:
         raise
-    except BaseException as error:  # sys.exit, too: the error is the result
+    except BaseException as error:  # includes sys.exit, because every error is a result
         raise PolicyError(f"the policy cannot be loaded: {told(error)}") from error
 
 
@@ -105,7 +106,7 @@ def _module(given: Packed) -> ModuleType:
 
 
 def _chosen(module: ModuleType, name: str | None) -> PolicyFactory:
-    """Returns the policy of a module: the named class, or the only class without subclasses in the module."""
+    """Returns the policy of a module: the named class, or the only class that has no subclass there."""
     classes = [each for each in vars(module).values() if isinstance(each, type) and _is_policy(each)]
     last = [each for each in classes if not any(each in other.__mro__[1:] for other in classes)]
     found = [each for each in classes if each.__name__ == name] if name is not None else last
@@ -119,5 +120,5 @@ def _chosen(module: ModuleType, name: str | None) -> PolicyFactory:
 
 
 def _is_policy(of: type) -> bool:
-    """Returns True if a class comes from the policy's own code and has a policy's methods."""
+    """Returns True if the policy's own code defines the class, and the class has a policy's methods."""
     return of.__module__ == _MODULE and all(hasattr(of, call) for call in _CALLS)

@@ -1,4 +1,4 @@
-"""Runs tasks: each policy in each task is an experiment over twins, so finished replays are kept."""
+"""Runs tasks as experiments over twins, one per policy and task, so that finished replays are kept."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.studies.experiments.specification import Arm, ItemKeep
 from harness.studies.experiments.sweep import State, Sweep
 
 BUILT_IN = "built-in"
-"""The folder of the built-in policies, beside the folders of submissions."""
+"""The folder of the built-in policies, next to the folders of submissions."""
 
 Watch = Callable[[State, Made | None], None]
 
@@ -26,7 +26,7 @@ class Reference(NamedTuple):
     """The results of the built-in policies in a task.
 
     Attributes:
-        values: policy -> its values.
+        values: the values of each policy.
         scales: the scale of each objective that counts.
     """
 
@@ -39,7 +39,7 @@ class Reference(NamedTuple):
 
     @property
     def scores(self) -> Mapping[str, Score]:
-        """Built-in policy -> its score."""
+        """Returns the score of each built-in policy."""
         return {name: self.score(values) for name, values in self.values.items()}
 
 
@@ -54,20 +54,20 @@ def run_task(
     workers: int | None = None,
     watch: Watch | None = None,
 ) -> Experiment:
-    """Replays policies on the twins of a task, except for twins that are already stored.
+    """Replays policies on the twins of a task, unless the replays are already stored.
 
     Args:
         task: the task.
-        policies: registered names.
-        plugins: the plugins with these policies.
-        output: the folder with the task's folder.
+        policies: the names of registered policies.
+        plugins: the plugins that register these policies.
+        output: the parent of the task's folder.
         seed: the seed for drawing new weeks from the record.
-        keep: which tables of each replay are kept.
+        keep: which tables of each replay to keep.
         workers: the number of processes; see `harness.sweep`.
         watch: is called at the beginning, and for each replay.
 
     Raises:
-        InputError: a file differs from the task's, or there is no such policy.
+        InputError: a file of the task has changed, or there is no such policy.
         RunError: a file cannot be written.
     """
     task.check()
@@ -84,19 +84,19 @@ def reference(
     workers: int | None = None,
     watch: Watch | None = None,
 ) -> Reference:
-    """Returns the results of the built-in policies in a task; missing runs are replayed.
+    """Returns the results of the built-in policies in a task, after replaying missing runs.
 
     Args:
         task: the task.
-        plugins: the plugins with the policies.
+        plugins: the plugins that register the policies.
         output: the folder of the suite.
         seed: the seed for drawing new weeks from the record.
         workers: the number of processes; see `harness.sweep`.
         watch: is called at the beginning, and for each replay.
 
     Raises:
-        InputError: a file differs from the task's.
-        RunError: a file cannot be written, or a replay failed.
+        InputError: a file of the task has changed.
+        RunError: a file can't be written, or a replay failed.
     """
     home = output / BUILT_IN
     made = run_task(

@@ -1,4 +1,4 @@
-"""Scores: a policy's place between the worst built-in policy (0) and the best one (1)."""
+"""Scores, which place a policy between the worst built-in policy (0) and the best one (1)."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from harness.studies.experiments.experiment import Experiment
 from harness.studies.experiments.objectives import Estimate, Judged, estimate, plain_mean
 
 LACKING = -1.0
-"""The score of an objective without a value: as far below the worst built-in policy as the best is above."""
+"""The score of an objective without a value; it is as far below 0 as the best built-in policy is above."""
 
 Values = Mapping[str, Mapping[int, float | None]]
-"""Objective -> twin -> value, None if there is no value."""
+"""Maps an objective to the value of each twin, or to None if a twin has no value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The values of an objective that stand for 0 and 1.
+    """The values of an objective that give the scores 0 and 1.
 
     Attributes:
         group: the group of the objective.
-        objective: its name, with its resource.
+        objective: the name of the objective, with its resource.
         worst: the mean over twins of the worst built-in policy.
         best: the mean over twins of the best built-in policy.
     """
@@ -37,7 +37,7 @@ class Scale:
     best: float
 
     def score(self, value: float | None) -> float:
-        """Returns the score of a value; linear beyond both ends."""
+        """Returns the score of a value, which is linear also below 0 and above 1."""
         return LACKING if value is None else (value - self.worst) / (self.best - self.worst)
 
 
@@ -46,9 +46,9 @@ class Score:
     """The score of a policy in a task.
 
     Attributes:
-        score: the mean over the groups, over all twins, with its interval.
-        groups: group -> the mean over its objectives, with its interval.
-        objectives: objective -> its mean value over twins; None without values.
+        score: the mean over the groups and all twins, with its interval.
+        groups: for each group, the mean over its objectives, with its interval.
+        objectives: for each objective, its mean over twins; None if it has no values.
     """
 
     score: Estimate
@@ -57,7 +57,7 @@ class Score:
 
 
 def values_of(experiment: Experiment, task: Task) -> Mapping[str, Values]:
-    """Policy -> the values of a task's objectives, twin by twin.
+    """Returns the values of a task's objectives for each policy, twin by twin.
 
     Raises:
         RunError: an item is damaged, or no item was made.
@@ -73,7 +73,7 @@ def values_of(experiment: Experiment, task: Task) -> Mapping[str, Values]:
 
 
 def values_of_rows(rows: Sequence[Sequence[Measurement]], task: Task) -> Values:
-    """Returns the values of a task's objectives in some replays, the first of them as twin 1."""
+    """Returns the values of a task's objectives in some replays; the first replay is twin 1."""
     found: dict[str, dict[int, float | None]] = {}
     for metric in _metrics(task):
         for twin, measured in enumerate(rows, start=1):
@@ -84,17 +84,17 @@ def values_of_rows(rows: Sequence[Sequence[Measurement]], task: Task) -> Values:
 
 
 def called(row: Measurement) -> str:
-    """Returns the name of an objective in texts."""
+    """Returns the name that texts use for an objective."""
     return f"{row.metric}{{resource={row.resource}}}" if row.resource else row.metric
 
 
 def scales(task: Task, built_in: Mapping[str, Values], better: Mapping[str, str]) -> list[Scale]:
-    """The scale of every objective in which the built-in policies differ by more than 1 %, as in comparisons.
+    """Returns the scale of every objective in which the built-in policies differ by more than 1 %.
 
     Args:
         task: the task with the objectives.
-        built_in: policy -> its values.
-        better: objective -> `higher` or `lower`.
+        built_in: the values of each built-in policy.
+        better: for each objective, whether `higher` or `lower` values are better.
     """
     found = []
     for group, metrics in task.objectives.items():
@@ -137,7 +137,7 @@ def scored(on: Sequence[Scale], values: Values) -> Score:
 
 
 def pareto_ranks(scores: Mapping[str, Score]) -> Mapping[str, int]:
-    """Policy -> its rank: 1 if no other policy beats it in all groups, 2 if only rank 1 does, and so on."""
+    """Returns each policy's rank: 1 if no other policy beats it in all groups, 2 if only rank 1 does, etc."""
     left = dict(scores)
     found: dict[str, int] = {}
     rank = 1
@@ -155,7 +155,7 @@ def _estimated(values: Sequence[float]) -> Estimate:
 
 
 def _mean(values: Mapping[int, float | None]) -> float | None:
-    """Returns the mean over the twins that have a value; None if no twin has one."""
+    """Returns the mean over the twins that have a value; None if no twin has a value."""
     there = [value for value in values.values() if value is not None]
     return fsum(there) / len(there) if there else None
 
@@ -165,7 +165,6 @@ def _metrics(task: Task) -> list[str]:
 
 
 def _measured(experiment: Experiment, task: Task) -> list[str]:
-    """Returns the measured objectives of a task, in the task's order."""
     table = experiment.to_polars().filter(scope="all").select("metric", "resource").unique()
     there = set(table.rows())
     return [

@@ -1,8 +1,8 @@
-"""Evaluates policies in copies of this process, so that no copy has to import anything again.
+"""Evaluates policies in copies of this process, so that no copy has to import modules again.
 
-This process reads no files by itself and runs no code of a policy. It makes two copies for each evaluation.
-The first one is confined, and replays the policy. The second one is confined too, never sees the policy, and
-judges the runs by their decisions.
+This process reads no files, and runs no code of a policy. It makes two confined copies for each evaluation.
+The first copy replays the policy. The second copy never sees the policy, and judges the runs by their
+decisions.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ _LENGTH = struct.Struct("<Q")
 
 
 def send(stream: IO[bytes], message: bytes) -> None:
-    """Writes a message with its length."""
+    """Writes the length of a message, and then the message."""
     stream.write(_LENGTH.pack(len(message)) + message)
     stream.flush()
 
 
 def received(stream: IO[bytes]) -> bytes | None:
-    """Returns the next message; None at the end of the stream."""
+    """Returns the next message, or None at the end of the stream."""
     head = stream.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
         return None
@@ -69,7 +69,7 @@ def main() -> None:
         for spec in libraries["replay"].policies:
             look_at(spec)
         codes_of_metrics(libraries["judge"].metrics)
-        gc.freeze()  # otherwise garbage collection in a copy would copy memory pages
+        gc.freeze()  # garbage collection in a copy would copy memory pages
         while (message := received(sys.stdin.buffer)) is not None:
             asked = pickle.loads(message)  # noqa: S301 - from the process that began this one
             inputs.update(asked.pop("inputs", {}))
@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def _import_all() -> None:
-    """Imports the modules that copies use, so that no copy has to."""
+    """Imports the modules that copies use, so that the copies don't have to."""
     for name in _USED:
         package = import_module(name)
         for module in walk_packages(getattr(package, "__path__", ()), f"{name}."):
@@ -86,7 +86,7 @@ def _import_all() -> None:
 
 
 def _evaluated(asked: Mapping[str, Any], inputs: bytes, libraries: Mapping[str, Plugins]) -> dict[str, Any]:
-    """The result of a policy: `error`, or the answer of `judging.judged`; and `printed` and `held`."""
+    """Returns `error`, or the answer of `judging.judged`; plus `printed` and `held`."""
     place = Path(asked["folder"])
     first, second = place / "replay", place / "judge"
     for folder in (first, second):
@@ -113,7 +113,7 @@ def _evaluated(asked: Mapping[str, Any], inputs: bytes, libraries: Mapping[str, 
 
 
 def _replay(asked: Mapping[str, Any], inputs: bytes, plugins: Plugins, folder: Path) -> None:
-    """Replays the policy on every twin; the answer is its failure."""
+    """Replays the policy on every twin; the answer says why the policy failed."""
     answer: dict[str, Any] = {"done": False}
     requests = pickle.loads(inputs)  # noqa: S301 - from the process that began the server
     sys.path[:] = asked["path"]
@@ -127,13 +127,13 @@ def _replay(asked: Mapping[str, Any], inputs: bytes, plugins: Plugins, folder: P
         answer["error"] = f"{error.message}\nHint: {error.hint}" if error.hint else error.message
     except MemoryError:
         answer["error"] = "it needs more memory than it may have"
-    except BaseException as error:  # anything that a policy raises is its result
+    except BaseException as error:  # any exception of a policy is its result
         answer["error"] = f"{type(error).__name__}: {text_of(error)}"
     (folder / "answer.json").write_text(json.dumps(answer), encoding="utf-8")
 
 
 def _confine(folder: Path, memory: int, seconds: float, size: int, also: tuple[Path, ...] = ()) -> list[str]:
-    """Confines this process; returns the limits that the system enforces."""
+    """Confines this process, and returns the limits that the system enforces."""
     os.environ["TMPDIR"] = str(folder)
     import tempfile
 
@@ -149,7 +149,7 @@ def _confine(folder: Path, memory: int, seconds: float, size: int, also: tuple[P
 
 
 def _in_a_copy(work: Callable[[], None], seconds: float, folder: Path) -> str:
-    """Does some work in a copy of this process; returns "" if it ended well, else why not."""
+    """Does some work in a copy of this process; returns "" if the work succeeded, else why it failed."""
     child = os.fork()
     if not child:
         try:
@@ -186,14 +186,13 @@ def _in_a_copy(work: Callable[[], None], seconds: float, folder: Path) -> str:
 
 
 def _end(process: int) -> None:
-    """Ends a process and its group."""
     for end in (os.killpg, os.kill):
         with suppress(OSError):
             end(process, signal.SIGKILL)
 
 
 def _children() -> Iterator[int]:
-    """Yields remaining child processes of this one, if the system lists them."""
+    """Yields the remaining child processes of this process, if the system can list them."""
     try:
         text = Path(f"/proc/self/task/{os.getpid()}/children").read_text()
     except OSError:
@@ -202,7 +201,7 @@ def _children() -> Iterator[int]:
 
 
 def _adopt_orphans() -> None:
-    """Makes processes whose parent ended children of this process, if the system can do so."""
+    """Becomes the parent of processes whose parent has ended, if the system supports it."""
     if sys.platform == "linux":
         import ctypes
 
@@ -210,7 +209,7 @@ def _adopt_orphans() -> None:
 
 
 def _told(path: Path) -> dict[str, Any]:
-    """Returns the output of a copy, as texts and numbers that are checked elsewhere."""
+    """Returns the output of a copy as texts and numbers, which other code checks."""
     try:
         found = json.loads(_read(path, _LONGEST_ANSWER))
     except (ValueError, RecursionError):
@@ -219,7 +218,7 @@ def _told(path: Path) -> dict[str, Any]:
 
 
 def _read(path: Path, most: int) -> str:
-    """Returns the beginning of a file; "" for anything else, such as a link or a pipe that a policy left."""
+    """Returns the beginning of a file; "" for anything else, such as a link or a pipe made by a policy."""
     try:
         place = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:

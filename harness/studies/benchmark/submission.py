@@ -1,4 +1,4 @@
-"""A submission: a folder with the runs of one policy, and a document with its results."""
+"""A submission is a folder with the runs of one policy, and a document with the results."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Result:
 
     Attributes:
         task: the name of the task.
-        seed: the seed that drew its weeks; None for the task's own weeks.
+        seed: the seed with which the weeks were drawn; None for the task's own weeks.
         twins: the number of replayed twins.
         score: the score over these twins.
     """
@@ -59,7 +59,7 @@ class Result:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Result:
-        """Returns a result from the plain values of `to_json`."""
+        """Makes a result from the plain values of `to_json`."""
         twins = int(content["twins"])
         score = Score(
             _estimate(content["score"], twins),
@@ -77,8 +77,8 @@ class Submission:
     Attributes:
         suite: the name of the suite.
         policy: the name of the policy.
-        clairvoyant: whether the policy sees how long jobs run, which no scheduler of a cluster can.
-        results: the results, in the suite's order of tasks.
+        clairvoyant: whether the policy sees how long jobs will run, which no real scheduler can see.
+        results: the results, in the order in which the suite lists the tasks.
     """
 
     suite: str
@@ -87,7 +87,7 @@ class Submission:
     results: Sequence[Result] = field(default_factory=tuple)
 
     def with_result(self, result: Result) -> Submission:
-        """Returns the submission with one more result, which replaces an earlier result of the same weeks."""
+        """Returns the submission with one more result; an earlier result for the same weeks is replaced."""
         others = [each for each in self.results if (each.task, each.seed) != (result.task, result.seed)]
         return Submission(self.suite, self.policy, self.clairvoyant, [*others, result])
 
@@ -114,10 +114,10 @@ class Submission:
 
     @classmethod
     def read(cls, folder: Path) -> Submission:
-        """Returns the submission of a folder.
+        """Reads the submission in a folder.
 
         Raises:
-            RunError: the folder holds no submission, or a damaged one.
+            RunError: the folder has no submission, or the submission is damaged.
         """
         path = folder / FILE
         try:
@@ -137,15 +137,17 @@ class Submission:
 def faults_of(
     folder: Path, submission: Submission, result: Result, task: Task, plugins: Plugins, reference: Reference
 ) -> list[str]:
-    """Returns faults of a submission's result: its runs are judged by their decisions, and scored anew.
+    """Returns the faults in a result of a submission.
+
+    The runs are judged by their decisions, and their scores are computed again.
 
     Args:
         folder: the submission's folder.
-        submission: the content of its document.
-        result: one of its results.
+        submission: the content of the submission's document.
+        result: one of the submission's results.
         task: the task of that result.
-        plugins: the plugins with metrics and built-in policies, but without the submission's policy.
-        reference: the results of the built-in policies on the same weeks.
+        plugins: the plugins with metrics and built-in policies; the submission's policy is not needed.
+        reference: the results of the built-in policies for the same weeks.
     """
     found: list[str] = []
     rows = []
@@ -175,7 +177,7 @@ def faults_of(
 def _judged(
     folder: Path, submission: Submission, result: Result, task: Task, plugins: Plugins
 ) -> Iterator[tuple[int, Judgement]]:
-    """Twin -> the judgement of its run."""
+    """Returns the judgement of each twin's run."""
     experiment = Experiment.open(folder / task.called(result.seed))
     arms = [Arm(name, name) for name in task.built_in]
     spec = task.spec(arms, result.seed, twins=result.twins, keep="metrics")
@@ -194,7 +196,7 @@ def _judged(
 
 
 def _expected(bench: Bench, task: Task, seed: int) -> Iterator[Expected]:
-    """Yields the replays of a twin by the built-in policies."""
+    """Yields the replays of one twin by the built-in policies."""
     for policy in task.built_in:
         point: Point = {PLUGIN: policy, SEED: seed}
         make = partial(bench.plan, point, bench.request(point))

@@ -1,7 +1,7 @@
-"""The tasks of a benchmark, each fixed by a version and by the checksums of its files.
+"""The tasks of a benchmark. A version and the checksums of its files fix each task.
 
-Traces are public, so unseen weeks can be drawn from them. The judge chooses a seed, which decides the blocks
-of the record and the speed of arrivals.
+Because traces are public, unseen weeks can be drawn from them. The judge chooses a seed, which determines the
+blocks that are drawn from the record and the speed of arrivals.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from harness.trace.bundled import BUNDLED, bundled_path
 from harness.trace.generate.uniform import key_of
 
 FOLDER = Path(__file__).parent / "suites"
-"""The folder of the suites that come with harness."""
+"""The folder with the suites that come with harness."""
 
 NEWEST = "sched-1.0"
 """The default suite."""
@@ -35,7 +35,7 @@ LARGEST_SEED = 1_000_000
 
 _PER_SEED = 1_000
 _FACTORS = ("9/10", "1", "11/10")
-"""The factors by which a seed may scale arrivals, in addition to the task's own factor."""
+"""A seed may scale arrivals by one of these factors, in addition to the task's own factor."""
 
 _HINT = "docs/benchmark.md describes every field"
 
@@ -47,19 +47,19 @@ class Task:
     Attributes:
         suite: the name of the suite.
         name: the name of the task.
-        about: the task in a line.
-        trace: the file of the trace; its cluster lies beside it.
-        patch: the file of a patch over the cluster, with changes over time; None for none.
-        sums: file -> the checksum that it must have.
-        resource: the resource that objectives are about, such as `nvidia.com/gpu`.
-        settings: settings of `harness replay`, by the names of its options.
-        built_in: the policies that set the scale of scores.
-        twins: how many twins of the trace are replayed.
+        about: a one-line description of the task.
+        trace: the file of the trace; the file of its cluster is next to it.
+        patch: the file of a patch for the cluster, including changes over time; None if there is no patch.
+        sums: the checksum that each file must have.
+        resource: the resource that the objectives measure, such as `nvidia.com/gpu`.
+        settings: settings of `harness replay`, by option name.
+        built_in: the policies that define the scale of scores.
+        twins: the number of twins of the trace to replay.
         shake: the jitter of a twin, in the format of `--shake`.
-        record: the window that new weeks are drawn from.
+        record: the window from which new weeks are drawn.
         blocks: the length of a drawn block.
-        length: the length of the replayed part of the draw.
-        objectives: group -> metrics.
+        length: the length of the part of the draw that is replayed.
+        objectives: the metrics of each group.
     """
 
     suite: str
@@ -79,7 +79,7 @@ class Task:
     objectives: Mapping[str, tuple[str, ...]]
 
     def check(self) -> None:
-        """Checks that the files are those of the task.
+        """Checks that the files are the original files of the task.
 
         Raises:
             InputError: a file differs or is missing.
@@ -97,22 +97,22 @@ class Task:
                 )
 
     def called(self, seed: int | None) -> str:
-        """Returns the name of the task's folder; the weeks of each seed have a folder of their own."""
+        """Returns the name of the task's folder; each seed has its own folder."""
         return self.name if seed is None else f"{self.name}-seed-{seed}"
 
     def spec(
         self, arms: Sequence[Arm], seed: int | None = None, *, twins: int | None = None, keep: ItemKeep
     ) -> Spec:
-        """Returns the experiment of some policies.
+        """Returns the experiment that replays some policies.
 
         Args:
-            arms: the policies.
+            arms: the policies to replay.
             seed: the seed for drawing new weeks from the record; None for the task's own weeks.
-            twins: the number of twins, or of draws; the task's own number by default.
+            twins: the number of twins or draws; by default, the task defines it.
             keep: which tables of each replay are kept.
 
         Raises:
-            OptionError: the seed or the number of twins is out of its range.
+            OptionError: the seed or the number of twins is out of range.
         """
         count = self.twins if twins is None else twins
         if not 1 <= count <= _PER_SEED:
@@ -136,7 +136,7 @@ class Task:
         )
 
     def _faster(self, seed: int) -> str:
-        """Returns the factor of the arrival rate in the weeks of a seed, as a fraction."""
+        """Returns the fraction by which a seed scales the arrival rate."""
         from harness.base.units import exact_number
 
         drawn = _FACTORS[key_of("benchmark", self.suite, self.name, seed) % len(_FACTORS)]
@@ -145,21 +145,21 @@ class Task:
 
 @dataclass(frozen=True)
 class Suite:
-    """Named tasks.
+    """A set of named tasks.
 
     Attributes:
-        name: the name with its version, such as `sched-1.0`.
-        tasks: name -> task.
+        name: the name with the version, such as `sched-1.0`.
+        tasks: the tasks by name.
     """
 
     name: str
     tasks: Mapping[str, Task]
 
     def task(self, name: str) -> Task:
-        """Returns a task by its name.
+        """Returns the task with this name.
 
         Raises:
-            OptionError: there is no task of that name.
+            OptionError: there is no task with this name.
         """
         if name not in self.tasks:
             raise OptionError(f"{self.name} has no task {name!r}", hint=did_you_mean(name, self.tasks))
@@ -167,16 +167,16 @@ class Suite:
 
     @property
     def built_in(self) -> list[str]:
-        """The built-in policies of all tasks, each once."""
+        """The built-in policies of all tasks, without duplicates."""
         return list(dict.fromkeys(name for task in self.tasks.values() for name in task.built_in))
 
 
 def load_suite(given: str | Path = NEWEST) -> Suite:
-    """Returns a bundled suite by its name, or a suite of your own by its file.
+    """Loads a bundled suite by its name, or your own suite from a file.
 
     Raises:
-        SpecError: the file cannot be read, or has faults; the error lists each fault with its field.
-        OptionError: no suite of that name comes with harness.
+        SpecError: the file can't be read, or has faults; the error lists each fault with its field.
+        OptionError: no suite with this name comes with harness.
     """
     path = Path(given)
     if path.suffix not in (".yaml", ".yml"):
@@ -239,7 +239,7 @@ def _task(suite: str, name: str, fields: Fields, folder: Path) -> Task:
 
 
 def _file(fields: Fields, name: str, folder: Path) -> Path:
-    """Returns a bundled trace by its name, or a file beside the suite."""
+    """Returns a bundled trace by its name, or a file in the folder of the suite."""
     text = fields.string(name, required=True)
     if text in BUNDLED:
         return bundled_path(text)

@@ -1,4 +1,4 @@
-"""The table of a benchmark: every policy in every task, for terminals, pages and programs."""
+"""The table of a benchmark, which shows the scores of every policy in every task."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.studies.benchmark.submission import Result, Submission
 from harness.studies.experiments.objectives import Estimate
 
 Scores = Mapping[str, Mapping[str, Score]]
-"""Task -> policy -> its score."""
+"""Maps a task to the score of each policy."""
 
 _NONE = "-"
 
@@ -22,7 +22,7 @@ _NONE = "-"
 def scores_of(
     references: Mapping[str, Reference], submissions: Sequence[Submission], seed: int | None
 ) -> Scores:
-    """The scores of built-in policies and submissions on the weeks of a seed, in tasks with a reference."""
+    """Returns the scores of built-in policies and submissions for a seed, in tasks with a reference."""
     found: dict[str, dict[str, Score]] = {}
     for task, reference in references.items():
         found[task] = dict(reference.scores)
@@ -34,7 +34,7 @@ def scores_of(
 
 
 def result_of(submission: Submission, task: str, seed: int | None) -> Result | None:
-    """Returns the result of a task on the weeks of a seed; None without one."""
+    """Returns the result of a task for the weeks of a seed; None if there is no result."""
     return next((each for each in submission.results if (each.task, each.seed) == (task, seed)), None)
 
 
@@ -74,7 +74,7 @@ def _ranks(scores: Mapping[str, Score]) -> list[int]:
 
 
 def _rows(scores: Scores) -> tuple[list[list[str]], list[list[str]]]:
-    """Scores by task and policy; then each policy's scores by group, and how often its rank is 1."""
+    """Returns the scores by task and policy, then by policy and group with the number of first ranks."""
     policies = list(dict.fromkeys(policy for of in scores.values() for policy in of))
     first = [["task", *policies]]
     for task, of in scores.items():
@@ -107,7 +107,7 @@ def _mean(values: Sequence[float]) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{round(value, 2) + 0.0:.2f}"  # no -0.00
+    return f"{round(value, 2) + 0.0:.2f}"  # avoids -0.00
 
 
 def _markdown(rows: Sequence[Sequence[str]]) -> str:

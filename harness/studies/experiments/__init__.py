@@ -1,1 +1,1 @@
-"""Experiments: the factors, the replays, their results, and the best settings."""
+"""Experiments, with their factors, replays, results and best settings."""

@@ -1,4 +1,4 @@
-"""The last chapter of an experiment's report: what it rests on, and how to repeat it."""
+"""The last chapter of an experiment's report, which lists the inputs and how to repeat the experiment."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def basis(experiment: Experiment, command: str | None) -> Iterator[Block]:
     """Yields the factors, the items that were not made, the inputs, and the commands that repeat all of it.
 
     Args:
-        experiment: the experiment; those from before inputs were recorded say nothing about them.
-        command: the command line that makes the report.
+        experiment: the experiment; old experiments have no record of their inputs.
+        command: the command line that made the report.
     """
     yield Table(
         "What varies",
@@ -45,7 +45,7 @@ def basis(experiment: Experiment, command: str | None) -> Iterator[Block]:
 
 
 def _state(experiment: Experiment) -> Iterator[str]:
-    """Yields sentences on items and seeds."""
+    """Yields sentences about items and seeds."""
     items = experiment.items
     for count, state in items["state"].value_counts().sort("state").select("count", "state").iter_rows():
         yield f"{count:,} items are {state}"
@@ -59,7 +59,7 @@ def _state(experiment: Experiment) -> Iterator[str]:
 
 
 def _code(made: Mapping[str, Any]) -> Iterator[str]:
-    """Yields the versions of plugins and harness, with the checksums of their code."""
+    """Yields the versions of plugins and harness, and the checksums of their code."""
     for each in made["plugins"]:
         yield f"plugin {each['name']} {each['version']}: code sha256 {each['code']}"
     versions = ", ".join(f"{name} {version}" for name, version in made["harness"]["versions"].items())
@@ -67,7 +67,7 @@ def _code(made: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _repeated(experiment: Experiment, made: Mapping[str, Any], command: str | None) -> Iterator[Block]:
-    """Yields the specification, and the commands that carry it out and make the report again."""
+    """Yields the specification, and the commands that run the experiment and make the report again."""
     lines = []
     if "specification" in made:
         source = made["source"]

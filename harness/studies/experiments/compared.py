@@ -1,4 +1,4 @@
-"""Settings of an experiment compared with one of them, seed by seed: as text, Markdown, JSON and CSV."""
+"""Compares settings of an experiment with one of them, seed by seed, as text, Markdown, JSON or CSV."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ _LISTED = "harness experiment show lists some"
 
 
 class Compared:
-    """Settings compared with the first one, in the headline metrics unless others are named.
+    """A comparison of settings with the first one, by default in the headline metrics.
 
     Args:
         judged: the experiment.
-        items: an item of each setting; it stands for all seeds of the setting.
-        metrics: names of metrics.
+        items: one item of each setting, which stands for all seeds of that setting.
+        metrics: the names of the metrics; if empty, the headline metrics.
 
     Raises:
-        OptionError: there is no such item, it was not made, or two items have the same setting.
-        RunError: a metric was not measured for all jobs; only such metrics can be compared.
+        OptionError: an item does not exist or was not made, or two items have the same setting.
+        RunError: a metric was not measured for all jobs, so it can't be compared.
     """
 
     def __init__(self, judged: Judged, items: Sequence[int], metrics: Sequence[str] = ()) -> None:
@@ -60,11 +60,11 @@ class Compared:
 
     @property
     def names(self) -> list[str]:
-        """The names of the settings: `item NUMBER`, with the setting's first item."""
+        """The names of the settings, in the form `item NUMBER` with the first item of the setting."""
         return [f"item {setting.item}" for setting in self.settings]
 
     def text(self, width: int | None = None) -> str:
-        """Returns a table for a terminal of this many columns, with notes; None for any number."""
+        """Returns a table with notes for a terminal of this width; None for any width."""
         body = [
             [name_of(line.measured), *(" ".join(filter(None, cell)) for cell in line.cells)]
             for line in map(line_of, self._rows)
@@ -73,7 +73,7 @@ class Compared:
         return "\n".join([*self._told(), "", table, *self._notes()])
 
     def markdown(self) -> str:
-        """Returns a table for a pull request, with notes."""
+        """Returns a Markdown table with notes, for a pull request."""
         table = markdown_table(self.names, [line_of(row) for row in self._rows])
         told, notes = ([f"- {plain(each)}" for each in some] for some in (self._told(), self._notes()))
         return "\n".join([*told, "", *table, "", *notes])
@@ -83,7 +83,7 @@ class Compared:
         return changes_frame(self._rows, self.names)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the comparison as plain values; `metrics` has the form of `Comparison.to_json`."""
+        """Returns the comparison as plain values; `metrics` has the same form as in `Comparison.to_json`."""
         return {
             "schema": "1",
             "experiment": self._judged.experiment.name,
@@ -99,17 +99,15 @@ class Compared:
         }
 
     def _told(self) -> list[str]:
-        """Returns the settings in words."""
         return [f"item {setting.item}: {setting_text(setting)}" for setting in self.settings]
 
     def _notes(self) -> Iterator[str]:
-        """Yields notes below a table."""
         yield from _about_changes(self._rows, self._family, seeds=self._judged.seeds > 1)
         yield from about_values(self._judged, self.settings, self._rows)
 
 
 def _about_changes(rows: Sequence[Row], family: Family, *, seeds: bool) -> Iterator[str]:
-    """Yields notes on the differences in a table."""
+    """Yields notes about the differences in a table."""
     if not seeds:
         yield "?: without seeds, one replay cannot separate the setting's effect from luck"
         return
@@ -131,7 +129,7 @@ def _items_of(judged: Judged, setting: Setting) -> Iterator[int]:
 
 
 def _compared(judged: Judged, chosen: Sequence[Setting], metrics: Sequence[str]) -> tuple[list[Row], Family]:
-    """The measurements of the chosen settings with verdicts on their differences, and the family of tests."""
+    """Returns the measured rows of the chosen settings with verdicts, and the family of tests."""
     family = _family(judged, chosen)
     rows = []
     for measured in _measured(judged, metrics):
@@ -154,7 +152,7 @@ def _compared(judged: Judged, chosen: Sequence[Setting], metrics: Sequence[str])
 
 
 def _family(judged: Judged, chosen: Sequence[Setting]) -> Family:
-    """Returns the tests of all headline metrics, which are corrected together whatever is shown."""
+    """Returns the tests of all headline metrics, which are corrected together even if some are not shown."""
     figures: list[dict[Key, Sequence[float | None]]] = [{} for _ in chosen]
     tests: dict[tuple[Key, int], float] = {}
     for measured in _measured(judged, HEADLINES):

@@ -1,4 +1,4 @@
-"""The main effect of each factor: how far a value moves a metric from its level at the first value."""
+"""The main effect of each factor, which is the change of a metric compared with the first value."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Effect(NamedTuple):
     Attributes:
         factor: the factor.
         value: its value.
-        against: its first value.
+        against: the first value of the factor.
         difference: the mean over all pairs of settings that differ only in this factor, with its interval
-            between seeds.
+            over seeds.
         base: the mean at the first value, without an interval.
         least: the smallest difference among the settings.
         most: the largest difference.
-        settings: how many pairs of settings have a value.
-        lack: how many pairs of items of one seed lack a value on either side.
+        settings: the number of pairs of settings that have a value.
+        lack: the number of pairs of items with the same seed that lack a value on either side.
     """
 
     factor: str
@@ -61,7 +61,7 @@ def effects(judged: Judged, measured: Measurement) -> list[Effect]:
 
 
 def unpaired(judged: Judged) -> str:
-    """A sentence on factors or values without an effect of their own: they always vary with others."""
+    """Returns a sentence about factors or values without an effect, because they vary with others."""
     names: list[str] = []
     for factor in judged.experiment.factors:
         pairs = _paired(judged, factor) if factor != SEED else {}
@@ -82,12 +82,12 @@ def _of_factor(judged: Judged, factor: str, values: Mapping[int, OverSeeds]) -> 
 
 
 def _paired(judged: Judged, factor: str) -> dict[Any, list[tuple[Setting, Setting]]]:
-    """Value of a factor -> pairs of settings with its first value and this one, equal in all else."""
+    """Returns, for each value, the pairs of settings that differ from the first value only in this one."""
     levels: dict[Any, dict[tuple[Any, ...], Setting]] = {}
     for setting in judged.settings:
         others = tuple(value for name, value in setting.point.items() if name != factor)
         levels.setdefault(setting.point[factor], {})[others] = setting
-    # If points are drawn, items may begin with another value.
+    # If points are drawn, the first item may have another value.
     order = {value_text(value): at for at, value in enumerate(judged.experiment.factors[factor])}
     present = sorted(
         (level for level in levels if level is not None), key=lambda level: order[value_text(level)]
@@ -105,7 +105,7 @@ def _paired(judged: Judged, factor: str) -> dict[Any, list[tuple[Setting, Settin
 def _difference(
     pairs: Sequence[tuple[OverSeeds, OverSeeds]],
 ) -> tuple[Estimate, Estimate, float, float, int, Lack] | None:
-    """Returns the figures of an effect, without the factor's values; None if nothing has a value."""
+    """Returns the figures of an effect, without the factor's values; None if no setting has a value."""
     # Each seed has one mean over all pairs, because all pairs share the seed's draw.
     of_seed: dict[int, list[float]] = {}
     of_pair, bases = [], []
@@ -131,6 +131,6 @@ def _difference(
     lack = Lack(absent, items, _PAIRS)
     means = [fsum(each) / len(each) for each in of_seed.values()]
     difference, base_mean = estimate(means)._replace(partly=lack.partly), plain_mean(bases, at_least=least)
-    if positive and difference.low is not None:  # nothing falls by more than all of it
+    if positive and difference.low is not None:  # a positive value can't fall by more than itself
         difference = difference._replace(low=max(difference.low, min(difference.value, -base_mean.value)))
     return difference, base_mean, min(of_pair), max(of_pair), len(of_pair), lack

@@ -21,7 +21,7 @@ from harness.studies.experiments.requests import Bench, Inputs
 from harness.studies.experiments.specification import Point
 
 ABOUT = b"harness.item"
-"""The key of an item's description in the metadata of its file."""
+"""The metadata key under which an item's file stores its description."""
 
 _LEVEL = 3
 
@@ -30,9 +30,9 @@ class Item(NamedTuple):
     """One replay of an experiment.
 
     Attributes:
-        number: its place in the experiment.
-        key: the name of its stored results; equal for equal inputs, settings and code.
-        point: the values of its factors.
+        number: the place of the item in the experiment.
+        key: the name of the stored results; equal inputs, settings and code give equal names.
+        point: the values of the factors.
     """
 
     number: int
@@ -45,8 +45,8 @@ class Made(NamedTuple):
 
     Attributes:
         item: the item.
-        table: its metrics as a Parquet file; None if it failed.
-        error: the message of its failure, and what to do about it.
+        table: the metrics as a Parquet file; None if the item failed.
+        error: why the item failed, and what to do about it.
         seconds: CPU time.
     """
 
@@ -58,7 +58,7 @@ class Made(NamedTuple):
 
 @dataclass(frozen=True)
 class Replays:
-    """The work of an experiment: its replays, see `Work`.
+    """The replays of an experiment; see `Work`.
 
     Attributes:
         inputs: the inputs of items.
@@ -70,11 +70,11 @@ class Replays:
 
     @property
     def memory(self) -> int:
-        """The approximate number of bytes that a replaying process takes."""
+        """The approximate number of bytes that a process needs for a replay."""
         return max(memory_for(trace) for trace in self.inputs.traces.values())
 
     def begun(self, _: Report | None = None) -> Callable[[Item], Made]:
-        """Prepares this process; returns the function that makes an item."""
+        """Prepares this process, and returns the function that makes an item."""
         return Maker(self.inputs, self.output).make
 
     def failed(self, item: Item, error: BaseException) -> Made:
@@ -95,7 +95,7 @@ class Maker:
         self._looked: Looked = {}
 
     def make(self, item: Item) -> Made:
-        """Replays an item and measures it; a failure is part of the result."""
+        """Replays an item and measures it; if the replay fails, the result says why."""
         from time import process_time
 
         began = process_time()
@@ -112,7 +112,7 @@ class Maker:
             return Made(item, None, "there is not enough memory", process_time() - began)
         except INTERRUPTS:
             raise
-        except BaseException as error:  # a defect of one item must not lose the others
+        except BaseException as error:  # a defect in one item must not stop the others
             return Made(
                 item, None, f"unexpected {type(error).__name__}: {text_of(error)}", process_time() - began
             )
@@ -120,7 +120,7 @@ class Maker:
 
 
 def _table(run: Run, item: Item) -> bytes:
-    """Returns the metrics of a run as a Parquet file with a description of the item."""
+    """Returns a Parquet file with the metrics of a run and the description of the item."""
     about: dict[str, Any] = {
         "key": item.key,
         "run": run.info["run"],
@@ -132,7 +132,7 @@ def _table(run: Run, item: Item) -> bytes:
 
 
 def written(metrics: pa.Table, about: Mapping[str, Any]) -> bytes:
-    """Returns the file of an item: its metrics, with its description in the metadata."""
+    """Returns the file of an item, with the metrics as data and the description as metadata."""
     buffer = BytesIO()
     table = metrics.replace_schema_metadata({ABOUT: json.dumps(about).encode()})
     pq.write_table(table, buffer, compression="zstd", compression_level=_LEVEL)
@@ -143,7 +143,7 @@ def about(file: Path) -> Mapping[str, Any]:
     """Reads the description of an item from its file.
 
     Raises:
-        OSError, ValueError: the file is not that of an item.
+        OSError, ValueError: the file was not written for an item.
     """
     try:
         found: Mapping[str, Any] = json.loads(pq.read_metadata(file).metadata[ABOUT])

@@ -1,4 +1,4 @@
-"""An experiment in progress or finished: its items, and its table."""
+"""A running or finished experiment, with its items and its table."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ DONE, FAILED, MISSING = "done", "failed", "missing"
 
 
 class Experiment:
-    """The stored experiment.
+    """A stored experiment.
 
     Args:
-        root: its folder.
-        description: its factors and inputs.
+        root: the folder of the experiment.
+        description: the factors and inputs of the experiment.
     """
 
     def __init__(self, root: Path, description: Mapping[str, Any]) -> None:
@@ -31,7 +31,7 @@ class Experiment:
         """Opens an experiment from its folder.
 
         Raises:
-            RunError: the folder is not an experiment.
+            RunError: the folder does not contain an experiment.
         """
         return cls(Path(root), Folder(Path(root)).description())
 
@@ -47,7 +47,7 @@ class Experiment:
 
     @property
     def factors(self) -> Mapping[str, Sequence[Any]]:
-        """Factor -> its values."""
+        """The values of each factor."""
         return {each["name"]: each["values"] for each in self.description["factors"]}
 
     @cached_property
@@ -74,7 +74,9 @@ class Experiment:
 
     @cached_property
     def stopped(self) -> Sequence[int]:
-        """Numbers of items that were stopped without progress; their figures do not cover all jobs.
+        """The numbers of the items that were stopped without progress.
+
+        The figures of these items do not cover all jobs.
 
         Raises:
             RunError: an item is damaged.

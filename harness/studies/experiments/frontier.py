@@ -1,4 +1,4 @@
-"""The Pareto set of some objectives: settings that no other beats at their load, and gains of queues."""
+"""The Pareto set of some objectives, and the changes of queues' waits."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Outcome(NamedTuple):
 
     Attributes:
         setting: the setting.
-        values: one for each objective.
-        best: True if no other setting under the same circumstances is as good in all objectives and better
+        values: the value of each objective.
+        best: True if, under the same circumstances, no other setting is as good in all objectives and better
             in one.
     """
 
@@ -29,7 +29,7 @@ class Outcome(NamedTuple):
 
 
 class Shift(NamedTuple):
-    """The mean wait of a queue's jobs, and their mean wait in the experiment's first setting, in seconds."""
+    """The mean wait of a queue's jobs in a setting and in the experiment's first setting, in seconds."""
 
     queue: str
     before: Estimate
@@ -37,14 +37,14 @@ class Shift(NamedTuple):
 
     @property
     def longer(self) -> float:
-        """The increase of the wait, below 0 if jobs wait less."""
+        """The increase of the wait; negative if jobs wait less."""
         return self.after.value - self.before.value
 
 
 def outcomes(judged: Judged) -> list[Outcome]:
     """Returns the outcome of every setting.
 
-    Settings that lack a value are left out, for example if some seeds have not reached a percentile.
+    Settings without a value are left out, for example if some seeds have not reached a percentile.
     """
     columns = [judged.estimates(each) for each in judged.objectives]
     whole: list[tuple[Setting, list[Estimate]]] = []
@@ -61,13 +61,13 @@ def outcomes(judged: Judged) -> list[Outcome]:
 
 
 def frontier(judged: Judged, found: Sequence[Outcome]) -> list[Outcome]:
-    """Returns the settings that no other beats; those under the same circumstances follow each other."""
+    """Returns the settings that no other setting beats, grouped by circumstances."""
     best = [each for each in found if each.best]
     return [best[at] for places in _alike(judged, [each.setting for each in best]) for at in places]
 
 
 def _alike(judged: Judged, settings: Sequence[Setting]) -> list[list[int]]:
-    """Returns the places of settings under the same circumstances, in the order of their first settings."""
+    """Returns the places of settings grouped by circumstances, in the order of the first settings."""
     names, found = circumstances(judged), dict[tuple[Any, ...], list[int]]()
     for at, setting in enumerate(settings):
         found.setdefault(tuple(setting.point[name] for name in names), []).append(at)
@@ -75,16 +75,18 @@ def _alike(judged: Judged, settings: Sequence[Setting]) -> list[list[int]]:
 
 
 def circumstances(judged: Judged) -> list[str]:
-    """The factors that nobody chooses in a real cluster: the trace, its changes, and the costs of preemption.
+    """Returns the factors that nobody chooses in a real cluster.
 
-    A setting cannot beat another one at a different load.
+    These are the trace, the changes of the trace, and the costs of preemption.
+
+    A setting can't beat another setting that has a different load.
     """
     varied = judged.experiment.factors.items()
     return [name for name, values in varied if name in GIVEN and len(values) > 1]
 
 
 def shifts(judged: Judged) -> Mapping[int, Sequence[Shift]]:
-    """Setting, by its first item -> the changes of queues' waits, the largest gain first."""
+    """Returns the changes of queues' waits by the first item of a setting, the largest gain first."""
     first = judged.settings[0].item
     found: dict[int, list[Shift]] = {setting.item: [] for setting in judged.settings}
     for scope in judged.scopes("queue"):

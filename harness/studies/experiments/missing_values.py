@@ -1,4 +1,4 @@
-"""Sentences on missing values of an experiment, and on the means and rankings that lack them."""
+"""Sentences about missing values of an experiment, and about the means and rankings that lack them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.studies.experiments.objectives import Judged, Setting
 
 
 def about_values(judged: Judged, settings: Sequence[Setting], rows: Sequence[Row]) -> Iterator[str]:
-    """Explains `-` in these lines, and names the means that cover only some seeds.
+    """Explains the `-` in these lines, and lists the means that cover only some seeds.
 
     Args:
         judged: the experiment.
@@ -28,7 +28,7 @@ def about_values(judged: Judged, settings: Sequence[Setting], rows: Sequence[Row
 
 
 def about_objectives(judged: Judged) -> Iterator[str]:
-    """Sentences on missing values of the objectives, and on settings that are not ranked because of them."""
+    """Yields sentences about missing values of objectives, and about settings without a rank."""
     settings, rows = judged.settings, []
     for measured in judged.objectives:
         means = judged.estimates(measured)

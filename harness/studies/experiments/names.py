@@ -9,16 +9,16 @@ from harness.runs.labels import checked_label
 
 
 def name_of(text: str) -> str:
-    """Checks a name that becomes a folder's name on any system, and part of a label.
+    """Checks that a name can be the name of a folder on any system, and part of a label.
 
     Raises:
-        OptionError: the name is not possible there.
+        OptionError: the name can't be used there.
     """
     return checked_label(text)
 
 
 def label_of(path: Path) -> str:
-    """Returns the default name of a file: its name without endings."""
+    """Returns the default label of a file, which is its name without suffixes."""
     stem = plain_stem(path)
     for ending in (".cluster", ".patch"):
         stem = stem.removesuffix(ending)

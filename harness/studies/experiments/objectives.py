@@ -1,4 +1,4 @@
-"""The objectives of an experiment: metrics with a direction, and their values in each of its settings."""
+"""The objectives of an experiment, which are metrics with a direction, and their values per setting."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class Estimate(NamedTuple):
     """A mean over seeds, with its 95 % interval.
 
     Attributes:
-        value: the mean, or the only value.
+        value: the mean, or the value if there is only one.
         low: the lower end of the interval; None if there are fewer than two values.
         high: the upper end of the interval.
-        p: the probability of a mean at least this far from 0 by chance alone; None without an interval.
+        p: the probability that chance alone gives a mean at least this far from 0; None without an interval.
         values: the number of values.
-        partly: the number of seeds that the mean covers, in words; "" if the mean covers all seeds.
-        at_least: whether the mean is a lower bound that can still grow.
+        partly: in words, the number of seeds that the mean covers; "" if it covers all seeds.
+        at_least: whether the mean is a lower bound and can still grow.
     """
 
     value: float
@@ -63,12 +63,12 @@ def _with_interval(values: Sequence[float], found: Interval | None) -> Estimate:
 
 
 def plain_mean(values: Sequence[float], *, at_least: bool = False) -> Estimate:
-    """Returns the mean, without an interval, of values whose differences are not due to chance."""
+    """Returns the mean without an interval, for values whose differences are not due to chance."""
     return Estimate(fsum(values) / len(values), None, None, None, len(values), at_least=at_least)
 
 
 def value_text(value: Any) -> str:
-    """A value for people: a number with a few digits, even if the table has it as text among texts."""
+    """Returns a value for people: numbers get a few digits, even if the table stores them as text."""
     if value is None:
         return "-"
     text = stored_text(value)
@@ -76,19 +76,19 @@ def value_text(value: Any) -> str:
         number = float(text)
     except ValueError:
         return text
-    of_float = isinstance(value, float) or text == str(number)  # 007 only looks like a number
+    of_float = isinstance(value, float) or text == str(number)  # 007 is text that looks like a number
     return plain_number(number, 6) if of_float and isfinite(number) else text
 
 
 _WRITTEN: Sequence[Callable[[Any], str]] = (stored_text, value_text)
-"""The ways to write a value: with all of its digits, or as it is shown."""
+"""The functions that write a value, with all digits or as people see it."""
 
 
 def _where(experiment: Experiment, where: Mapping[str, str]) -> pl.DataFrame:
-    """Returns the items with these values.
+    """Returns the items that have these values.
 
     Raises:
-        OptionError: a name is not a factor, or the factor has no such value.
+        OptionError: a name is not a factor, or the factor does not have the value.
     """
     items = experiment.items
     for name, text in where.items():
@@ -106,18 +106,18 @@ def _where(experiment: Experiment, where: Mapping[str, str]) -> pl.DataFrame:
 
 
 def _in_table(value: Any) -> Iterator[str]:
-    """The possible texts of a value in the table, where a whole number may be a float among other numbers."""
+    """Yields the texts that a value may have in the table, where an integer may be stored as a float."""
     yield stored_text(value)
     if isinstance(value, int) and not isinstance(value, bool):
         yield stored_text(float(value))
 
 
 class Setting(NamedTuple):
-    """The values of an experiment's factors, seeds apart.
+    """The values of an experiment's factors, without the seed.
 
     Attributes:
-        item: the number of its first item.
-        point: factor -> value, as in the table.
+        item: the number of the setting's first item.
+        point: the value of each factor, as in the table.
     """
 
     item: int
@@ -128,9 +128,9 @@ class OverSeeds(NamedTuple):
     """The values of a metric in a setting, seed by seed.
 
     Attributes:
-        values: seed -> value, for all seeds of the experiment; None if there is none.
-        at_least: whether any of them is a lower bound that can still grow.
-        unit: the metric's unit; shares are at most 1.
+        values: the value for each seed of the experiment; None if a seed has no value.
+        at_least: whether any value is a lower bound and can still grow.
+        unit: the unit of the metric; shares are at most 1.
     """
 
     values: Mapping[int, float | None]
@@ -145,7 +145,7 @@ class OverSeeds(NamedTuple):
 
     @property
     def mean(self) -> Estimate | None:
-        """The mean over the seeds with a value, with its interval; None if no seed has one."""
+        """The mean over the seeds with a value, and its interval; None if no seed has a value."""
         there = [value for value in self.values.values() if value is not None]
         if not there:
             return None
@@ -158,12 +158,13 @@ class Judged:
 
     Args:
         experiment: an experiment with at least one finished item.
-        objectives: `METRIC` or `METRIC{SCOPE,resource=NAME}`; if none, the default ones that were measured.
-        where: factor -> value, to select items; all by default.
+        objectives: texts of the form `METRIC` or `METRIC{SCOPE,resource=NAME}`; if empty, the default
+            objectives that were measured.
+        where: the values of factors that select items; by default, all items are selected.
 
     Raises:
-        RunError: no item was made, or a metric was not measured.
-        OptionError: a text is not a metric, or does not name its resource.
+        RunError: there are no finished items, or a metric was not measured.
+        OptionError: a text is not a metric, or lacks the resource of the metric.
     """
 
     def __init__(
@@ -185,7 +186,7 @@ class Judged:
 
     @property
     def seeds(self) -> int:
-        """The number of seeds of a setting, made or not; 1 without any."""
+        """The number of seeds of a setting, whether made or not; 1 if there are no seeds."""
         return max(map(len, self._items_of.values()))
 
     @property
@@ -195,7 +196,7 @@ class Judged:
 
     @cached_property
     def settings(self) -> list[Setting]:
-        """Every setting with an item that was made, in order."""
+        """Every setting for which an item was made, in order."""
         names = [name for name in self.experiment.factors if name != SEED]
         first = self.items.group_by(names, maintain_order=True).agg(pl.col("item").first())
         return [
@@ -217,7 +218,7 @@ class Judged:
         return found
 
     def values(self, measured: Measurement) -> Mapping[int, OverSeeds]:
-        """Setting, by its first item -> its values."""
+        """Returns the values of each setting, by the first item of the setting."""
         key = key_of(measured)
         if key not in self._known:
             self._known[key] = self._values(key)
@@ -235,7 +236,7 @@ class Judged:
         return found
 
     def _measured(self, keys: Sequence[Key]) -> Mapping[int, Mapping[Key, Measurement]]:
-        """Item -> its measurements under these keys, if they were measured."""
+        """Returns the measurements of each item under these keys, if they exist."""
         wanted = [
             (pl.col("metric") == metric) & (pl.col("scope") == scope) & (pl.col("resource") == resource)
             for metric, scope, resource in keys

@@ -1,4 +1,4 @@
-"""Reads specifications of experiments from YAML or the command line; reports all faults together."""
+"""Reads the specifications of experiments from YAML or the command line, and reports all faults together."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _LARGEST_SEED = 2**31 - 1
 
 
 def load_spec(path: Path) -> Spec:
-    """Reads the experiment in a file; its paths are relative to its folder.
+    """Reads the experiment in a file; paths are relative to the folder of the file.
 
     Raises:
         SpecError: the file cannot be read, or has faults; the error lists each fault with its line or field.
@@ -51,7 +51,7 @@ def load_spec(path: Path) -> Spec:
 
 
 def read_content(path: Path) -> Any:
-    """Reads a file with one YAML document.
+    """Reads a file that contains one YAML document.
 
     Raises:
         SpecError: the file cannot be read, or is not one YAML document.
@@ -63,10 +63,10 @@ def spec_of(content: Any, *, source: str, folder: Path = Path(), name: str = "ex
     """Reads the experiment in a mapping.
 
     Args:
-        content: the fields of the file, as plain values.
-        source: its name in messages.
-        folder: the folder of relative paths.
-        name: its name, if the content has none.
+        content: the fields of the specification, as plain values.
+        source: the name of the specification in messages.
+        folder: the folder to which paths are relative.
+        name: the name of the experiment, if the content has none.
 
     Raises:
         SpecError: the mapping has faults; the error lists each fault with its field.
@@ -124,7 +124,7 @@ class _Reader:
     # --- inputs -------------------------------------------------------------------------------------------
 
     def _several(self, one: str, many: str, *, file: str) -> Mapping[str, Path]:
-        """Files by label: a text, a list of texts, or a mapping of labels to texts."""
+        """Returns files by label, from a text, a list of texts, or a mapping of labels to texts."""
         fields = self._fields
         if one in fields and many in fields:
             fields.fault(many, f"cannot be combined with {one}; give one of the two")
@@ -153,7 +153,7 @@ class _Reader:
         return Frozen(found)
 
     def _apart(self, name: str, paths: Sequence[str]) -> bool:
-        """Returns True if the labels of files all differ."""
+        """Returns True if no two files have the same label."""
         twice = [
             label for label, count in Counter(label_of(Path(each)) for each in paths).items() if count > 1
         ]
@@ -164,18 +164,18 @@ class _Reader:
         return not twice
 
     def _path(self, text: str) -> Path:
-        """Returns a path, or several with commas between them, from the specification's folder."""
+        """Returns a path, or several comma-separated paths, relative to the specification's folder."""
         return Path(",".join(str(self._folder / part.strip()) for part in text.split(",")))
 
     def _patches(self) -> Mapping[str, Path | None]:
-        """Returns the cluster without changes, called `base`, and with each patch."""
+        """Returns the patches by label; `base` stands for the cluster without changes."""
         patches = self._files("patches", self._fields.raw("patches"), "patch")
         if "base" in patches:
             self._fields.fault("patches.base", "is the name of the cluster without a patch")
         return Frozen({"base": None, **patches} if patches else {"": None})
 
     def _arms(self) -> tuple[Arm, ...]:
-        """Plugins: a name, a list of names `NAME[@LABEL]`, or of mappings of one such name to its options."""
+        """Returns the plugins, from a name, a list of `NAME[@LABEL]`, or mappings of one name to options."""
         fields = self._fields
         raw = fields.raw("plugins")
         given = [raw] if isinstance(raw, str) else raw
@@ -295,7 +295,7 @@ class _Reader:
         return tuple(rules)
 
     def _random(self) -> Drawn | None:
-        """`COUNT@SEED`."""
+        """Returns the value of `COUNT@SEED`."""
         raw = self._fields.raw("random")
         if raw is None:
             return None
@@ -306,7 +306,7 @@ class _Reader:
         return Drawn(int(count), int(seed or 0))
 
     def _seeds(self) -> Seeds | None:
-        """Returns a number, or a mapping with `count`, `first` and one kind of draw."""
+        """Returns the seeds, from a number, or from a mapping with `count`, `first` and one kind of draw."""
         raw = self._fields.raw("seeds")
         if raw is None:
             return None
@@ -321,7 +321,7 @@ class _Reader:
         if not ways:
             return Seeds(count, first)
         how = fields.raw(ways[0])
-        if isinstance(how, (int, float)) and not isinstance(how, bool):  # sample: 0.5
+        if isinstance(how, (int, float)) and not isinstance(how, bool):  # for example, sample: 0.5
             return Seeds(count, first, str(ways[0]), str(how))
         return Seeds(count, first, str(ways[0]), fields.string(ways[0], required=True))
 
@@ -339,10 +339,10 @@ class _Reader:
 
 
 def more_varied(spec: Spec, vary: Mapping[str, Sequence[Value]]) -> Spec:
-    """Returns an experiment with more variation; existing factors get the new values.
+    """Returns an experiment in which more factors vary; existing factors get the new values.
 
     Raises:
-        SpecError: a factor varies together with another one, or an exclusion refers to it.
+        SpecError: a factor varies together with another factor, or an exclusion refers to it.
     """
     faults = []
     groups = list(spec.groups)
@@ -362,10 +362,10 @@ def more_varied(spec: Spec, vary: Mapping[str, Sequence[Value]]) -> Spec:
 
 
 def from_texts(vary: Sequence[str]) -> dict[str, list[Value]]:
-    """Parses `NAME=VALUE,VALUE,...` to factors; values that look like numbers become numbers.
+    """Parses factors in the form `NAME=VALUE,VALUE,...`; values that look like numbers become numbers.
 
     Raises:
-        InputError: a text is not of that form, or names the same factor as another one.
+        InputError: a text does not have this form, or two texts name the same factor.
     """
     found: dict[str, list[Value]] = {}
     for text in vary:
@@ -387,7 +387,7 @@ def several(text: str) -> list[Value]:
 
 
 def _plain(text: str) -> Value:
-    """Returns the value of a text in YAML."""
+    """Parses a text as a YAML value."""
     faults: list[Fault] = []
     documents, _ = read_documents(text, faults)
     value = settled(documents[0].content) if documents and not faults else text

@@ -1,4 +1,4 @@
-"""The points of an experiment: the grid of all groups of factors, less exclusions, or a sample of it."""
+"""The points of an experiment: the grid of all factors without the excluded points, or a sample of it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TypeAlias
 from harness.studies.experiments.specification import SEED, Point, Spec, Value
 
 _MOST_TRIED = 2_000_000
-"""The most points of a grid that are searched for random points."""
+"""The maximum number of grid points that are searched for random points."""
 
 Applies: TypeAlias = Callable[[str, Point], bool]
-"""Says whether a factor has a meaning at a point: an option has one only for plugins that have it."""
+"""Returns True if a factor applies to a point; an option applies only to plugins that have it."""
 
 
 def size(spec: Spec) -> int:
@@ -24,10 +24,10 @@ def size(spec: Spec) -> int:
 
 
 def points(spec: Spec, applies: Applies) -> list[Point]:
-    """Every point once, in the order of the specification: the last factor varies fastest, seeds even faster.
+    """Returns every point once. Seeds vary fastest, and of the other factors the last one does.
 
-    A factor without a meaning at a point is None there. Points that differ only in such factors are one
-    point.
+    The value of a factor that does not apply to a point is None. Points that differ only in such factors are
+    the same point.
     """
 
     def meant(point: Point) -> Point:
@@ -41,7 +41,7 @@ def points(spec: Spec, applies: Applies) -> list[Point]:
 
 
 def _chosen(spec: Spec, meant: Callable[[Point], Point]) -> Iterator[Point]:
-    """Yields the points that are not excluded; for random points, as many as requested, all different."""
+    """Yields the points that are not excluded, or the requested number of different random points."""
     lengths = [len(group[0].values) for group in spec.axes]
     whole = prod(lengths)
     if spec.random is None or spec.random.count >= whole:

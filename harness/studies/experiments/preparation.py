@@ -1,4 +1,4 @@
-"""Reads the inputs of an experiment and tries every value before the first replay; reports all faults."""
+"""Reads the inputs of an experiment, and tries every value before the first replay."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ if TYPE_CHECKING:
     from harness.cluster.model import Cluster
 
 _SEEDED = ("sample", "priority-share")
-"""Steps of the calibration that have a seed."""
+"""The calibration steps that have a seed."""
 
 _HINT = "nothing was replayed; docs/experiments.md describes every field"
 _TAKEN = ("item", "key", *schemas.METRICS)
-"""Names of table columns that no factor may have."""
+"""The names of table columns, which no factor may have."""
 
 
 def prepared(spec: Spec, plugins: Plugins) -> Bench:
     """Reads the inputs of an experiment and tries all its values.
 
-    Every value is tried once, in a replay that is prepared but not started: with the first value of every
-    other factor. All traces are tried on all clusters.
+    Every value is tried once, together with the first value of every other factor, in a replay that is
+    prepared but not started. All traces are tried on all clusters.
 
     Raises:
         SpecError: an input cannot be read or a value cannot be used; the error lists each fault with its
@@ -104,7 +104,7 @@ def prepared(spec: Spec, plugins: Plugins) -> Bench:
 
 
 def items_of(bench: Bench) -> list[Item]:
-    """Returns all items of an experiment, numbered.
+    """Returns all items of an experiment, with their numbers.
 
     Raises:
         SpecError: no item is left.
@@ -127,8 +127,8 @@ def items_of(bench: Bench) -> list[Item]:
 def _faults_of_points(bench: Bench) -> list[Fault]:
     """Returns the faults of an experiment's values.
 
-    Values are tried in points that are items. If one fails, each value is also tried alone. Then the fault
-    names its field, and faults of other fields are found too.
+    First, values are tried in points that are items. If a point fails, each value is also tried alone, so
+    that the fault names its field and faults of other fields are found too.
     """
     together = Faults()
     for where, point in (*_starts(bench, alone=False), *_trials(bench, alone=False)):
@@ -150,7 +150,7 @@ def _faults_of_points(bench: Bench) -> list[Fault]:
 
 
 def _with_settings(bench: Bench, names: Iterable[str]) -> Bench:
-    """Returns the bench with only these settings among those that do not vary."""
+    """Returns the bench with only these of the settings that do not vary."""
     spec = bench.spec
     settings = Frozen({name: spec.settings[name] for name in names})
     return Bench(replace(bench.inputs, spec=replace(spec, settings=settings)))
@@ -160,33 +160,33 @@ def _tried(bench: Bench, point: Point) -> None:
     """Prepares the replay of a point.
 
     Raises:
-        InputError: a value cannot be used.
+        InputError: a value can't be used.
     """
     bench.planned(bench.request(point))
 
 
 class Faults:
-    """The faults of an experiment, each once."""
+    """The faults of an experiment, without duplicates."""
 
     def __init__(self) -> None:
         self._found: dict[str, Fault] = {}
 
     @property
     def found(self) -> list[Fault]:
-        """All faults."""
+        """The faults that were found."""
         return list(self._found.values())
 
     def add_all(self, faults: Sequence[Fault]) -> None:
-        """Adds several faults, see `add`."""
+        """Adds several faults; see `add`."""
         for fault in faults:
             self.add(fault.where, fault.what)
 
     def add(self, where: str, what: str) -> None:
-        """Adds a fault, unless it was already added for another place."""
+        """Adds a fault, unless the same fault was added for another place."""
         self._found.setdefault(what, Fault(where, what))
 
     def of(self, where: str, attempt: Callable[[], Any]) -> Any:
-        """Returns the result of an attempt; None if it fails, which adds a fault."""
+        """Returns the result of an attempt; if the attempt fails, adds a fault and returns None."""
         try:
             return attempt()
         except HarnessError as error:
@@ -197,11 +197,11 @@ class Faults:
             return None
 
     def end(self, source: str, *, hint: str = _HINT) -> None:
-        """Raises the faults that were found.
+        """Raises an error with all faults, if there are any.
 
         Args:
             source: the name of the specification in messages.
-            hint: what the user can do.
+            hint: advice for the user.
 
         Raises:
             SpecError: there are faults.
@@ -259,7 +259,7 @@ def _place(spec: Spec, factor: Factor) -> str:
 
 
 def _values(spec: Spec, name: str) -> Iterator[tuple[str, str]]:
-    """Yields the fields and values that a setting has anywhere in the specification."""
+    """Yields the fields and values of a setting everywhere in the specification."""
     if name in spec.settings:
         yield f"settings.{name}", spec.settings[name]
     for factor in (factor for group in spec.groups for factor in group if factor.name == name):
@@ -280,7 +280,7 @@ def _check_name(bench: Bench, factor: Factor, faults: Faults) -> None:
 
 
 def _starts(bench: Bench, *, alone: bool) -> Iterator[tuple[str, Point]]:
-    """A point for each trace with each cluster and patch, and their names; see `_trials` for `alone`."""
+    """Yields a name and a point for each trace, cluster and patch; see `_trials` for `alone`."""
     inputs = [group[0] for group in bench.spec.axes if group[0].name in (TRACE, CLUSTER, PATCH)]
     seeds = bench.spec.seeds
     rest: dict[str, Value] = {PLUGIN: bench.spec.arms[0].label}
@@ -294,12 +294,12 @@ def _starts(bench: Bench, *, alone: bool) -> Iterator[tuple[str, Point]]:
 
 
 def _trials(bench: Bench, *, alone: bool) -> Iterator[tuple[str, Point]]:
-    """Points that have every plugin and value at least once, with the field that each point tries.
+    """Yields points that together have every plugin and value, with the field that each point tries.
 
     Args:
-        bench: the bench that makes them.
-        alone: True if a point varies only in the value that it tries; otherwise all other factors have their
-            first value, as in a point of `_starts`.
+        bench: the bench that makes the points.
+        alone: True to vary only the value that the point tries. Otherwise, all other factors have their first
+            value, as in a point of `_starts`.
     """
     spec = bench.spec
     _, start = next(_starts(bench, alone=alone))
@@ -308,14 +308,14 @@ def _trials(bench: Bench, *, alone: bool) -> Iterator[tuple[str, Point]]:
     if alone and spec.seeds is not None:
         yield "seeds", {**start, SEED: spec.seeds.first}
     for factor, labels in _varied(bench):
-        tried = not alone and len(labels) == len(spec.arms)  # the first value is that of the start
+        tried = not alone and len(labels) == len(spec.arms)  # the starting point has the first value
         for value in factor.values[1 if tried else 0 :]:
             point = {**start, PLUGIN: labels[0], factor.name: value}
             yield f"{_place(spec, factor)}.{factor.name}: {value}", _meant(bench, point)
 
 
 def _varied(bench: Bench) -> list[tuple[Factor, list[str]]]:
-    """Returns the factors that have a meaning for any plugin, each with these plugins."""
+    """Returns the factors that apply to any plugin, each with these plugins."""
     labels = [arm.label for arm in bench.spec.arms]
     found = [
         (factor, [label for label in labels if bench.applies(factor.name, {PLUGIN: label})])

@@ -1,4 +1,4 @@
-"""The origin of an experiment: inputs with their checksums, versions, and what was assumed."""
+"""The origin of an experiment, which lists inputs with checksums, versions and assumptions."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from harness.trace.trace import Trace
 
 
 def provenance(bench: Bench, items: Iterable[Item]) -> dict[str, Any]:
-    """Everything that a reader needs to repeat the experiment, as plain values.
+    """Returns everything that is needed to repeat the experiment, as plain values.
 
-    `traces`, `clusters` and `plugins` have the form of `run.json`. Each combination of a trace, a cluster, a
-    patch and a plugin is planned once, with the values of its first item. If that item cannot be planned, the
-    result leaves the combination out, because the item fails anyway.
+    `traces`, `clusters` and `plugins` have the same form as in `run.json`. Each combination of a trace, a
+    cluster, a patch and a plugin is planned once, with the values of its first item. If that item can't be
+    planned, the combination is left out, because the item fails anyway.
     """
     found: dict[str, dict[Any, Any]] = {"clusters": {}, "plugins": {}, "assumed": {}, "warnings": {}}
     code = None
@@ -65,7 +65,7 @@ def _inputs(point: Point) -> tuple[Any, ...]:
 
 
 def _plain(point: Point) -> Point:
-    """Returns a point without the knobs and settings that vary, and without its draw."""
+    """Returns a point without varying knobs and settings, and without the drawn weeks."""
     return {name: value for name, value in point.items() if name in OWN and name != SEED}
 
 

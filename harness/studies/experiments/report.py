@@ -1,4 +1,4 @@
-"""A report of an experiment as one page: frontier, effects of factors, gains and losses of queues."""
+"""A one-page report of an experiment, with the frontier, effects of factors, and changes for queues."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 _OWNER = "report"
 _LISTED = 12
-"""The number of the frontier's settings that tables list."""
+"""The number of settings on the frontier that tables list."""
 _PAIRS = 3
-"""The number of heat maps: for the pairs of factors that vary most."""
+"""The number of heat maps, which show the pairs of factors with the most values."""
 _LINES = len(palette.RUNS)
 _PANELS = 12
 _QUEUES = 12
@@ -42,7 +42,7 @@ class _Scaled(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The title of an axis. Its unit names the resource; the chart's heading names metric and scope."""
+        """The title of an axis, with a unit that names the resource; the heading has the metric and scope."""
         return f"{self.measured.metric}, {self.scale.unit}" if self.scale.unit else name_of(self.measured)
 
     @property
@@ -51,16 +51,16 @@ class _Scaled(NamedTuple):
         return Axis(self.title, self.scale.shown_as, -1 if self.measured.better == "higher" else 1)
 
     def of(self, value: float | None) -> float | None:
-        """Returns a value in units of the axis."""
+        """Returns a value in the unit of the axis."""
         return None if value is None else value / self.scale.size
 
 
 def report(judged: Judged, *, command: str | None = None) -> Report:
-    """Returns all chapters of the report.
+    """Returns the report with all chapters.
 
     Args:
-        judged: the experiment with its objectives.
-        command: the command line that makes the report, to be shown in it.
+        judged: the experiment and its objectives.
+        command: the command line that made the report, which the report shows.
     """
     found = outcomes(judged)
     scaled = [
@@ -84,7 +84,7 @@ def report(judged: Judged, *, command: str | None = None) -> Report:
 
 
 def _frontier(judged: Judged, found: Sequence[Outcome], scaled: Sequence[_Scaled]) -> Iterator[Block]:
-    """Yields the settings that no other beats, drawn between the first objective and each further one."""
+    """Yields the frontier, with charts of the first objective against each other objective."""
     best, apart = frontier(judged, found), circumstances(judged)
     missing = list(about_objectives(judged))
     if not best:
@@ -120,7 +120,7 @@ def _frontier(judged: Judged, found: Sequence[Outcome], scaled: Sequence[_Scaled
 
 
 def _at(apart: Sequence[str]) -> str:
-    """Returns the circumstances that settings must share if one is to beat the other."""
+    """Returns the circumstances that two settings must share before one can beat the other."""
     return f" at the same {' and '.join(apart)}" if apart else ""
 
 
@@ -164,7 +164,7 @@ def _direction(axis: Axis, less: str, more: str) -> str:
 
 
 def _queues(judged: Judged, found: Sequence[Outcome]) -> Iterator[Block]:
-    """Yields the waits of each queue's jobs at each point of the frontier, against the first setting."""
+    """Yields the waits of each queue's jobs on the frontier, compared with the first setting."""
     moved = shifts(judged)
     first = judged.settings[0]
     others = (each.setting for each in frontier(judged, found))
@@ -194,7 +194,7 @@ def _queues(judged: Judged, found: Sequence[Outcome]) -> Iterator[Block]:
 
 
 def _effects(judged: Judged, scaled: Sequence[_Scaled]) -> Iterator[Block]:
-    """Yields the main effects on each objective, with intervals between seeds."""
+    """Yields the main effects on each objective, with intervals over seeds."""
     seeds = judged.experiment.description["seeds"] is not None
     for one in scaled:
         found = effects(judged, one.measured)
@@ -236,20 +236,20 @@ def _effects_drawn(rows: Sequence[tuple[Any, ...]], one: _Scaled) -> Any:
 
 
 def _varied(judged: Judged) -> list[str]:
-    """Returns the factors with several values, seeds apart."""
+    """Returns the factors that have several values, except seeds."""
     names = [name for name in judged.experiment.factors if name != SEED]
     return [name for name in names if len(_levels(judged, name)) > 1]
 
 
 def _levels(judged: Judged, name: str) -> list[str]:
-    """Returns the values of a factor in items that were made, in words, in order."""
+    """Returns the values of a factor in finished items, as texts in order."""
     there = {value_text(setting.point[name]) for setting in judged.settings}
     every = dict.fromkeys(map(value_text, [*judged.experiment.factors[name], None]))
     return [each for each in every if each in there]
 
 
 def _pairs(judged: Judged, scaled: Sequence[_Scaled]) -> Iterator[Block]:
-    """Means over all other factors, for pairs of factors."""
+    """Yields heat maps for pairs of factors, with means over all other factors."""
     varied = _varied(judged)
     pairs = list(combinations(varied, 2))
     for one in scaled:
@@ -310,7 +310,8 @@ def _heat_map(
 
 
 def _multiples(judged: Judged, scaled: Sequence[_Scaled]) -> Iterator[Block]:
-    """Every setting along the factor with the most values, with lines and panels for the other factors."""
+    """Yields charts of every setting along the factor with the most values.
+    """
     varied = sorted(_varied(judged), key=lambda name: -len(_levels(judged, name)))
     if not varied:
         return

@@ -1,4 +1,4 @@
-"""Builds the replays of an experiment: inputs that are read once, and the request of each point."""
+"""Builds the replays of an experiment from inputs that are read once."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ REQUESTED: Mapping[str, str] = {
         "unfinished",
     )
 }
-"""Setting of a replay -> its name in requests."""
+"""Maps a setting of a replay to its name in requests."""
 
 STEPS: Mapping[str, str] = {name.replace("_", "-"): name for name in Calibration.__dataclass_fields__}
-"""Setting that changes the trace or the size of the cluster -> its name in calibrations."""
+"""Maps a setting that changes the trace or the cluster size to its name in calibrations."""
 
 SETTINGS = (*REQUESTED, *STEPS)
 
 GIVEN = frozenset({TRACE, *SETTINGS} - {"scale-cluster"})
-"""The factors that describe the jobs and what happens to them, not the scheduler or the cluster."""
+"""The factors that describe the jobs and what happens to them, but not the scheduler or the cluster."""
 
 TENANTS = "tenants"
 """The setting whose value can name files."""
@@ -71,17 +71,18 @@ _SHORTER = "seeds: {count: 10, weeks: 1h} draws spans of an hour"
 
 @dataclass(frozen=True)
 class Inputs:
-    """The inputs of an experiment's items; they are read once and sent to the processes that make items.
+    """The inputs of an experiment's items, which are read once and sent to the processes that make items.
 
     Attributes:
         spec: the experiment.
         plugins: the plugins with the policies.
-        traces: label -> the content of its file.
-        clusters: label -> the cluster of its manifests; None for the trace's own.
-        own: label of a trace -> the cluster of the manifests beside the trace. The cluster is None or missing
-            without such manifests, or if all clusters are given.
-        patches: label -> the documents of a patch; None for none.
-        tenants: a value of `tenants` in any item -> this value with the content of the files that it names.
+        traces: the content of each trace file, by label.
+        clusters: the cluster of each label, from its manifests; None stands for the trace's own cluster.
+        own: for each label of a trace, the cluster from the manifests next to the trace. It is None or
+            missing if there are no such manifests, or if all clusters are given.
+        patches: the documents of each patch, by label; None if there is no patch.
+        tenants: for each value of `tenants` in any item, the same value with the content of the files that it
+            names.
     """
 
     spec: Spec
@@ -94,7 +95,7 @@ class Inputs:
 
 
 class Bench:
-    """Makes the requests of an experiment; shared parts are made once, and kept for a while.
+    """Makes the requests of an experiment; parts that requests share are made once and kept for a while.
 
     Args:
         inputs: the inputs of items.
@@ -105,7 +106,7 @@ class Bench:
         self.plugins = measuring(inputs.plugins, inputs.spec.metrics)
         few = max(2, _ROWS // max(trace.frame.height for trace in inputs.traces.values()))
         self._traces: Memo[Hashable, Trace] = Memo(few)
-        self._plans: Memo[Hashable, Plan] = Memo(few)  # few, because each plan holds a trace
+        self._plans: Memo[Hashable, Plan] = Memo(few)  # only a few, because each plan holds a trace
         self._clusters: Memo[Hashable, Cluster] = Memo(_CLUSTERS)
         self._arms = {arm.label: arm for arm in self.spec.arms}
         self._codes: dict[str, str] = {}
@@ -116,16 +117,16 @@ class Bench:
         return self._arms[str(point[PLUGIN])]
 
     def applies(self, name: str, point: Point) -> bool:
-        """Returns True if a factor has a meaning at a point; an option has a meaning only for its plugins."""
+        """Returns True if a factor applies to a point; an option applies only to the plugins that have it."""
         if name in (*OWN, *SETTINGS) or is_knob(name):
             return True
         return self._option(name, self.arm(point)) is not None
 
     def check_name(self, name: str) -> None:
-        """Checks that a factor is a setting, a knob, or an option of one of the plugins.
+        """Checks that a factor is a setting, a knob, or an option of a plugin.
 
         Raises:
-            OptionError: the name is none of these; the message suggests a name.
+            OptionError: the name is none of these; the message suggests a similar name.
         """
         if any(self.applies(name, {PLUGIN: arm.label}) for arm in self.spec.arms):
             return
@@ -140,7 +141,7 @@ class Bench:
         """Returns the request of a point's replay.
 
         Raises:
-            InputError: a value cannot be used, or does not fit the inputs.
+            InputError: a value can't be used, or does not fit the inputs.
         """
         arm, settings = self.arm(point), self._settings(point)
         options = dict(arm.options)
@@ -164,7 +165,7 @@ class Bench:
         )
 
     def plan(self, point: Point, request: Request) -> Plan:
-        """Returns the plan of a point's replay, with all inputs read and checked.
+        """Returns the plan of a point's replay, after reading and checking all inputs.
 
         Points that differ only in settings of the replay share the parts that do not depend on these
         settings.
@@ -195,7 +196,7 @@ class Bench:
         )
 
     def planned(self, request: Request) -> Plan:
-        """Returns the plan of a request; refuses a request whose waits and losses would mean nothing.
+        """Returns the plan of a request, and refuses requests whose waits and losses would be meaningless.
 
         Raises:
             InputError: the inputs do not fit together, or the run times of some jobs are unknown.
@@ -209,10 +210,10 @@ class Bench:
         return plan
 
     def trace(self, point: Point) -> Trace:
-        """Returns the trace of a point, calibrated and drawn by its seed.
+        """Returns the trace of a point, after the calibration and the draw.
 
         Raises:
-            InputError: a step cannot be parsed, or does not fit the trace.
+            InputError: a step can't be parsed, or does not fit the trace.
         """
         key = self._trace_key(point)
         if key not in self._traces:
@@ -220,7 +221,7 @@ class Bench:
         return self._traces[key]
 
     def cluster(self, point: Point) -> Cluster:
-        """Returns the cluster of a point, with its patch, its knobs and its scale.
+        """Returns the cluster of a point, changed by its patch, its knobs and its scale.
 
         Raises:
             InputError: a patch or a value does not fit.
@@ -237,7 +238,7 @@ class Bench:
         return self._clusters[key]
 
     def _failing(self, cluster: Cluster, point: Point) -> Cluster:
-        """Returns a cluster whose nodes fail as the point says, differently for each seed."""
+        """Returns a cluster with the node failures of the point, which differ between seeds."""
         text = self._steps(point).get("failures")
         if text is None:
             return cluster
@@ -247,7 +248,7 @@ class Bench:
         return calibration.of_cluster(cluster, self.trace({**point, SEED: None}))
 
     def key(self, point: Point) -> str:
-        """Returns the name of an item: equal inputs, settings and code give equal names."""
+        """Returns the name of an item; equal inputs, settings and code give equal names."""
         arm, seeds = self.arm(point), self.spec.seeds
         trace, base = self.inputs.traces[self._label(TRACE, point)], self._manifests(point)
         request_settings = {name: text for name, text in self._settings(point).items() if name in REQUESTED}
@@ -274,14 +275,14 @@ class Bench:
         return sha256(text.encode()).hexdigest()[:_LENGTH]
 
     def _trace_key(self, point: Point) -> Hashable:
-        """Returns the key of a point's trace: everything that the trace depends on."""
+        """Returns the key of a point's trace, which contains everything that the trace depends on."""
         return (self._label(TRACE, point), *sorted(self._steps(point).items()), self._drawn(point))
 
     def _cluster_key(self, point: Point) -> Hashable:
-        """Returns the key of a point's cluster: everything that the cluster depends on.
+        """Returns the key of a point's cluster, which contains everything that the cluster depends on.
 
-        Without manifests the cluster is made from the trace before a seed draws from it, so that seeds share
-        the cluster.
+        Without manifests, the cluster is made from the trace before a seed draws from the trace, so all seeds
+        use the same cluster.
         """
         label, trace = self._label(CLUSTER, point), self._label(TRACE, point)
         beside = trace if self.inputs.clusters[label] is None else None
@@ -315,7 +316,7 @@ class Bench:
         return calibration.of_trace(self.inputs.traces[self._label(TRACE, point)])
 
     def _maps(self, text: str | None) -> str:
-        """Returns the hash of the files that the names of queues are read from; "" without any."""
+        """Returns the hash of the files from which queue names are read; "" if there are none."""
         if text not in self._sums:
             maps = {} if text is None else self.inputs.tenants[text].maps
             told = json.dumps([sorted(each.items()) for each in maps.values()])
@@ -323,14 +324,14 @@ class Bench:
         return self._sums[text]
 
     def _manifests(self, point: Point) -> Cluster | None:
-        """Returns the cluster of a point from manifests, given or beside its trace; None without any."""
+        """Returns the cluster of a point from the manifests; None if there are no manifests."""
         given = self.inputs.clusters[self._label(CLUSTER, point)]
         return self.inputs.own.get(self._label(TRACE, point)) if given is None else given
 
     # --- what a point says --------------------------------------------------------------------------------
 
     def _label(self, name: str, point: Point) -> str:
-        """Returns the label of a point's input; if there is only one input, its label."""
+        """Returns the label of a point's input, or the label of the only input."""
         several: Mapping[str, Any] = {
             TRACE: self.inputs.traces,
             CLUSTER: self.inputs.clusters,
@@ -343,7 +344,7 @@ class Bench:
         return {**self.spec.settings, **varied}
 
     def _steps(self, point: Point) -> dict[str, str]:
-        """Returns the calibration, including the step that a seed draws."""
+        """Returns the calibration, including the step that uses the seed."""
         settings = self._settings(point)
         found = {argument: settings[name] for name, argument in STEPS.items() if name in settings}
         seeds, seed = self.spec.seeds, point.get(SEED)
@@ -352,13 +353,13 @@ class Bench:
         return found
 
     def _drawn(self, point: Point) -> int | None:
-        """Returns the seed of the draw from a calibrated trace."""
+        """Returns the seed with which weeks are drawn from a calibrated trace."""
         seeds, seed = self.spec.seeds, point.get(SEED)
         of_trace = seeds is not None and seeds.of in (WEEKS, SHAKE)
         return seed if of_trace and isinstance(seed, int) else None
 
     def _option(self, name: str, arm: Arm) -> str | None:
-        """The plugin option that a name refers to; None if the name refers to no option of this plugin."""
+        """Returns the option of this plugin to which a name refers; None if there is no such option."""
         names = {option.name for option in self.plugins.policy(arm.plugin).options}
         if name in names:
             return name
@@ -366,7 +367,7 @@ class Bench:
         return option if prefix in (arm.label, arm.plugin) and option in names else None
 
     def _code(self, plugin: str) -> str:
-        """Returns the hash of the code that decides, records, draws and measures."""
+        """Returns the hash of the code that makes decisions, records, draws and measures."""
         if plugin not in self._codes:
             policy = self.plugins.policy(plugin)
             codes = [code_of_harness(), code_of_policy(policy), code_of_room("trace/generate")]
@@ -387,7 +388,7 @@ def _knobs(point: Point) -> dict[str, Value]:
 
 
 def measuring(plugins: Plugins, families: Sequence[str]) -> Plugins:
-    """Returns plugins with only these families of metrics; with all families if none are named.
+    """Returns the plugins with only these families of metrics; an empty list keeps all families.
 
     Raises:
         OptionError: there is no such family.

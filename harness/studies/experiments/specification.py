@@ -1,4 +1,4 @@
-"""The specification of an experiment: inputs, fixed settings and factors, before any file is read."""
+"""The specification of an experiment, with inputs, fixed settings and factors."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from typing import Any, Literal, TypeAlias
 from harness.base.frozen import Frozen
 
 Value: TypeAlias = str | int | float | bool | None
-"""A value of a factor, as it was written; None if the factor has no meaning for an item."""
+"""A value of a factor as the user wrote it; None if the factor does not apply to an item."""
 
 Point: TypeAlias = Mapping[str, Value]
-"""Factor -> value: all that distinguishes an item from the others."""
+"""The value of each factor; the values distinguish an item from all others."""
 
 ItemKeep: TypeAlias = Literal["metrics", "all"]
-"""The stored part of an item: only its metrics, or all tables of its run."""
+"""The part of an item that is stored: only the metrics, or all tables of the run."""
 
 TRACE, CLUSTER, PATCH, PLUGIN, SEED = "trace", "cluster", "patch", "plugin", "seed"
 OWN = (TRACE, CLUSTER, PATCH, PLUGIN, SEED)
-"""Factors that have fields of their own in a specification; the others are settings, options and knobs."""
+"""The factors with their own fields in a specification; other factors are settings, options and knobs."""
 
 MOST_ITEMS = 1_000_000
 
 WEEKS = "weeks"
-"""The default draw of seeds: each seed draws new weeks from the record."""
+"""The default kind of draw, in which each seed draws new weeks from the record."""
 
 SHAKE = "shake"
-"""Each seed is a twin of the trace: the same jobs, with slightly moved arrivals."""
+"""A kind of draw in which each seed gives a twin: the same jobs, with slightly different arrivals."""
 
 
 def _nothing() -> Mapping[str, Any]:
@@ -37,11 +37,12 @@ def _nothing() -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """A factor of an experiment, which varies.
+    """A property that varies in an experiment.
 
     Attributes:
-        name: a setting of `harness replay`, `[LABEL.]OPTION` of a plugin, a knob's path, or one of `OWN`.
-        values: its values, one or more.
+        name: a setting of `harness replay`, a plugin option `[LABEL.]OPTION`, the path of a knob, or one of
+            `OWN`.
+        values: one or more values.
     """
 
     name: str
@@ -50,12 +51,12 @@ class Factor:
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """A plugin under a label.
+    """A plugin with a label.
 
     Attributes:
-        plugin: the registered name.
-        label: the plugin's name in its items.
-        options: its options in every item.
+        plugin: the registered name of the plugin.
+        label: the name of the plugin in items.
+        options: the options of the plugin in every item.
     """
 
     plugin: str
@@ -65,15 +66,15 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class Seeds:
-    """Repeats of every point that differ only by chance; one seed gives the same draw for every setting.
+    """Repeats of every point that differ only by chance; a seed gives every setting the same draw.
 
     Attributes:
         count: the number of seeds.
-        first: the first seed; the others follow it.
-        of: what is drawn: `weeks` of the record, its twins by `shake`, or a step of the calibration with a
-            seed.
-        by: the length of a drawn block; or the jitter of twins, such as `arrivals=30s,ties`; or the step
-            without its seed, such as `0.2:1000`.
+        first: the first seed; the other seeds are the next numbers.
+        of: what is drawn, which is `weeks` of the record, its twins (`shake`), or a calibration step that has
+            a seed.
+        by: the length of a drawn block, the jitter of twins such as `arrivals=30s,ties`, or the step without
+            its seed, such as `0.2:1000`.
     """
 
     count: int
@@ -89,7 +90,7 @@ class Seeds:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A limit to this many points of the grid, drawn by a seed."""
+    """A limit on the number of grid points, which a seed draws."""
 
     count: int
     seed: int
@@ -100,20 +101,21 @@ class Spec:
     """An experiment.
 
     Attributes:
-        name: its name, and that of its folder.
-        source: its name in messages: the file, or the command line.
-        traces: label -> file.
-        clusters: label -> manifests; None for the trace's own.
-        patches: label -> a patch over the cluster; None for the cluster without changes.
+        name: the name of the experiment and of its folder.
+        source: its name in messages, which is the file or the command line.
+        traces: the trace file of each label.
+        clusters: the manifests of each label; None stands for the trace's own cluster.
+        patches: the patch of each label; None stands for the cluster without changes.
         arms: the plugins.
-        settings: settings of every item, by the names of the options of `harness replay`.
-        groups: the factors. Factors of one group vary together, value by value, and groups form a grid.
-        exclude: points that are left out: factor -> value; a point is excluded if it has all of them.
-        random: the number of points drawn from the grid; None for all.
-        seeds: repeats of every point; None for the record alone.
-        keep: what is kept of an item.
-        metrics: the families of metrics that are measured; all if empty.
-        folder: the folder of relative paths in settings, and in their varied values.
+        settings: the settings of every item, by the option names of `harness replay`.
+        groups: the factors. Factors in the same group vary together, value by value; the groups form a grid.
+        exclude: the points that are left out. Each entry maps factors to values, and excludes the points that
+            have all of them.
+        random: the number of points to draw from the grid; None for all points.
+        seeds: repeats of every point; None to replay only the record.
+        keep: the part of an item that is stored.
+        metrics: the families of metrics to measure; if empty, all families.
+        folder: the folder to which paths in settings and their values are relative.
     """
 
     name: str
@@ -133,7 +135,7 @@ class Spec:
 
     @property
     def axes(self) -> tuple[tuple[Factor, ...], ...]:
-        """The groups of the grid: inputs with several values and plugins first, seeds not at all."""
+        """The groups of the grid, without seeds; inputs with several values and plugins come first."""
         named = ((TRACE, self.traces), (CLUSTER, self.clusters), (PATCH, self.patches))
         inputs = [(Factor(name, tuple(found)),) for name, found in named if len(found) > 1]
         plugins = (Factor(PLUGIN, tuple(arm.label for arm in self.arms)),)
@@ -141,6 +143,6 @@ class Spec:
 
     @property
     def factors(self) -> tuple[Factor, ...]:
-        """All factors, seeds last."""
+        """All factors; seeds come last."""
         seeds = () if self.seeds is None else (Factor(SEED, tuple(self.seeds.numbers)),)
         return (*(factor for group in self.axes for factor in group), *seeds)
