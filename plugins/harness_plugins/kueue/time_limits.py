@@ -120,9 +120,8 @@ class TimeLimits:
         """Evicts workloads whose pods were not ready in time, and queues workloads after their backoff."""
         for workload in pods_ready.due(now):
             if pods_ready.stays(workload):
-                self._executions.goes_for_nobody(
-                    workload, now
-                )  # must precede `time_out`, which sets a new deadline
+                # This must precede `time_out`, which sets a new deadline.
+                self._executions.goes_for_nobody(workload, now)
                 timed_out = pods_ready.time_out(workload, now)
                 reason = TIMED_OUT if timed_out.requeue_at is not None else DEACTIVATED
                 self._evict(Target(workload, reason), now)
