@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.base.errors import Fault, TraceError
+from harness.base.errors import TraceError
+from harness.base.text import first_of
 from harness.runs.cache import Lasting
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from harness.cluster.model import Cluster
     from harness.plugins import Plugins
     from harness.plugins.registries import PolicySpec
@@ -77,25 +80,18 @@ def check_fit(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -> Non
     _fits.answer(trace, cluster, lambda: _check_fit(trace, cluster, by_queues=asked), asked)
 
 
-def check_queues(trace: Trace, cluster: Cluster, policy: PolicySpec) -> None:
-    """Check that a cluster has a ClusterQueue, at some time, if the policy admits jobs by ClusterQueues.
-
-    Raises:
-        TraceError: it has none, so the policy would reject every job.
-    """
+def without_queues(trace: Trace, cluster: Cluster, policy: PolicySpec) -> Iterator[str]:
+    """Yields a warning if the policy admits jobs by ClusterQueues, but the cluster never has one."""
     from harness.cluster.changes.edits import ever
 
     there = ever(cluster)
     if there.cluster_queues or not trace.frame.height or not policy.admits_by_queues(there):
         return
-    queues = trace.frame["queue"].unique().sort().to_list()
-    named = ", ".join(map(repr, queues[:3])) + (f" and {len(queues) - 3:,} more" if len(queues) > 3 else "")
-    what = "admits jobs by ClusterQueues, and there is none: it would reject every job"
-    raise TraceError(
-        f"{trace.path} does not fit {cluster.source or 'the cluster'}",
-        [Fault(f"plugin {policy.name}", what)],
-        hint=f"harness cluster init {trace.path} -o FILE writes a cluster with a ClusterQueue for each queue "
-        f"of the trace ({named}); -p default-preemption needs nodes and no queues",
+    queues = first_of([repr(name) for name in trace.frame["queue"].unique().sort()], 3)
+    yield (
+        f"{policy.name} admits jobs by ClusterQueues, and the cluster has none, so {policy.name} rejects "
+        f"every job: harness cluster init {trace.path} -o FILE writes a cluster with a ClusterQueue for each queue "
+        f"of the trace ({queues}); default-preemption needs nodes and no queues"
     )
 
 

@@ -212,10 +212,12 @@ class Plan(Value):
     def warnings(self) -> tuple[str, ...]:
         """Sentences about inputs that have no effect in this replay, or are left out."""
         from harness.runs.impossible import sentences
+        from harness.runs.inputs import without_queues
         from harness.trace.job_rows import count_jobs
         from harness.trace.warnings import unreached
 
-        found = [*self.cluster.warnings, *unreached(self.trace, self._whole), *self.at_start.left_out]
+        found = [*without_queues(self.trace, self.cluster, self.policy)]
+        found += [*self.cluster.warnings, *unreached(self.trace, self._whole), *self.at_start.left_out]
         found += sentences(self.impossible, count_jobs(self.trace.frame))
         found += self._nothing_played()
         found += self._startup_of_the_trace()

@@ -23,7 +23,7 @@ from harness.runs.cache import Lasting
 from harness.runs.estimates.run_times import DRAW, Material, beginning, checked_unfinished
 from harness.runs.execution import execute
 from harness.runs.identity import look_at
-from harness.runs.inputs import check_fit, check_queues, cluster_for, default_plugin, read_trace
+from harness.runs.inputs import check_fit, cluster_for, default_plugin, read_trace
 from harness.runs.labels import checked_label
 from harness.runs.one_quota import alone, faults
 from harness.runs.plan import Plan
@@ -245,7 +245,6 @@ class Request(Value):
             cluster = _unrolled.answer(trace, cluster, partial(unrolled, cluster, *begins))
         policy = policy or _policy(default_plugin(cluster), plugins)
         check_fit(trace, cluster, by_queues=policy.admits_by_queues(cluster))
-        check_queues(trace, cluster, policy)
         trace = homed(trace, ever(cluster))
         if policy.record:
             check_recorded(trace)

@@ -75,29 +75,27 @@ def test_where_cluster_queues_admit_an_elastic_quota_of_that_name_is_not_enough(
 
 
 @pytest.mark.parametrize("plugin", ["kueue-classic", "fairsharing"])
-def test_a_plugin_that_needs_queues_is_refused_where_there_is_none(
+def test_a_plugin_that_needs_queues_warns_where_there_is_none(
     plugin: str, trace: Path, tmp_path: Path
 ) -> None:
-    """It would reject every job; a plugin of nodes alone is not refused, nor queues that come later."""
+    """It rejects every job; a plugin of nodes alone does not warn, nor where queues come later."""
     nodes = "".join(f"---{each}" for each in queues(HALVES, nodes=1).split("---") if "kind: Node" in each)
     path = tmp_path / "nodes.yaml"
     path.write_text(nodes)
-    with pytest.raises(TraceError, match="does not fit") as refused:
-        Request(trace, plugin=plugin, cluster=path).plan(load())
-    (fault,) = refused.value.faults
-    assert str(fault) == (
-        f"plugin {plugin}: admits jobs by ClusterQueues, and there is none: it would reject every job"
+    (warning,) = Request(trace, plugin=plugin, cluster=path).plan(load()).warnings[:1]
+    assert warning.startswith(
+        f"{plugin} admits jobs by ClusterQueues, and the cluster has none, so {plugin} "
     )
-    hint = refused.value.hint or ""
-    assert hint.startswith(f"harness cluster init {trace} -o FILE writes a cluster with a ClusterQueue ")
-    assert hint.endswith("('a', 'b'); -p default-preemption needs nodes and no queues")
-    assert not Request(trace, plugin="default-preemption", cluster=path).plan(load()).impossible
+    assert f"rejects every job: harness cluster init {trace} -o FILE writes a cluster" in warning
+    assert warning.endswith("('a', 'b'); default-preemption needs nodes and no queues")
+    assert not Request(trace, plugin="default-preemption", cluster=path).plan(load()).warnings
     objects = [each for each in yaml.safe_load_all(queues(HALVES)) if each]
     for each in objects:
         if each["kind"] == "ClusterQueue":
             each["metadata"]["annotations"] = FROM
     path.write_text(nodes + "---\n" + yaml.safe_dump_all(objects))
-    assert Request(trace, plugin=plugin, cluster=path).plan(load()).policy.name == plugin
+    later = Request(trace, plugin=plugin, cluster=path).plan(load()).warnings
+    assert not any("the cluster has none" in each for each in later)
 
 
 @PATCHES

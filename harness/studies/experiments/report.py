@@ -310,8 +310,7 @@ def _heat_map(
 
 
 def _multiples(judged: Judged, scaled: Sequence[_Scaled]) -> Iterator[Block]:
-    """Yields charts of every setting along the factor with the most values.
-    """
+    """Yields charts of every setting along the factor with the most values."""
     varied = sorted(_varied(judged), key=lambda name: -len(_levels(judged, name)))
     if not varied:
         return
