@@ -1,4 +1,4 @@
-"""Makes a `Cluster` from manifests, in files or parsed, or reports all of their faults together."""
+"""Makes a `Cluster` from manifests in files or in memory, or reports all of their faults together."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from harness.cluster.yaml.fields import Fields, WebhookFault, shown
 from harness.cluster.yaml.sources import files_of, text_of
 
 _CONFIGURATION = "controller_manager_config.yaml"
-"""The key in Kueue's ConfigMap, `kueue-manager-config`, that holds the Configuration."""
+"""The key of Kueue's ConfigMap `kueue-manager-config` that contains the Configuration."""
 
 
 def load_cluster(path: str | Path) -> Cluster:
     """Load the cluster that manifests describe, as printed by `kubectl get -o yaml` or `-o json`.
 
     Args:
-        path: a file, plain or gzipped; a folder; or `-`, standard input. Several paths, separated by commas,
-            make one cluster. A folder stands for all .yaml, .yml and .json files (also .gz) in it and its
-            subfolders, in the order of their paths, without hidden files.
+        path: a file (plain or gzipped), a folder, or `-` for standard input. Several paths, separated by
+            commas, form one cluster. A folder stands for all .yaml, .yml and .json files (also .gz) in it and
+            its subfolders, sorted by path, except for hidden files.
 
     Raises:
-        ClusterError: a file cannot be read or its manifests are faulty; every fault names document, object
-            and field, and the file if there are several.
+        ClusterError: a file can't be read, or its manifests are faulty. Each fault states the document,
+            object and field, and the file if there are several.
     """
     path, faults = Path(path), list[Fault]()
     documents, complete = read_manifests(path, faults)
@@ -50,10 +50,10 @@ def load_cluster(path: str | Path) -> Cluster:
 
 
 def read_manifests(path: Path, faults: list[Fault]) -> tuple[list[Document], bool]:
-    """Returns the documents of files and folders unchanged, and whether all could be read.
+    """Returns the documents of files and folders unchanged, and whether all documents could be read.
 
     Raises:
-        ClusterError: a file cannot be read at all.
+        ClusterError: a file can't be read at all.
     """
     documents: list[Document] = []
     complete = True
@@ -65,10 +65,10 @@ def read_manifests(path: Path, faults: list[Fault]) -> tuple[list[Document], boo
 
 
 def _documents(path: Path, where: str, faults: list[Fault]) -> tuple[list[Document], bool]:
-    """Returns the documents of a file, and whether all could be read; `where` precedes them in messages.
+    """Returns the documents of a file, and whether all could be read; `where` is their prefix in messages.
 
     Raises:
-        ClusterError: the file cannot be read.
+        ClusterError: the file can't be read.
     """
     own: list[Fault] = []
     documents, complete = read_documents(text_of(path), own)
@@ -85,11 +85,11 @@ def cluster_from(
     """Make the cluster that parsed manifests describe.
 
     Args:
-        documents: manifests as JSON values; the cluster keeps them, so do not change them later.
-        source: their origin, for messages.
-        webhooks: False accepts objects that a cluster's admission webhooks would reject, like a component
-            without an API server.
-        kinds: the kinds to read; by default the built-in kinds and those of installed plugins.
+        documents: manifests as JSON values. The cluster keeps references to them, so don't change them later.
+        source: the origin of the manifests, for messages.
+        webhooks: False accepts objects that the admission webhooks of a cluster would reject, like a
+            component that runs without an API server.
+        kinds: the kinds to read. The default is the built-in kinds and the kinds of installed plugins.
 
     Raises:
         ClusterError: the manifests are faulty.
@@ -110,10 +110,11 @@ def cluster_of(
     """Make the cluster that documents describe; see `cluster_from`.
 
     Args:
-        documents: the documents; `where` is their name in faults, or "".
-        source: their origin, for messages.
+        documents: the documents, in which `where` is the name for messages, or "".
+        source: the origin of the documents, for messages.
         faults: the faults found so far.
-        complete: False if a document could not be read; references to missing objects are then not faults.
+        complete: False if a document could not be read. In that case, references to missing objects are not
+            faults.
         webhooks: see `cluster_from`.
         kinds: see `cluster_from`.
 
@@ -135,7 +136,7 @@ def cluster_of(
         known = read_object(item, draft, not_read, kinds)
         if known is not None and known.check is not None:
             brought[known.check] = None
-    if complete:  # else objects of a broken document would seem to be missing
+    if complete:  # otherwise, objects of a broken document would seem to be missing
         for check in (*CHECKS, *brought):
             check(draft)
     if not webhooks:
@@ -179,16 +180,16 @@ def cluster_of(
 
 
 def _said_of(kind: str, version: str, count: int) -> str:
-    """Returns a sentence that harness does not read objects of a kind, and the assumption made instead."""
+    """Returns a sentence that says that harness doesn't read a kind, and what it assumes instead."""
     instead = KINDS_NOT_READ.get((version.rpartition("/")[0], kind))
     objects = "object is" if count == 1 else "objects are"
     return f"{kind} ({version}): {count:,} {objects} {NOT_READ}" + (f": {instead}" if instead else "")
 
 
 def unpacked(document: Document, faults: list[Fault]) -> Iterator[Document]:
-    """Yields the objects of a document: the document's object, or the items of a `kubectl get` list.
+    """Yields the objects of a document, which contains one object or the items of a `kubectl get` list.
 
-    Kueue's ConfigMap stands for the Configuration in its text.
+    Kueue's ConfigMap is replaced by the Configuration in its text.
     """
     content = document.content
     if not isinstance(content, Mapping):
@@ -204,7 +205,8 @@ def unpacked(document: Document, faults: list[Fault]) -> Iterator[Document]:
     if not isinstance(items, list):
         faults.append(Fault(f"{document.where}: items", f"must be a list, not {shown(items)}"))
         return
-    # Items of a typed list from the API server lack kind and apiVersion, which follow from the list's kind.
+    # The API server omits kind and apiVersion for items of a typed list, because the kind of the list implies
+    # them.
     implied = (
         {} if kind == "List" else {"apiVersion": content.get("apiVersion"), "kind": kind[: -len("List")]}
     )
@@ -216,10 +218,10 @@ def unpacked(document: Document, faults: list[Fault]) -> Iterator[Document]:
 
 
 def _configuration_in(config_map: Document, faults: list[Fault]) -> Iterator[Document]:
-    """Yields Kueue's Configuration if its controller's ConfigMap holds it; else the ConfigMap."""
+    """Yields Kueue's Configuration if the ConfigMap contains it; otherwise the ConfigMap itself."""
     data = config_map.content.get("data")
     text = data.get(_CONFIGURATION) if isinstance(data, Mapping) else None
-    if not isinstance(text, str) or KUEUE_CONFIGURATION not in text:  # other controllers also use this key
+    if not isinstance(text, str) or KUEUE_CONFIGURATION not in text:  # other controllers use this key too
         yield config_map
         return
     where = f"{config_map.where}, ConfigMap {_name(config_map.content)}".rstrip() + f", {_CONFIGURATION}"
@@ -232,7 +234,9 @@ def _configuration_in(config_map: Document, faults: list[Fault]) -> Iterator[Doc
 def read_object(
     document: Document, draft: Draft, not_read: Counter[tuple[str, str]], kinds: Kinds = KINDS
 ) -> Kind | None:
-    """Read one object into the draft, and warn about unmodelled fields; count an object of unknown kind.
+    """Read one object into the draft, and warn about its unmodelled fields.
+
+    An object of an unknown kind is counted in `not_read`.
 
     Returns:
         The object's kind; None if harness does not read it.
@@ -263,7 +267,7 @@ def read_object(
         path = found.path
         if found.wanted:
             faulty = {INDEX.sub("[]", fault.where) for fault in draft.faults[before:]}
-            if f"{fields.where}: {path}" not in faulty:  # no reader read the field
+            if f"{fields.where}: {path}" not in faulty:  # no reader has read the field
                 fields.fault(path, f"must be {found.wanted}")
         elif known.coverage.strict and found.row is None:
             hint = did_you_mean(path.rpartition(".")[2], found.known)
@@ -274,7 +278,7 @@ def read_object(
 
 
 def _name(content: Mapping[str, Any]) -> str:
-    """Returns an object's name as messages show it, with its namespace if it has one."""
+    """Returns the name by which messages refer to an object, with its namespace if there is one."""
     metadata = content.get("metadata")
     if not isinstance(metadata, Mapping) or not isinstance(metadata.get("name"), str):
         return ""

@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 KUEUE = "kueue.x-k8s.io/v1beta2"
 
 _NEEDS_ESCAPES = r"[^\x20-\x7e\xa0-\ud7ff\ue000-\ufefe]"
-"""Compiled when a text is first written, because compiling takes longer than all imports of this module."""
+"""This pattern is compiled when a text is first written, because compiling it takes longer than all imports
+of this module."""
 
 
 def flavor_manifest(
     name: str, node_labels: Mapping[str, str] | None = None, topology: str = ""
 ) -> dict[str, Any]:
-    """Returns a ResourceFlavor; without node labels it stands for every node."""
+    """Returns a ResourceFlavor. Without node labels, it stands for every node."""
     flavor: dict[str, Any] = {"apiVersion": KUEUE, "kind": "ResourceFlavor", "metadata": {"name": name}}
     spec: dict[str, Any] = {"nodeLabels": dict(node_labels)} if node_labels else {}
     if topology:
@@ -33,7 +34,7 @@ def flavor_manifest(
 
 
 def topology_manifest(name: str, levels: Iterable[str]) -> dict[str, Any]:
-    """Returns a Topology with these levels, from the coarsest to the finest."""
+    """Returns a Topology with the given levels, from the coarsest to the finest."""
     spec = {"levels": [{"nodeLabel": level} for level in levels]}
     return {"apiVersion": KUEUE, "kind": "Topology", "metadata": {"name": name}, "spec": spec}
 
@@ -46,13 +47,13 @@ def cluster_queue_manifest(
     cohort: str = "",
     preemption: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Returns a ClusterQueue that is open to every namespace, with quotas in one flavor.
+    """Returns a ClusterQueue that is open to all namespaces and has quotas in one flavor.
 
     Args:
-        name: the queue.
+        name: the name of the queue.
         flavor: the flavor of all its quotas.
-        quotas: resource -> quota, or the nominal amount of a quota without limits.
-        cohort: the cohort in which it lends and borrows; "" for none.
+        quotas: maps each resource to its quota, or to the nominal quantity of a quota without limits.
+        cohort: the cohort in which the queue lends and borrows; "" for none.
         preemption: the fields of `spec.preemption`.
     """
     spec: dict[str, Any] = {"cohortName": cohort} if cohort else {}
@@ -87,7 +88,7 @@ def _resource_group(flavor: str, quotas: Mapping[str, int | ResourceQuota]) -> d
 
 
 def local_queue_manifest(namespace: str, cluster_queue: str) -> dict[str, Any]:
-    """Returns a LocalQueue with the name of its ClusterQueue."""
+    """Returns a LocalQueue that has the same name as its ClusterQueue."""
     return {
         "apiVersion": KUEUE,
         "kind": "LocalQueue",
@@ -103,7 +104,7 @@ def quota_node(
     children: Sequence[Mapping[str, Any]] = (),
     namespaces: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Returns a node of an ElasticQuotaTree, with `min` and `max` as resource -> amount.
+    """Returns a node of an ElasticQuotaTree, whose `min` and `max` are given by resource.
 
     `children` are the nodes below it.
     """
@@ -116,7 +117,7 @@ def quota_node(
 
 
 def elastic_quota_tree_manifest(root: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the ElasticQuotaTree of a cluster; `root` is a `quota_node`."""
+    """Returns the ElasticQuotaTree of a cluster, whose `root` comes from `quota_node`."""
     return {
         "apiVersion": "scheduling.sigs.k8s.io/v1beta1",
         "kind": "ElasticQuotaTree",
@@ -128,7 +129,7 @@ def elastic_quota_tree_manifest(root: Mapping[str, Any]) -> dict[str, Any]:
 def node_pool_manifest(
     name: str, count: int, allocatable: Mapping[str, int], labels: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Returns a NodePool of equal nodes; `allocatable` is resource -> amount of one node."""
+    """Returns a NodePool of equal nodes, each with the quantities in `allocatable`."""
     template: dict[str, Any] = {"metadata": {"labels": dict(labels)}} if labels else {}
     template["allocatable"] = {
         resource: format_amount(resource, amount) for resource, amount in allocatable.items()
@@ -144,7 +145,7 @@ def node_pool_manifest(
 def node_manifest(
     name: str, allocatable: Mapping[str, int], labels: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Returns a Node that an API server accepts; all of its capacity is allocatable."""
+    """Returns a Node that an API server accepts, with all of its capacity allocatable."""
     amounts = {resource: format_amount(resource, amount) for resource, amount in allocatable.items()}
     return {
         "apiVersion": "v1",
@@ -160,14 +161,14 @@ def namespace_manifest(name: str) -> dict[str, Any]:
 
 
 def to_manifests(cluster: Cluster) -> list[dict[str, Any]]:
-    """Returns the documents from which a cluster was made, read or assumed."""
+    """Returns the documents that a cluster was made from, whether they were read or assumed."""
     return [dict(manifest) for manifest in cluster.manifests]
 
 
 def dump_yaml(manifests: Iterable[Mapping[str, Any]]) -> str:
-    """Returns manifests as YAML of several documents.
+    """Returns manifests as a YAML stream with one document each.
 
-    `load_cluster` and kubectl read the same values back.
+    `load_cluster` and kubectl read the same values from it.
     """
     return yaml.dump_all(
         [dict(manifest) for manifest in manifests],
@@ -180,7 +181,7 @@ def dump_yaml(manifests: Iterable[Mapping[str, Any]]) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """A dumper that quotes every text that YAML 1.1 or 1.2 would read as another value."""
+    """A dumper that quotes every text that YAML 1.1 or 1.2 would read as a different value."""
 
     def ignore_aliases(self, data: Any) -> bool:
         """Write shared values in full each time, because anchors are hard to edit."""
@@ -193,8 +194,8 @@ def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
 
 
 def _represent_word(dumper: _Dumper, word: Word) -> yaml.ScalarNode:
-    """Write a word unchanged, so that it is read as text or boolean again."""
-    kind = "str" if len(word) == 1 else "bool"  # the type that PyYAML infers, so that it writes no tag
+    """Write a word unchanged, so that it is read as a text or a boolean again."""
+    kind = "str" if len(word) == 1 else "bool"  # the type that PyYAML infers, so that no tag is written
     return dumper.represent_scalar(f"tag:yaml.org,2002:{kind}", str(word))
 
 

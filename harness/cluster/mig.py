@@ -1,8 +1,9 @@
-"""MIG: GPUs that are divided into slices of fixed sizes, which nodes offer as resources named by profile.
+"""MIG: GPUs that are divided into slices of fixed sizes, which nodes offer as resources.
 
-NVIDIA's device plugin calls a slice `nvidia.com/mig-<n>g.<m>gb`: n compute slices and m GB of memory. `.me`
-has the media extensions, once per GPU. Pods get whole slices, so kube-scheduler only counts the resource.
-This module computes how large a slice is, and whether GPUs can hold the slices of a node.
+NVIDIA's device plugin names a slice after its profile, `nvidia.com/mig-<n>g.<m>gb`, where n is the number of
+compute slices and m is the memory in GB. A slice with the suffix `.me` has the media extensions, of which
+each GPU has one set. Pods get whole slices, so kube-scheduler only counts the resource. This module computes
+how large a slice is, and whether GPUs can hold the slices of a node.
 
 Profiles and their places: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/supported-mig-profiles.html
 """
@@ -17,20 +18,20 @@ from harness.cluster.devices import GPU_COUNT, WHOLE, gpu_count, thousandths
 from harness.cluster.model import Node
 
 SLICES = "nvidia.com/mig"
-"""The resource for all slices together in metrics, in compute slices; no node offers it."""
+"""The resource that represents all slices together in metrics, in compute slices. No node offers it."""
 
 PREFIX = "nvidia.com/mig-"
-"""The prefix of the resources' names; the name of the profile follows."""
+"""The prefix of the resource names, which is followed by the name of the profile."""
 
 PRODUCT = "nvidia.com/gpu.product"
-"""The label with the model of a node's GPUs, as NVIDIA's feature discovery names it."""
+"""The label with the model of a node's GPUs, as set by NVIDIA's feature discovery."""
 
 _NAME = re.compile(r"([1-9])g\.([1-9][0-9]{0,2})gb([.+]me)?")
 _SIZES: tuple[tuple[int, int], ...] = ((1, 1), (1, 2), (2, 2), (3, 4), (4, 4), (7, 8))
 _SIZES_OF_A30: tuple[tuple[int, int], ...] = ((1, 1), (2, 2), (4, 4))
-"""The compute slices and units of memory of profiles, ascending."""
+"""The compute slices and the units of memory of each profile, in ascending order."""
 _A30 = 4
-"""The compute slices of an A30, the only model with fewer than seven."""
+"""The number of compute slices of an A30, which is the only model with fewer than seven."""
 _SINGLE = re.compile(r"-MIG-(.+)$")
 _REPLICAS = re.compile(r"nvidia\.com/(gpu|mig-.+)\.replicas")
 
@@ -41,7 +42,7 @@ class Profile(NamedTuple):
     Attributes:
         compute: the number of compute slices.
         memory: the memory in GB.
-        media: whether it has the media extensions of its GPU.
+        media: whether the slice has the media extensions of its GPU.
     """
 
     compute: int
@@ -53,12 +54,12 @@ class Profile(NamedTuple):
 
 
 class Model(NamedTuple):
-    """A model of GPUs.
+    """A GPU model.
 
     Attributes:
         name: the name in NVIDIA's guide.
-        compute: the compute slices of one GPU.
-        unit: GB of memory of the smallest slice.
+        compute: the number of compute slices of one GPU.
+        unit: the memory of the smallest slice, in GB.
     """
 
     name: str
@@ -67,7 +68,7 @@ class Model(NamedTuple):
 
     @property
     def profiles(self) -> tuple[Profile, ...]:
-        """The profiles of a GPU's possible slices, without those with media extensions."""
+        """The profiles of all slices that a GPU can have, except for those with media extensions."""
         sizes = _SIZES_OF_A30 if self.compute == _A30 else _SIZES
         return tuple(Profile(compute, units * self.unit) for compute, units in sizes)
 
@@ -82,12 +83,12 @@ class Model(NamedTuple):
     def holds(self, slices: Mapping[Profile, int], gpus: int) -> bool:
         """Returns True if this number of GPUs can be divided into these slices.
 
-        A slice can begin only at certain eighths of the memory. Slices of two eighths begin at 0, 2 and 4,
-        and at 6 if they have one compute slice. Slices of four eighths begin at 0, and at 4 if they have
-        three compute slices. The last eighth takes no small slice. So the first half of a GPU has two pairs
-        of eighths. The second half has a pair and a remainder, which takes one slice of one or two eighths.
-        The best order is large slices first, with slices of three compute slices in second halves. An A30 has
-        one half with two pairs.
+        A slice can begin only at certain eighths of the memory. Slices of two eighths begin at 0, 2 and 4, or
+        also at 6 if they have one compute slice. Slices of four eighths begin at 0, or also at 4 if they have
+        three compute slices. The last eighth can't hold a small slice. As a result, the first half of a GPU
+        consists of two pairs of eighths. The second half consists of one pair and a remainder, which can hold
+        one slice of one or two eighths. It is best to place large slices first, and slices with three compute
+        slices in second halves. An A30 has a single half with two pairs.
         """
         unit, tails = self.unit, self.compute != _A30
         count = dict.fromkeys(_SIZES, 0)
@@ -123,7 +124,7 @@ _MODELS: tuple[tuple[frozenset[str], Model], ...] = (
     (frozenset({"H100", "PCIE"}), _H100_80),
     (frozenset({"A30"}), Model("A30", _A30, 6)),
 )
-"""The words of a product's name -> its model."""
+"""Maps the words in a product name to the model."""
 
 MODELS = tuple(dict.fromkeys(model for _, model in _MODELS))
 
@@ -132,7 +133,7 @@ class Partition(NamedTuple):
     """The slices of a node.
 
     Attributes:
-        slices: resource -> the number of offered slices.
+        slices: the number of offered slices of each resource.
         model: the model of the node's GPUs; None if unknown.
         gpus: how many GPUs are divided into slices; None if unknown.
         unknown: why the GPUs are unknown; "" if they are known.
@@ -145,7 +146,7 @@ class Partition(NamedTuple):
 
     @property
     def needs(self) -> int:
-        """The smallest number of GPUs that can have these slices; 0 if their model is unknown."""
+        """The minimum number of GPUs for these slices; 0 if their model is unknown."""
         if self.model is None:
             return 0
         sizes = {profile: number for name, number in self.slices.items() if (profile := profile_of(name))}
@@ -153,7 +154,7 @@ class Partition(NamedTuple):
 
     @property
     def fault(self) -> str:
-        """A sentence if the GPUs of the node cannot have these slices; else ""."""
+        """A sentence that says why the GPUs of the node can't have these slices; "" if they can."""
         if self.model is None or self.gpus is None or self.needs <= self.gpus:
             return ""
         slices = ", ".join(f"{number} of {name}" for name, number in sorted(self.slices.items()))
@@ -165,7 +166,7 @@ class Partition(NamedTuple):
 
 
 def profile_of(resource: str) -> Profile | None:
-    """Returns the profile in a resource's name; None for other resources and forms of names."""
+    """Returns the profile that a resource name contains; None for other resources and name formats."""
     return _profile(resource.removeprefix(PREFIX)) if resource.startswith(PREFIX) else None
 
 
@@ -181,7 +182,7 @@ def single_profile(node: Node) -> Profile | None:
 
 
 def partition_of(node: Node) -> Partition | None:
-    """Returns the slices of a node, with all that is known of its GPUs; None if it offers no slices."""
+    """Returns the slices of a node and what is known about its GPUs; None if it offers no slices."""
     slices = {name: number for name, number in node.allocatable.items() if number and name.startswith(PREFIX)}
     if not slices:
         return None

@@ -1,4 +1,4 @@
-"""The immutable model of a replay's cluster: nodes, queues, quotas and priority classes."""
+"""The immutable model of the cluster in a replay: nodes, queues, quotas and priority classes."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 UNLIMITED = INT64_MAX
-"""A quota of this amount or more is unlimited, as in Kueue."""
+"""A quota of this quantity or more is unlimited, as in Kueue."""
 
 MOST_NODES = 100_000
-"""The largest number of nodes. A higher number is probably a mistake, and would fill memory."""
+"""The maximum number of nodes. A higher number is probably a mistake, and would exhaust memory."""
 
 NEWER = Frozen({"newer": True})
-"""Metadata of a field that was added later; a cluster that does not use the field keeps its old digest."""
+"""Metadata of a field that was added later. A cluster that does not use the field keeps its old digest."""
 
 NAMESPACE_NAME = "kubernetes.io/metadata.name"
-"""The label with a namespace's name, which Kubernetes adds to every namespace."""
+"""The label with the name of a namespace, which Kubernetes adds to every namespace."""
 
 
 def frozen(mapping: Mapping[str, _T] | None = None) -> Mapping[str, _T]:
@@ -52,11 +52,11 @@ def frozen(mapping: Mapping[str, _T] | None = None) -> Mapping[str, _T]:
 
 @fixed()
 class Node(Value):
-    """A machine; `allocatable` is resource -> amount (cpu in millicores).
+    """A machine; `allocatable` maps resources to quantities (cpu in millicores).
 
-    `ready` is False if its condition Ready has a status other than True. Topologies exclude such a node.
-    `drain` is the time-out of a running `kubectl drain`, in microseconds: 0 for no time-out, None without a
-    drain.
+    `ready` is False if the condition Ready has a status other than True; topologies exclude such a node.
+    `drain` is the timeout of a `kubectl drain` in progress, in microseconds: 0 means no timeout, and None
+    means that the node isn't being drained.
     """
 
     name: str
@@ -84,12 +84,12 @@ SYSTEM_PRIORITY_CLASSES: Mapping[str, PriorityClass] = Frozen(
         "system-node-critical": PriorityClass("system-node-critical", 2_000_001_000),
     }
 )
-"""The classes that every Kubernetes cluster has."""
+"""The priority classes that every Kubernetes cluster has."""
 
 
 @fixed()
 class ResourceFlavor(Value):
-    """A group of nodes that quota can refer to; `topology` is the Topology of its nodes, or ""."""
+    """A group of nodes for which quotas can be set; `topology` is the Topology of its nodes, or ""."""
 
     name: str
     node_labels: Mapping[str, str] = field(default_factory=frozen)
@@ -100,9 +100,9 @@ class ResourceFlavor(Value):
 
 @fixed()
 class ResourceQuota(Value):
-    """Quota of one resource in one flavor.
+    """The quota for one resource in one flavor.
 
-    A nominal quota of `UNLIMITED` is unlimited; a limit of None, or of `UNLIMITED`, means no limit.
+    A nominal quota of `UNLIMITED` is unlimited. A limit of None or `UNLIMITED` means that there is no limit.
     """
 
     nominal: int
@@ -112,7 +112,7 @@ class ResourceQuota(Value):
 
 @fixed()
 class FlavorQuotas(Value):
-    """The quotas of one flavor within a resource group: resource -> quota."""
+    """The quotas of one flavor within a resource group, by resource."""
 
     flavor: str
     resources: Mapping[str, ResourceQuota]
@@ -120,7 +120,7 @@ class FlavorQuotas(Value):
 
 @fixed()
 class ResourceGroup(Value):
-    """Resources that a job always takes from one flavor together; flavors are in the order of trial."""
+    """Resources that a job always takes from the same flavor; flavors are tried in the given order."""
 
     covered_resources: tuple[str, ...]
     flavors: tuple[FlavorQuotas, ...]
@@ -128,13 +128,13 @@ class ResourceGroup(Value):
 
 @fixed()
 class Preemption(Value):
-    """A ClusterQueue's preemption policies, in Kueue's terms.
+    """The preemption policies of a ClusterQueue, in Kueue's terms.
 
     Attributes:
         within_cluster_queue: Never, LowerPriority or LowerOrNewerEqualPriority.
         reclaim_within_cohort: Never, LowerPriority or Any.
         borrow_within_cohort: Never or LowerPriority.
-        max_priority_threshold: with `borrow_within_cohort`, the highest priority that can be preempted.
+        max_priority_threshold: the highest priority that can be preempted with `borrow_within_cohort`.
     """
 
     within_cluster_queue: str = "Never"
@@ -145,7 +145,7 @@ class Preemption(Value):
 
 @fixed()
 class FlavorFungibility(Value):
-    """The conditions under which a ClusterQueue tries its next flavor, in the terms of v1beta2.
+    """When a ClusterQueue tries its next flavor, in the terms of v1beta2.
 
     Attributes:
         when_can_borrow, when_can_preempt: MayStopSearch or TryNextFlavor.
@@ -167,12 +167,12 @@ class AdmissionCheck(Value):
 
 @fixed()
 class ClusterQueue(Value):
-    """A Kueue ClusterQueue: quotas, and the cohort in which it shares them ("" for none).
+    """A Kueue ClusterQueue, with its quotas and the cohort in which it shares them ("" for none).
 
     Attributes:
-        namespace_selector: selects the namespaces that may use the queue; None selects none.
+        namespace_selector: selects the namespaces that can use the queue; None selects none.
         stop_policy: None, Hold or HoldAndDrain, as text.
-        by_usage: whether its jobs are ordered by the past usage of their LocalQueues.
+        by_usage: whether the jobs are ordered by the past usage of their LocalQueues.
         checks: the admission checks that must be ready before a job that holds quota starts.
     """
 
@@ -191,7 +191,7 @@ class ClusterQueue(Value):
 
 @fixed()
 class Cohort(Value):
-    """A Kueue Cohort: queues and cohorts that lend to each other; it may have its own quotas."""
+    """A Kueue Cohort of queues and cohorts that lend to each other. It can have its own quotas."""
 
     name: str
     parent: str = ""
@@ -201,12 +201,12 @@ class Cohort(Value):
 
 @fixed()
 class LocalQueue(Value):
-    """A namespace's entry to a ClusterQueue.
+    """A Kueue LocalQueue, through which a namespace submits jobs to a ClusterQueue.
 
     Attributes:
         stop_policy: None, Hold or HoldAndDrain, as text.
-        weight: the divisor of its usage if a ClusterQueue orders jobs by usage.
-        consumed: resource -> its usage so far, from its status, in billionths of the resource's unit.
+        weight: the number that divides its usage if a ClusterQueue orders jobs by usage.
+        consumed: its usage so far according to its status, by resource, in billionths of the resource's unit.
     """
 
     name: str
@@ -224,8 +224,8 @@ class Cluster(Value):
     Attributes:
         nodes, namespaces, priority_classes, workload_priority_classes, topologies, flavors, cluster_queues,
             cohorts, local_queues: by name (local queues by namespace and name), in the order of the
-            manifests. A namespace is represented by its labels. Cohorts that other objects only name come
-            last, without quota or parent.
+            manifests. A namespace is represented by its labels. Cohorts that are only named by other objects
+            come last, without quota or parent.
         workloads: Kueue's Workloads, in the order of the manifests.
         pods: running and waiting pods, in the order of the manifests.
         disruption_budgets: PodDisruptionBudgets, in the order of the manifests.
@@ -235,22 +235,24 @@ class Cluster(Value):
         elastic_quotas: the nodes of the ElasticQuotaTree, else the ElasticQuotas, by name.
         scheduler: the KubeSchedulerConfiguration, or None.
         kueue: Kueue's own Configuration, or None.
-        kueue_controller: Kueue's controller, whose image names the running release; or None.
-        warnings: sentences about parts of the manifests that affect real decisions but not a replay.
-        assumed: sentences about assumptions that fill gaps of the manifests.
-        source: its origin, for messages; not part of a run's identity.
-        files: the files from which it can be read again: its manifests, then each patch. The file is "" if
-            manifests were derived from a trace. The list is empty if the cluster was made or changed in
-            memory. Not part of a run's identity.
-        manifests: the documents from which it was made; their unmodelled parts are not part of a run's
-            identity.
-        scale: its size, as a multiple of the manifests' (`harness.cluster.changes.scale`).
-        timed: the documents among `manifests` with a time; see `harness.cluster.changes.timed`. All other
+        kueue_controller: Kueue's controller, whose image tag tells which release runs; or None.
+        warnings: sentences about parts of the manifests that affect decisions in a real cluster but not in a
+            replay.
+        assumed: sentences about assumptions that fill gaps in the manifests.
+        source: the origin of the cluster, for messages. It is not part of a run's identity.
+        files: the files from which the cluster can be read again: its manifests, then each patch. A file is
+            "" if the manifests were derived from a trace. There are no files if the cluster was made or
+            changed in memory. They are not part of a run's identity.
+        manifests: the documents from which the cluster was made. Their unmodelled parts are not part of a
+            run's identity.
+        scale: the size of the cluster relative to its manifests (`harness.cluster.changes.scale`).
+        timed: the documents in `manifests` that have a time; see `harness.cluster.changes.timed`. All other
             fields describe the cluster at the beginning.
-        changes: its changes during a replay, in order of time; see `harness.cluster.changes.over_time`.
-        as_of: the present time if a replay begins with its Workloads and Pods, microseconds since 1970; else
-            None. It follows from the Workloads, the Pods and the trace, so it is not part of a run's
-            identity.
+        changes: how the cluster changes during a replay, sorted by time; see
+            `harness.cluster.changes.over_time`.
+        as_of: the present time, in microseconds since 1970, if a replay begins with the Workloads and Pods of
+            the cluster; otherwise None. It is derived from the Workloads, the Pods and the trace, so it is
+            not part of a run's identity.
     """
 
     nodes: Mapping[str, Node] = field(default_factory=frozen)
@@ -290,9 +292,9 @@ class Cluster(Value):
 
     @cached_property
     def capacity(self) -> Mapping[str, int]:
-        """Resource -> amount: the sum over nodes, or without nodes the sum of nominal quotas.
+        """The capacity by resource: the sum over nodes, or the sum of nominal quotas if there are no nodes.
 
-        A resource is absent if one of its quotas is unlimited, or if all its quotas together are 0.
+        A resource is absent if one of its quotas is unlimited, or if the sum of its quotas is 0.
         """
         total: dict[str, int] = {}
         if self.nodes or self.nodes_change:
@@ -311,7 +313,7 @@ class Cluster(Value):
 
     @cached_property
     def pods_of(self) -> Mapping[str, tuple[Pod, ...]]:
-        """`namespace/name` of a Workload -> its Pods, in the order of the manifests."""
+        """The Pods of each Workload, by `namespace/name` of the Workload, in the order of the manifests."""
         found: dict[str, list[Pod]] = {}
         for pod in self.pods:
             if pod.workload:
@@ -320,7 +322,7 @@ class Cluster(Value):
 
     @cached_property
     def standings(self) -> dict[int, tuple[Workload, Standing]]:
-        """Results of `harness.cluster.standing` for Workloads, by the identity of the object."""
+        """Cached results of `harness.cluster.standing` for Workloads, by the identity of the object."""
         return {}
 
     @cached_property
@@ -332,11 +334,11 @@ class Cluster(Value):
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the modelled part of the manifests, as JSON with sorted keys.
+        """The SHA-256 of the modelled part of the manifests, as JSON with sorted keys.
 
-        YAML and JSON with the same content have the same digest. Fields that harness does not read do not
-        matter, such as `status.nodeInfo`, `resourceVersion` or most annotations. Warnings, assumptions, the
-        manifests themselves and their origin do not count.
+        YAML and JSON with the same content have the same digest. Fields that harness doesn't read have no
+        influence, such as `status.nodeInfo`, `resourceVersion` or most annotations. The same is true for
+        warnings, assumptions, the text of the manifests and their origin.
         """
         from harness.cluster.digest import digest_of
 
@@ -350,15 +352,15 @@ class Cluster(Value):
         return follows_manifests(self)
 
     def patched(self, patch: Patch) -> Cluster:
-        """Returns this cluster with a patch of its manifests, merged like kustomize's strategic merge.
+        """Returns this cluster with its manifests patched, as in kustomize's strategic merge.
 
         Args:
-            patch: documents with kind, name and only the changed fields: a mapping, several mappings, or the
-                path of a file or folder. It may also be a table of events, as a path or as rows.
+            patch: documents that contain kind, name and only the changed fields: a mapping, several mappings,
+                or the path to a file or folder. It can also be an event table, given as a path or as rows.
 
         Raises:
-            ClusterError: the patch cannot be read, names something that is missing, or makes manifests
-                faulty.
+            ClusterError: the patch cannot be read, refers to something that doesn't exist, or makes the
+                manifests faulty.
             InputError: the cluster was made or changed without manifests.
         """
         from harness.cluster.changes.patches import patched
@@ -366,15 +368,15 @@ class Cluster(Value):
         return patched(self, patch)
 
     def with_values(self, values: Values) -> Cluster:
-        """Returns this cluster with other values of some knobs.
+        """Returns this cluster with other values for some knobs.
 
         Args:
-            values: `{"ClusterQueue/team-a": {"quota": {"nvidia.com/gpu": 32}, "weight": 2}}`, or by path,
-                `{"*.quota[nvidia.com/gpu]": 32}`, in the unit of manifests; see
-                `harness.cluster.changes.knobs`.
+            values: nested values, such as `{"ClusterQueue/team-a": {"quota": {"nvidia.com/gpu": 32},
+                "weight": 2}}`, or values by path, such as `{"*.quota[nvidia.com/gpu]": 32}`. They have the
+                unit that manifests use; see `harness.cluster.changes.knobs`.
 
         Raises:
-            InputError: an object or knob does not exist, or a value has a wrong type.
+            InputError: an object or knob does not exist, or a value has the wrong type.
             ClusterError: the manifests with these values are faulty.
         """
         from harness.cluster.changes.knobs import with_values
@@ -382,10 +384,10 @@ class Cluster(Value):
         return with_values(self, values)
 
     def knobs(self, pattern: str | None = None) -> dict[str, int | Fraction | None]:
-        """Returns the knobs that `with_values` can set: path -> exact value, in the unit of manifests.
+        """Returns the knobs that `with_values` can set, by path, with exact values in the unit of manifests.
 
         Args:
-            pattern: a path in which `*` matches anything; all knobs by default.
+            pattern: a path in which `*` matches any text; the default matches all knobs.
 
         Raises:
             InputError: the cluster was made without manifests, or no knob matches the pattern.
@@ -396,7 +398,7 @@ class Cluster(Value):
 
     @cached_property
     def default_class(self) -> PriorityClass:
-        """The class of a job without a class: the global default, else an unnamed class with value 0."""
+        """The class of a job that names no class: the global default, or an unnamed class with value 0."""
         for priority_class in self.priority_classes.values():
             if priority_class.global_default:
                 return priority_class
@@ -404,17 +406,17 @@ class Cluster(Value):
 
     @property
     def default_priority(self) -> int:
-        """The priority of a job without a class."""
+        """The priority of a job that names no class."""
         return self.default_class.value
 
     def schedules(self, pod: Pod) -> bool:
-        """Returns True if the replayed scheduler places a pod; other pods only hold resources."""
+        """Returns True if the replayed scheduler places a pod. Other pods only hold resources."""
         return pod.scheduler == (self.scheduler.scheduler_name if self.scheduler else "")
 
     def priority_of(self, name: str) -> PriorityClass | None:
-        """Returns the class of Kueue or Kubernetes that a trace's `priority_class` names, or None.
+        """Returns the Kueue or Kubernetes class that a trace's `priority_class` names, or None.
 
-        If both exist, the WorkloadPriorityClass counts, as in Kueue.
+        If both exist, the WorkloadPriorityClass takes precedence, as in Kueue.
         """
         return (
             self.workload_priority_classes.get(name)
@@ -423,11 +425,11 @@ class Cluster(Value):
         )
 
     def namespace_labels(self, namespace: str) -> Mapping[str, str]:
-        """Returns the labels that a namespace selector sees, with the label that Kubernetes adds."""
+        """Returns the labels that a namespace selector sees, including the label that Kubernetes adds."""
         return self.namespaces.get(namespace) or frozen({NAMESPACE_NAME: namespace})
 
     def cluster_queue_of(self, namespace: str, queue: str) -> ClusterQueue | None:
-        """Returns the ClusterQueue of a trace's queue, by a LocalQueue of the job's namespace or by name."""
+        """Returns the ClusterQueue for a queue in a trace, by the job's LocalQueue or by name."""
         local = self.local_queues.get((namespace, queue))
         return self.cluster_queues.get(local.cluster_queue if local else queue)
 

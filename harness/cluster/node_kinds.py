@@ -1,4 +1,4 @@
-"""The form in which a run stores nodes: a limited number of kinds of equal nodes, with counts."""
+"""The form in which a run stores nodes: a limited number of groups of equal nodes, with counts."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ from harness.cluster.kinds.selectors import Taint
 from harness.cluster.model import UNLIMITED, Node
 
 MOST_KINDS = 64
-"""The largest number of kinds. Beyond it, labels with many values are dropped, then small kinds joined."""
+"""The maximum number of kinds. Beyond it, labels with many values are dropped, and then small kinds are
+merged."""
 
 
 def node_kinds(nodes: Sequence[Node]) -> dict[str, Any]:
     """Returns the kinds of nodes.
 
     Returns:
-        `nodes`: the kinds in order of first appearance. Each has `count`, the `first` and `last` name, a hash
-        of all `names`, and `allocatable`; and `labels`, `taints`, `unschedulable` and `ready` if present. An
-        entry with `kinds` joins that number of kinds, with the sum of their allocatable amounts. `labels`:
-        the labels dropped because they have too many values: label -> `count` of its values, `sha256`.
+        A dictionary with two keys. `nodes` lists the kinds in order of first appearance. Each kind has
+        `count`, the `first` and `last` name, a hash of all `names`, and `allocatable`; and `labels`,
+        `taints`, `unschedulable` and `ready` if present. An entry with `kinds` merges that number of kinds,
+        and its allocatable quantities are their sum. `labels` describes labels that were dropped because they
+        have too many values: it maps each label to the `count` of its values and their `sha256`.
     """
     values: dict[str, dict[str, str]] = {}
     for node in nodes:
@@ -53,7 +55,7 @@ def node_kinds(nodes: Sequence[Node]) -> dict[str, Any]:
 
 
 def _shapes(nodes: Iterable[Node], labels: Sequence[str]) -> list[list[Node]]:
-    """Returns groups of nodes that are equal except for their names, comparing only some labels."""
+    """Returns groups of nodes that differ at most in their names and in labels that are not compared."""
     alike: dict[Any, list[Node]] = {}
     for node in nodes:
         own = tuple(None if _is_own(node, key) else node.labels.get(key) for key in labels)
@@ -63,7 +65,7 @@ def _shapes(nodes: Iterable[Node], labels: Sequence[str]) -> list[list[Node]]:
 
 
 def _is_own(node: Node, key: str) -> bool:
-    """Returns True if a label only repeats the node's name."""
+    """Returns True if a label only repeats the name of the node."""
     return key == HOSTNAME and node.labels.get(key) == node.name
 
 
@@ -98,12 +100,12 @@ def _total(nodes: Iterable[Node]) -> dict[str, str]:
 
 
 def taint_text(taint: Taint) -> str:
-    """Returns a taint as kubectl writes it."""
+    """Returns a taint in the format of kubectl."""
     return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
 
 
 def amount_text(resource: str, amount: int) -> str:
-    """Returns an amount as manifests write it."""
+    """Returns a quantity in the format of manifests."""
     return "unlimited" if amount >= UNLIMITED else format_amount(resource, amount)
 
 

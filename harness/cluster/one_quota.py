@@ -1,4 +1,4 @@
-"""Makes a cluster with one quota alone, which has no other quota to borrow from."""
+"""Makes a cluster in which one quota is on its own, so that it can't borrow from other quotas."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 def alone_on(cluster: Cluster, quota: str, elastic: Collection[str]) -> Cluster:
     """Returns the cluster with only the quotas of some jobs, each bounded by its own nominal quota.
 
-    A ClusterQueue leaves its cohort. An ElasticQuota gets its `min` as `max`, for the resources that it
-    names, and keeps the semantics of the whole cluster. Plugins use one of both kinds. Nodes do not change,
-    because no node belongs to the quota alone, and the quota is the bound. Changes of these quotas and of
-    nodes happen at the same times.
+    A ClusterQueue is removed from its cohort. An ElasticQuota gets its `min` as `max` for the resources that
+    it names, and keeps the semantics of the whole cluster. Each plugin uses one of the two kinds. Nodes stay
+    the same, because no node belongs to the quota alone and the quota is what limits the jobs. Changes to
+    these quotas and to nodes happen at the same times.
 
     Args:
         cluster: the cluster with all quotas.
@@ -45,7 +45,7 @@ def alone_on(cluster: Cluster, quota: str, elastic: Collection[str]) -> Cluster:
 
 
 def _state(cluster: Cluster, quota: str, elastic: Collection[str], semantics: str) -> Cluster:
-    """Returns the cluster with these quotas between two changes."""
+    """Returns the cluster, between two changes, with only these quotas."""
     queue = cluster.cluster_queues.get(quota)
     doors = {key: local for key, local in cluster.local_queues.items() if local.cluster_queue == quota}
     return replace(
@@ -82,6 +82,6 @@ def _without_cohort(queue: ClusterQueue) -> ClusterQueue:
 
 
 def _bounded(quota: ElasticQuota, semantics: str) -> ElasticQuota:
-    """Returns the quota without a parent, bounded by its guarantee; bounds of other resources stay."""
+    """Returns the quota without a parent and bounded by its guarantee; bounds of other resources remain."""
     bound = dict.fromkeys(CORE_RESOURCES, UNLIMITED) if quota.max is None else quota.max
     return replace(quota, max=frozen({**bound, **(quota.min or {})}), parent="", semantics=semantics)

@@ -1,10 +1,11 @@
-"""Finds the Workloads that own the Pods of a dump, by owner references of Kueue and operators.
+"""Finds the Workloads that own the Pods in a dump, by owner references of Kueue and of operators.
 
-An annotation of Kueue, the pod group, or the owners of a Pod lead to its Workload. Owners are Jobs, or
-objects of operators, if the dump has them. If an owner is not in the dump, labels that controllers set on
-pods name it.
+A Pod leads to its Workload through an annotation of Kueue, through its pod group, or through its owners.
+These are Jobs, or objects of operators, if the dump contains them. If the dump doesn't contain an owner, the
+labels that controllers set on pods name the owner.
 
 https://kueue.sigs.k8s.io/docs/reference/labels-and-annotations/
+
 https://kubernetes.io/docs/reference/labels-annotations-taints/
 """
 
@@ -34,16 +35,16 @@ _OWNER_LABELS = (
     ("", "training.kubeflow.org/job-name", ""),
     ("", "ray.io/originated-from-cr-name", ""),
 )
-"""Labels of pods that name their owner: its kind ("" for any), its name, and its uid."""
+"""Pod labels that name the owner: each entry has its kind ("" for any), its name, and its uid."""
 
 _MADE = re.compile(r"(.+)-[0-9a-z]{5}")
-"""The pattern of Kueue's names of Workloads: kind and name of the owner, and a hash."""
+"""Matches the names that Kueue gives to Workloads: kind and name of the owner, and a hash."""
 
 _Key = tuple[str, str]
 
 
 class Owner(NamedTuple):
-    """The owner of an object; an unknown part is ""."""
+    """The owner of an object; parts that are unknown are ""."""
 
     kind: str
     name: str
@@ -58,13 +59,14 @@ def matched(
 ) -> tuple[tuple[Workload, ...], tuple[Pod, ...]]:
     """Returns the Workloads with the starts of their jobs, and the Pods with the keys of their Workloads.
 
-    A Pod also records whether a Workload has its name.
+    Each Pod also records whether a Workload has the same name.
 
     Args:
-        workloads: the Workloads as read.
-        pods: the Pods that have not ended, as read.
-        succeeded: the Pods that have succeeded, as read. Workloads that hold quota get their number.
-        manifests: all objects of the dump, including kinds that harness does not read.
+        workloads: the Workloads as they were read.
+        pods: the Pods that have not ended, as they were read.
+        succeeded: the Pods that have succeeded, as they were read. Workloads that hold quota get the number
+            of these Pods.
+        manifests: all objects in the dump, including those of kinds that harness does not read.
     """
     several = tuple(pods)
     if not workloads:
@@ -110,7 +112,7 @@ def _namespace(manifest: Mapping[str, Any]) -> str:
 
 
 class _Objects:
-    """The objects of a dump, and their owners."""
+    """The objects in a dump, and their owners."""
 
     def __init__(self, manifests: Iterable[Mapping[str, Any]]) -> None:
         self.others: list[Mapping[str, Any]] = []
@@ -133,9 +135,9 @@ class _Objects:
                 self._by_name[space, kind, name] = manifest
 
     def line(self, manifest: Mapping[str, Any]) -> Iterator[Owner]:
-        """Yields the owners of an object, direct and indirect, nearest first.
+        """Yields the direct and indirect owners of an object, nearest first.
 
-        The owners that its labels name follow.
+        The owners that the object's labels name come last.
         """
         space, seen, next_ones = _namespace(manifest), set[Owner](), [manifest]
         while next_ones:
@@ -155,7 +157,7 @@ class _Objects:
                 yield Owner(kind, labels[name], labels.get(uid, ""))
 
     def named(self, space: str, owner: Owner) -> Mapping[str, Any] | None:
-        """Returns the object of an owner reference; None if the dump lacks it."""
+        """Returns the object that an owner reference names; None if the dump does not contain it."""
         if owner.uid in self._by_uid:
             return self._by_uid[owner.uid]
         found = self._by_name.get((space, owner.kind, owner.name))
@@ -167,7 +169,6 @@ class _Objects:
 
 
 def _owners(metadata: Mapping[str, Any]) -> Iterator[Owner]:
-    """Yields the owner references of an object."""
     found = metadata.get("ownerReferences")
     for each in found if isinstance(found, list) else ():
         if isinstance(each, Mapping):
@@ -175,10 +176,10 @@ def _owners(metadata: Mapping[str, Any]) -> Iterator[Owner]:
 
 
 class _Owners:
-    """The Workloads of a dump by their owners.
+    """The Workloads in a dump, by their owners.
 
-    If several Workloads have the same owner, the youngest Workload that holds quota counts. Finished
-    Workloads have no pods. A Workload without an owner is found by its name.
+    If several Workloads have the same owner, the youngest one that holds quota is used. Finished Workloads
+    have no pods. A Workload without an owner is found by its name.
     """
 
     def __init__(self, objects: _Objects, workloads: Iterable[Workload]) -> None:
@@ -207,7 +208,7 @@ class _Owners:
                     self._made[each.namespace, made[1]] = each
 
     def with_workload(self, pod: Pod) -> Pod:
-        """Returns a Pod with the key of its Workload, if it has a Workload."""
+        """Returns a Pod with the key of its Workload, if there is one."""
         found = self._of_pod(pod)
         return pod if found is None else replace(pod, workload=found.key)
 
@@ -224,16 +225,16 @@ class _Owners:
         found, place = self._of((own, *self._objects.line(manifest)), pod.namespace)
         if found is None or place or not pod.node or found.holds_quota:
             return found
-        # A Workload without quota has no running pods, so that a running pod only happens to have its name.
+        # A Workload without quota has no running pods, so a running pod has the same name only by chance.
         return None if found is self._of_nobody.get((pod.namespace, pod.name)) else found
 
     def _of(self, line: Sequence[Owner], space: str) -> tuple[Workload | None, int]:
-        """Returns the Workload of the nearest owner that has one, and the owner's index in the line."""
+        """Returns the Workload of the nearest owner that has one, and the position of that owner."""
         for place, owner in enumerate(line):
             found = self._by_uid.get(owner.uid) if owner.uid else None
             if found is None:
                 found, uid = self._by_owner.get((space, owner.kind, owner.name), (None, ""))
-                if uid and owner.uid:  # an earlier object of that name, which was deleted
+                if uid and owner.uid:  # an earlier object with this name has been deleted
                     found = None
             if found is not None:
                 return found, place
@@ -245,9 +246,10 @@ class _Owners:
         return None, 0
 
     def began(self) -> dict[str, int]:
-        """Returns Workload -> the start of its job, by the status of the object that owns the Workload.
+        """Returns the start of each Workload's job, according to the status of the object that owns it.
 
-        If that status has no start, the objects below it give the start, such as the Jobs of a JobSet.
+        If that status contains no start, the start comes from the objects below, such as the Jobs of a
+        JobSet.
         """
         found: dict[str, tuple[int, int]] = {}
         for manifest in self._objects.others:

@@ -1,4 +1,4 @@
-"""Divides whole amounts in proportion."""
+"""Divides integer quantities in proportion to weights."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from math import floor
 
 
 def largest_remainder(total: int, weights: Mapping[str, int | Fraction]) -> dict[str, int]:
-    """Returns whole shares of a total in proportion to weights.
+    """Returns integer shares of a total in proportion to weights.
 
-    The units that remain after rounding down go to the largest remainders; equal remainders rank by name.
+    After rounding down, the remaining units go to the largest remainders. Equal remainders are ordered by
+    name.
 
     Args:
-        total: the amount to divide.
-        weights: name -> weight, 0 or more; at least one is above 0.
+        total: the quantity to divide.
+        weights: weights by name, which are 0 or more; at least one is greater than 0.
     """
     whole = sum(weights.values())
     exact = {name: Fraction(total) * weight / whole for name, weight in weights.items()}
@@ -26,7 +27,7 @@ def largest_remainder(total: int, weights: Mapping[str, int | Fraction]) -> dict
 
 
 def split_in_units(total: int, weights: Mapping[str, int | Fraction], unit: int) -> dict[str, int]:
-    """Returns shares in whole units by `largest_remainder`; the first by name also gets the remainder."""
+    """Returns shares in whole units by `largest_remainder`; the first name also gets what remains."""
     units, rest = divmod(total, unit)
     shares = {name: share * unit for name, share in largest_remainder(units, weights).items()}
     if rest:

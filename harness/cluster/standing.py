@@ -1,6 +1,6 @@
-"""Finds the state of jobs in a dump: their running pods, nodes, and start.
+"""Finds out where the jobs in a dump stand: their running pods, their nodes, and their start.
 
-A job is a Workload of Kueue, or a Pod without a Workload. `owners.py` finds the pods of a Workload.
+A job is a Workload of Kueue, or a Pod that has no Workload. `owners.py` finds the pods of a Workload.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from harness.cluster.model import Cluster, frozen
 
 
 class Standing(NamedTuple):
-    """The state of one job of a dump.
+    """The state of one job in a dump.
 
     Attributes:
-        pods: its Pods by their numbers in the job: running Pods, and Pods that wait for a node.
-        more: further Pods, beyond the wanted number.
+        pods: its Pods by their numbers in the job, both running Pods and Pods that wait for a node.
+        more: further Pods that exceed the wanted number.
         wanted: how many pods it should have.
-        since: its start, microseconds since 1970; None if it does not run, or if the start is unknown.
+        since: when it started, in microseconds since 1970; None if it does not run, or if the start is
+            unknown.
     """
 
     pods: Mapping[int, Pod]
@@ -32,12 +33,12 @@ class Standing(NamedTuple):
 
 
 def standing_of(cluster: Cluster, each: Workload | Pod) -> Standing:
-    """Returns the state of a job of a dump.
+    """Returns the state of a job in a dump.
 
-    The start of a Workload is when its pods became ready (condition `PodsReady`), else the start in the
-    status of its job, else the start of its first pod. If the dump has none of its pods, the start is its
-    admission or the time at which it got quota. A Workload does not run without quota, or while one of its
-    pods has no node.
+    A Workload starts when its pods become ready (condition `PodsReady`). Without that condition, the start
+    comes from the status of its job, or from its first pod. If the dump contains none of its pods, the start
+    is the time of its admission or the time at which it got quota. A Workload does not run without quota, or
+    while one of its pods has no node.
 
     Args:
         cluster: the dump.
@@ -51,7 +52,7 @@ def standing_of(cluster: Cluster, each: Workload | Pod) -> Standing:
         found = known[id(each)] = (
             each,
             _of_workload(cluster, each),
-        )  # the object is kept, so that its id stays unique
+        )  # keep the object, so that its id stays unique
     return found[1]
 
 
@@ -69,10 +70,12 @@ def _of_workload(cluster: Cluster, each: Workload) -> Standing:
 
 
 def ended_pods(workload: Workload, pods: Iterable[Pod], succeeded: Iterable[Pod]) -> Mapping[str, int]:
-    """Returns pod set -> number of succeeded pods without a successor, as in a Job with more completions.
+    """Returns the number of succeeded pods without a successor, as in a Job with more completions.
+
+    The numbers are given for each pod set.
 
     Args:
-        workload: the Workload as read.
+        workload: the Workload as it was read.
         pods: its Pods that have not ended.
         succeeded: its Pods that have succeeded.
     """
@@ -85,9 +88,9 @@ def ended_pods(workload: Workload, pods: Iterable[Pod], succeeded: Iterable[Pod]
 
 
 def leaving(cluster: Cluster, pod: Pod) -> int:
-    """Returns how long a terminating pod keeps its resources, microseconds; 0 for other pods.
+    """Returns how long a terminating pod keeps its resources, in microseconds; 0 for other pods.
 
-    The pod ends at its deletion timestamp, which is the time of its deletion plus its grace period.
+    The pod ends at its deletion timestamp, which already includes its grace period.
     """
     if not (pod.terminating and pod.node) or pod.gone_at is None or cluster.as_of is None:
         return 0
@@ -97,8 +100,8 @@ def leaving(cluster: Cluster, pod: Pod) -> int:
 def staying(cluster: Cluster) -> frozenset[str]:
     """Returns the Pods that stay on their nodes, by `namespace/name`.
 
-    Their nodes exist and have enough free resources after Pods that started earlier. A Pod of a Workload
-    takes its own requests, or the Workload's requests for it, if these are larger.
+    Their nodes exist, and have enough free resources after the Pods that started earlier are placed. A Pod of
+    a Workload uses its own requests, or the Workload's requests for it if those are larger.
     """
     bound = [
         pod
@@ -124,7 +127,7 @@ def staying(cluster: Cluster) -> frozenset[str]:
 
 
 def _requests_of_workloads(cluster: Cluster) -> dict[str, Mapping[str, int]]:
-    """Returns `namespace/name` of a Pod -> the requests of its Workload for it."""
+    """Returns what Workloads request for their Pods, by the `namespace/name` of the Pod."""
     found: dict[str, Mapping[str, int]] = {}
     for workload in cluster.workloads:
         rooms = list(_rooms(workload))
@@ -151,14 +154,14 @@ def _since(workload: Workload, pods: Mapping[int, Pod], wanted: int) -> int | No
 
 
 class _Room(NamedTuple):
-    """A pod set, and the numbers of the pods that should run."""
+    """A pod set, with the numbers of those of its pods that should run."""
 
     pod_set: PodSet
     numbers: range
 
 
 def _rooms(workload: Workload) -> Iterator[_Room]:
-    """Yields the pod sets of a Workload; ended pods and pods that were not admitted have no numbers."""
+    """Yields the pod sets of a Workload; pods that have ended or were not admitted have no numbers."""
     given: Mapping[str, int] = {}
     if workload.admission is not None:
         given = {each.name: each.count for each in workload.admission.assignments if each.count > 0}
@@ -175,7 +178,7 @@ def _numbered(
 ) -> tuple[dict[int, Pod], tuple[Pod, ...]]:
     """Returns Pods by their numbers, and Pods without a number; running Pods get numbers first.
 
-    A pod gets the number of its index if this number is free; `others` already have their numbers.
+    A pod gets the number that equals its index if this number is free; `others` already have numbers.
     """
     found = dict(others)
     more: list[Pod] = []
@@ -191,7 +194,7 @@ def _numbered(
 
 
 def _room_of(pod: Pod, rooms: Sequence[_Room], taken: Mapping[int, Pod]) -> _Room | None:
-    """Returns the pod set that a pod's labels name, else one with a free number and equal requests."""
+    """Returns the pod set that a pod's labels name, or one with a free number and equal requests."""
     named = [room for room in rooms if room.pod_set.name == pod.pod_set.lower()]
     open_ = [room for room in named or rooms if any(number not in taken for number in room.numbers)]
     alike = [room for room in open_ if _asked(room.pod_set.requests) == _asked(pod.spec.requests)]

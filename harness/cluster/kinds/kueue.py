@@ -126,7 +126,7 @@ def _by_usage(scope: Fields) -> bool:
 
 
 def _checks(spec: Fields) -> tuple[AdmissionCheck, ...]:
-    """Read the admission checks of a ClusterQueue, in either form; Kueue does not accept both."""
+    """Read the admission checks of a ClusterQueue in either form; Kueue rejects both forms together."""
     plain, strategy = "admissionChecks", "admissionChecksStrategy"
     found = [AdmissionCheck(name) for name in spec.texts(plain)]
     rules = spec.child(strategy).items("admissionChecks")

@@ -69,12 +69,12 @@ _SAMPLING_INTERVAL = 5 * MINUTE
 
 @fixed()
 class AdmissionFairSharing(Value):
-    """The settings for counting past usage of LocalQueues, by which some ClusterQueues order their jobs.
+    """Settings of admission fair sharing, which orders the jobs of some ClusterQueues by past usage.
 
     Attributes:
-        half_life: the time after which usage counts half, microseconds; with 0 usage never counts.
-        sampling_interval: the interval at which usage is sampled, microseconds.
-        resource_weights: resource -> the weight of one unit; 1 for other resources.
+        half_life: the time, in microseconds, after which usage counts half. If it is 0, usage never counts.
+        sampling_interval: how often usage is sampled, in microseconds.
+        resource_weights: the weight of one unit of each resource; 1 for other resources.
     """
 
     half_life: int

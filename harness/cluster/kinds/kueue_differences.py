@@ -160,7 +160,7 @@ _ONLY_WITH: Mapping[str, tuple[str, ...]] = Frozen(
 
 
 def differences(release: Release) -> Iterator[Difference]:
-    """Yields the decisions in which a release differs from the newest release, with default gates."""
+    """Yields how the decisions of a release with default gates differ from those of the newest release."""
     rules = [name for name, history in RULES_BY_RELEASE.items() if state_at(history, release) != "+"]
     if "preference_is_read" in rules:
         rules.remove("preference_is_named")

@@ -151,7 +151,7 @@ def _read_mappings(fields: Fields) -> tuple[Mapping[str, str], tuple[str, ...]]:
 
 
 def _outputs(item: Fields) -> Mapping[str, Fraction]:
-    """Returns resource -> quantity; a negative one reduces the sum of other outputs."""
+    """Returns the quantity of each output resource; a negative one reduces the sum of the others."""
     table = item.child("outputs")
     found = {}
     for name in table:

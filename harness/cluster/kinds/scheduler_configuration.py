@@ -197,7 +197,7 @@ def _without_preemption(plugins: Fields, warn: Callable[[str], None]) -> bool:
 
 
 def _algorithm(fields: Fields, default: str | None) -> str | None:
-    """Read the `preemptionAlgorithm`, which must be one of the known values; else the default."""
+    """Read the `preemptionAlgorithm`, which must have a known value; the default applies without it."""
     if "preemptionAlgorithm" not in fields:
         return default
     return fields.choice("preemptionAlgorithm", tuple(PREEMPTION_ALGORITHMS), "Auto")

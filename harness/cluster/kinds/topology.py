@@ -57,7 +57,7 @@ def check_topologies(draft: Draft) -> None:
 
 
 def _check_nodes(draft: Draft, flavor: ResourceFlavor, topology: Topology) -> None:
-    """Warn about nodes without a level's label, flavors without a node, and values in several domains."""
+    """Warn about nodes without a level's label, flavors without nodes, and values in several domains."""
     wanted = flavor.node_labels.items()
     own = [node for node in draft.nodes.values() if wanted <= node.labels.items()]
     for node in own:

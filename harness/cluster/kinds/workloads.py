@@ -35,7 +35,7 @@ class Condition(Value):
 
 @fixed()
 class PodSetAssignment(Value):
-    """The admission of one pod set: flavor of each resource, total amounts, number of pods, domains."""
+    """The admission of one pod set: a flavor per resource, total quantities, number of pods, and domains."""
 
     name: str
     count: int
@@ -104,7 +104,7 @@ class Workload(Value):
 
     @property
     def holds_quota(self) -> bool:
-        """True if it holds the quota of its admission; a deactivated workload holds it until its pods end."""
+        """True if it holds the quota of its admission; a deactivated workload does until its pods end."""
         return self.admission is not None and self.is_true("QuotaReserved") and not self.finished
 
     @property

@@ -1,7 +1,7 @@
 """Converts a Slurm cluster to Kubernetes manifests: nodes, priority classes and quotas.
 
-Notes name settings that manifests cannot express. Slurm's definitions apply: CPUs are threads, memory is in
-MiB, and shares divide the capacity.
+Notes name the settings that manifests can't express. Slurm's definitions apply: CPUs are threads, memory is
+in MiB, and shares divide the capacity.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from harness.cluster.draft import Warnings
 
 
 class FromSlurm(NamedTuple):
-    """Manifests of a cluster, and sentences about Slurm's settings that they cannot express."""
+    """The manifests of a cluster, and sentences about Slurm settings that manifests can't express."""
 
     manifests: tuple[dict[str, Any], ...]
     notes: tuple[str, ...]
 
 
 def from_slurm(nodes: Path, *, qos: Path | None = None, associations: Path | None = None) -> FromSlurm:
-    """Returns the manifests of a Slurm cluster.
+    """Returns the manifests for a Slurm cluster.
 
     Args:
         nodes: the output of `scontrol show nodes`.
         qos: the output of `sacctmgr -P show qos`, for priority classes.
-        associations: the output of `sacctmgr -P show assoc tree`, for quotas of accounts.
+        associations: the output of `sacctmgr -P show assoc tree`, for the quotas of accounts.
 
     Raises:
-        ClusterError: a file cannot be read or is malformed; lists every fault.
+        ClusterError: a file can't be read or is malformed. The error lists every fault.
     """
-    # Plugins that read Slurm's priority classes import only this module, not the rest of the package.
+    # Plugins that read Slurm's priority classes import this module, but don't need the rest of the package.
     from harness.cluster.slurm.accounts import quota_manifests, read_accounts
     from harness.cluster.slurm.nodes import read_nodes
     from harness.cluster.slurm.qos import priority_classes, read_qos

@@ -1,6 +1,6 @@
-"""Converts `sacctmgr -P show assoc` to quotas.
+"""Converts the output of `sacctmgr -P show assoc` to quotas.
 
-Accounts become ClusterQueues. Accounts with accounts below them become cohorts.
+Accounts become ClusterQueues. Accounts that have accounts below them become cohorts.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ class Account:
     """An account.
 
     Attributes:
-        name: its name.
-        share: its share, relative to the sum over its siblings.
-        limit: resource -> the largest amount for all its jobs together; empty for no limit.
+        name: the name of the account.
+        share: the share of the account, relative to the sum over its siblings.
+        limit: the maximum quantity of each resource for all jobs of the account together; empty if there is
+            no limit.
         users: the sum of the shares of its own users.
         below: the accounts below it.
     """
@@ -55,14 +56,14 @@ class Account:
 
 
 def read_accounts(path: Path, notes: Warnings) -> list[Account]:
-    """Returns the accounts at the top of the tree, without `root`, which contains all of them.
+    """Returns the accounts at the top of the tree, but not `root`, which contains all of them.
 
     Args:
         path: the output of `sacctmgr -P show assoc tree`.
-        notes: notes about settings that quotas cannot express are added here.
+        notes: receives notes about settings that quotas can't express.
 
     Raises:
-        ClusterError: the file has no such table, or rows are malformed; lists all of them.
+        ClusterError: the file contains no such table, or rows are malformed. The error lists all of them.
     """
     faults: list[Fault] = []
     rows = read_table(path, ("Account", "User", "Share"), ASSOCIATIONS)
@@ -139,12 +140,12 @@ def _say(kind: str, name: str, row: Row, notes: Warnings) -> None:
 def quota_manifests(
     accounts: Sequence[Account], capacity: Mapping[str, int], notes: Warnings
 ) -> Iterator[dict[str, Any]]:
-    """Yields flavor, cohorts and queues; nominal quota is an account's share, and accounts can borrow more.
+    """Yields flavor, cohorts and queues; the nominal quota is an account's share, and accounts can borrow.
 
     Args:
         accounts: the accounts at the top of the tree.
-        capacity: resource -> the amount on all nodes together.
-        notes: notes about what quotas cannot express are added here.
+        capacity: the total quantity of each resource on all nodes.
+        notes: receives notes about what quotas can't express.
     """
     yield flavor_manifest(_FLAVOR)
     notes.add(
@@ -164,7 +165,7 @@ def _level(
     own: int,
     name: str,
 ) -> Iterator[dict[str, Any]]:
-    """Yields the queues and cohorts of accounts with the same parent, which divide the parent's capacity.
+    """Yields the queues and cohorts of sibling accounts, which divide the capacity of their parent.
 
     `own` is the share of the parent's own users.
     """
@@ -190,7 +191,7 @@ def _level(
 
 
 def _part(capacity: Mapping[str, int], shares: Sequence[int], place: int) -> dict[str, int]:
-    """Returns the part at one index of `shares`; all parts add up to the whole capacity."""
+    """Returns the part of the capacity for one index of `shares`; all parts add up to the capacity."""
     total = sum(shares) or len(shares)
     counts = list(shares) if sum(shares) else [1] * len(shares)
     before = sum(counts[:place])
@@ -202,7 +203,7 @@ def _part(capacity: Mapping[str, int], shares: Sequence[int], place: int) -> dic
 
 
 def _whole(resource: str, amount: int) -> int:
-    """Returns an amount rounded to whole cores or MiB, so that quantities are readable."""
+    """Returns a quantity rounded to whole cores or MiB, so that it is easy to read."""
     unit = {"cpu": 1000, "memory": 2**20}.get(resource, 1)
     return amount // unit * unit
 

@@ -1,4 +1,4 @@
-"""Converts `scontrol show nodes` to Nodes."""
+"""Converts the output of `scontrol show nodes` to Nodes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.cluster.slurm.tables import Row, gpus_of, read_blocks
 NODES = "scontrol show nodes"
 GPU = "nvidia.com/gpu"
 MODEL = "nvidia.com/gpu.product"
-"""The label with the type of a node's GPUs, named as by NVIDIA's feature discovery."""
+"""The label with the type of a node's GPUs, as set by NVIDIA's feature discovery."""
 
 _PODS = 110
 _MIB = 2**20
@@ -35,14 +35,14 @@ _UNUSABLE = (
 
 
 def read_nodes(path: Path, notes: Warnings) -> list[tuple[dict[str, Any], dict[str, int]]]:
-    """Returns the nodes of a cluster as manifests, each with its usable amounts.
+    """Returns the nodes of a cluster as manifests, each with the quantities that jobs can use.
 
     Args:
         path: the output of `scontrol show nodes`.
-        notes: notes about settings that Kubernetes cannot express are added here.
+        notes: receives notes about settings that Kubernetes can't express.
 
     Raises:
-        ClusterError: the file cannot be read, or nodes are malformed; lists all of them.
+        ClusterError: the file can't be read, or nodes are malformed. The error lists all of them.
     """
     faults: list[Fault] = []
     found = [_node(row, faults, notes) for row in read_blocks(path, "NodeName", NODES)]
@@ -92,7 +92,7 @@ def _unusable(state: str) -> bool:
 
 
 def _say(row: Row, name: str, notes: Warnings) -> None:
-    """Add notes about settings of a node that matter in Slurm but are not in the manifest."""
+    """Add notes about settings of a node that matter in Slurm but are missing from the manifest."""
     said: Mapping[str, str] = {
         "features, which jobs may ask for": row.text("AvailableFeatures"),
         "Weight, by which Slurm prefers nodes": "" if row.text("Weight") == "1" else row.text("Weight"),

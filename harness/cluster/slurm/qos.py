@@ -1,4 +1,4 @@
-"""Converts `sacctmgr -P show qos` to PriorityClasses."""
+"""Converts the output of `sacctmgr -P show qos` to PriorityClasses."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _NOTHING = ("", "00:00:00", "1.000000", "0")
 
 
 class Qos(NamedTuple):
-    """One QOS.
+    """A QOS.
 
     Attributes:
-        name: its name.
-        priority: larger is more important.
-        preempts: the names of the QOS whose jobs its jobs can preempt.
-        mode: the treatment of its preempted jobs; `cluster` is the cluster's own mode.
-        limits: name of a limit or a factor -> its text, if it is set.
+        name: the name of the QOS.
+        priority: a larger number means more important.
+        preempts: the names of the QOS whose jobs can be preempted by jobs of this QOS.
+        mode: what happens to its preempted jobs; `cluster` stands for the mode of the cluster.
+        limits: maps the name of each limit or factor that is set to its text.
     """
 
     name: str
@@ -42,7 +42,7 @@ def read_qos(path: Path) -> list[Qos]:
     """Returns the QOS of a cluster.
 
     Raises:
-        ClusterError: the file has no such table, or rows are malformed; lists all of them.
+        ClusterError: the file contains no such table, or rows are malformed. The error lists all of them.
     """
     faults: list[Fault] = []
     found = [
@@ -68,11 +68,13 @@ def read_qos(path: Path) -> list[Qos]:
 
 
 def priority_classes(listed: Sequence[Qos], notes: Warnings) -> list[dict[str, Any]]:
-    """Returns PriorityClasses with the names of the QOS; a QOS that preempts no other gets `Never`.
+    """Returns one PriorityClass for each QOS, with the same name.
+
+    A QOS that can't preempt another QOS gets the preemption policy `Never`.
 
     Args:
         listed: the QOS.
-        notes: notes about settings that Kubernetes cannot express are added here.
+        notes: receives notes about settings that Kubernetes can't express.
     """
     classes = {}
     for qos in listed:

@@ -1,4 +1,4 @@
-"""Reads output of Slurm's tools about a cluster: tables with `|` between cells, and `Key=Value` blocks."""
+"""Reads what Slurm's tools print about a cluster: tables with `|` as separator, and `Key=Value` blocks."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ _MOST = 10**9
 
 @fixed()
 class Row(Value):
-    """A row of a table or a block.
+    """A row of a table, or a block.
 
     Attributes:
-        place: its line, for messages.
-        cells: name -> text; a cell keeps leading blanks, because they give the depth in a tree.
+        place: the line of the row, for messages.
+        cells: maps a column to the text of its cell. Leading blanks are kept, because they show the depth in
+            a tree.
     """
 
     place: str
     cells: Mapping[str, str]
 
     def text(self, name: str) -> str:
-        """Returns a cell without surrounding blanks; "" if it is missing."""
+        """Returns the text of a cell without surrounding blanks; "" if the cell is missing."""
         return self.cells.get(name, "").strip()
 
     def count(self, name: str, faults: list[Fault], default: int = 0) -> int:
-        """Returns a cell as a whole number; adds a fault and returns the default if it is not one."""
+        """Returns a cell as an integer; if it is not one, adds a fault and returns the default."""
         text = self.text(name)
         if not text:
             return default
@@ -44,7 +45,7 @@ class Row(Value):
         return default
 
     def tres(self, name: str, faults: list[Fault]) -> dict[str, int]:
-        """Returns a cell such as `cpu=4,mem=8G,gres/gpu:a100=2` as amounts by name, memory in bytes."""
+        """Returns the quantities in a cell such as `cpu=4,mem=8G,gres/gpu:a100=2`, with memory in bytes."""
         found: dict[str, int] = {}
         for part in filter(None, self.text(name).split(",")):
             resource, equals, amount = part.partition("=")
@@ -62,7 +63,7 @@ class Row(Value):
 
 
 def read_table(path: Path, needed: tuple[str, ...], command: str) -> list[Row]:
-    """Returns the rows of a table as `sacctmgr -P` prints it.
+    """Returns the rows of a table that `sacctmgr -P` printed.
 
     Args:
         path: the file.
@@ -70,7 +71,7 @@ def read_table(path: Path, needed: tuple[str, ...], command: str) -> list[Row]:
         command: the command that prints the table.
 
     Raises:
-        ClusterError: the file has no such table, or rows do not match the header.
+        ClusterError: the file contains no such table, or some rows do not match the header.
     """
     lines = list(_lines(path))
     names = [name.strip() for name in lines[0][1].split("|")]
@@ -92,15 +93,15 @@ def read_table(path: Path, needed: tuple[str, ...], command: str) -> list[Row]:
 
 
 def read_blocks(path: Path, first: str, command: str) -> list[Row]:
-    """Returns the objects of a file of `scontrol show`.
+    """Returns the objects in the output of `scontrol show`.
 
     Args:
         path: the file.
-        first: the key that begins an object.
+        first: the key with which each object begins.
         command: the command that prints such a file.
 
     Raises:
-        ClusterError: the file cannot be read, or has another format.
+        ClusterError: the file can't be read, or has a different format.
     """
     rows: list[Row] = []
     cells: dict[str, str] = {}
@@ -133,9 +134,9 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def gpus_of(amounts: Mapping[str, int]) -> tuple[int, tuple[str, ...]]:
-    """Returns the number of GPUs in amounts of TRES, and their types.
+    """Returns the number of GPUs in TRES quantities, and the types of these GPUs.
 
-    The total and the amounts by type count the same GPUs.
+    The total and the quantities by type count the same GPUs.
     """
     typed = {name[len("gres/gpu:") :]: size for name, size in amounts.items() if name.startswith("gres/gpu:")}
     count = amounts.get("gres/gpu", sum(typed.values()))

@@ -1,1 +1,1 @@
-"""YAML as Kubernetes reads it: files, documents and fields."""
+"""Reads YAML in the same way as Kubernetes: files, documents and fields."""

@@ -1,8 +1,9 @@
-"""Parses the documents of a manifest file, as Kubernetes converts YAML to JSON.
+"""Parses the documents in a manifest file in the same way as Kubernetes, which converts YAML to JSON.
 
-Text is first split at its `---` lines, as kubectl does, so that a broken document does not hide faults of
-other documents. Depth and the growth by aliases are bounded, so that no file exhausts stack or memory.
-Kubernetes reads plain scalars differently from PyYAML, so `harness.cluster.yaml.scalars` resolves them.
+Like kubectl, the module first splits the text at its `---` lines, so that a broken document does not hide the
+faults of other documents. The nesting depth and the growth through aliases are bounded, so that no file can
+exhaust stack or memory. Kubernetes and PyYAML read plain scalars differently, so
+`harness.cluster.yaml.scalars` resolves them.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _TOO_DEEP = f"nested more than {DEEPEST} levels deep"
 _TOO_DEEP_FOR_LIBYAML = "exceeded maximum nesting depth"
-"""libyaml's message at 1,000 levels since PyYAML 6.0.4; for flow lists it comes before any event."""
+"""The message of libyaml at 1,000 levels since PyYAML 6.0.4; for flow lists, it appears before any event."""
 
 _LARGEST_EXPANSION = 1_000_000
 _LONGEST_WORD = 40
@@ -45,22 +46,22 @@ _TAGS = {f"tag:yaml.org,2002:{name}": name for name in (*_TYPES.values(), "map",
 
 @fixed()
 class Document(Value):
-    """One document of a file: `where` names it in messages, `content` is its JSON value."""
+    """A document in a file; `where` is its name in messages, and `content` is its JSON value."""
 
     where: str
     content: Any
 
 
 def read_specification(path: Path, what: str, *, hint: str | None = None) -> tuple[Any, bytes]:
-    """Returns the content of a file with one document, and the file's bytes.
+    """Returns the content of a file that holds one document, and the bytes of the file.
 
     Args:
         path: the file.
-        what: the name of the kind of document in messages, such as "a specification".
+        what: how messages refer to this kind of document, such as "a specification".
         hint: where such documents are described.
 
     Raises:
-        SpecError: the file cannot be read, or does not hold one document.
+        SpecError: the file can't be read, or doesn't contain exactly one document.
     """
 
     def faulty(*faults: Fault) -> SpecError:
@@ -84,11 +85,11 @@ def read_specification(path: Path, what: str, *, hint: str | None = None) -> tup
 
 
 def read_documents(text: str, faults: list[Fault]) -> tuple[list[Document], bool]:
-    """Returns the non-empty documents of a manifest file, and whether all could be read.
+    """Returns the nonempty documents in a manifest file, and whether all of them could be read.
 
     Args:
-        text: YAML of one or more documents, or JSON objects one after the other.
-        faults: faults are added here; a document that cannot be read to its end is dropped.
+        text: YAML with one or more documents, or a sequence of JSON objects.
+        faults: faults are added here. A document that can't be read to its end is dropped.
     """
     documents: list[Document] = []
     complete, expanded, number = True, 0, 0
@@ -121,14 +122,14 @@ def _leading_objects(
     """Returns the JSON objects at the beginning of a text, such as `kubectl get -o json` prints.
 
     Args:
-        chunk: text with `---` at most at its very beginning.
+        chunk: a text that contains `---` only at its very beginning, if at all.
         line: the number of its first line.
         number: how many documents precede it.
         faults: faults are added here.
 
     Returns:
-        The documents, and the remaining text that is not JSON, with the number of its first line. The YAML
-        parser then reads that text, or reports its faults.
+        The documents, and the rest of the text, which is not JSON, with the number of its first line. The
+        YAML parser then reads the rest or reports its faults.
     """
     documents: list[Document] = []
     at, counted = len(_MARK_TEXT) if chunk.startswith(_MARK_TEXT) else 0, 0
@@ -154,7 +155,7 @@ def _leading_objects(
 
 
 def _unique(twice: list[str], pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Returns a mapping of pairs, and adds repeated names to `twice`."""
+    """Returns a mapping made from pairs, and adds repeated names to `twice`."""
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
         count = Counter(name for name, _ in pairs)
@@ -163,7 +164,7 @@ def _unique(twice: list[str], pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _chunks(text: str) -> Iterator[tuple[int, str]]:
-    """Yields each non-empty text between `---` lines, with the number of its first line."""
+    """Yields each nonempty text between `---` lines, with the number of its first line."""
     starts = [mark.start() for mark in _MARK.finditer(text)]
     bounds = [0, *starts, len(text)]
     line = 1
@@ -180,15 +181,15 @@ def _is_empty(text: str) -> bool:
 
 
 class _FatalError(Exception):
-    """A fault after which the parser cannot read the rest of a document."""
+    """A fault after which the parser can't read the rest of a document."""
 
 
 @dataclass(slots=True)
 class _Anchored:
-    """A value that aliases can refer to.
+    """A value to which aliases can refer.
 
     Attributes:
-        size: the number of its values with all aliases expanded; 0 until its end is read.
+        size: the number of values in it after all aliases are expanded; 0 until its end is read.
     """
 
     value: Any
@@ -198,11 +199,11 @@ class _Anchored:
 class _Builder:
     """Builds the value of one document from the events of PyYAML's loader.
 
-    PyYAML's own composer is not used: it refuses a repeated anchor, which YAML allows.
+    PyYAML's own composer is not used, because it rejects repeated anchors, which YAML allows.
 
     Attributes:
         broken: whether the parser could not read the document to its end.
-        expanded: how many values aliases have made in this document and earlier ones.
+        expanded: how many values aliases have created in this document and in earlier ones.
     """
 
     def __init__(self, where: str, first_line: int, faults: list[Fault], expanded: int) -> None:
@@ -217,7 +218,7 @@ class _Builder:
         self._anchors: dict[str, _Anchored] = {}
 
     def build(self, chunk: str) -> Any:
-        """Returns the document's value, and adds its faults to `faults`."""
+        """Returns the value of the document, and adds the document's faults to `faults`."""
         try:
             return self._document(_Loader(chunk).get_event)
         except _FatalError as error:
@@ -252,7 +253,7 @@ class _Builder:
         return event
 
     def _value(self, event: Any) -> Any:
-        """Read the value that begins with an event to its end, and return it."""
+        """Returns the value that begins with an event, after reading it to its end."""
         self._made += 1
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event)
@@ -326,7 +327,7 @@ class _Builder:
         return value
 
     def _resolved(self, text: str) -> Any:
-        """Returns a plain scalar's JSON value."""
+        """Returns the JSON value of a plain scalar."""
         try:
             return resolved(text)
         except NotFiniteError:

@@ -1,4 +1,4 @@
-"""Reads a manifest field by field, with types; collects all faults, and lists unread fields."""
+"""Reads a manifest field by field with type checks, collects all faults, and lists unread fields."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from harness.cluster.yaml.scalars import Word
 
 
 class WebhookFault(Fault):
-    """A fault that only a cluster's admission webhooks find; a component accepts the object."""
+    """A fault that only the admission webhooks of a cluster find; a component would accept the object."""
 
 
 class Fields:
-    """A mapping of a manifest, for reading field by field.
+    """A mapping in a manifest, which is read field by field.
 
     A getter marks the field as read, and returns its value or the default. If the value has the wrong type,
-    it adds a fault instead of raising, so that one pass finds all faults. `unread()` returns the fields that
-    no getter read.
+    the getter adds a fault instead of raising an error, so that a single pass finds all faults. `unread()`
+    returns the fields that no getter has read.
 
     Args:
-        value: the mapping; another type is a fault.
-        where: file, document and object, for messages.
+        value: the mapping. A value of another type is a fault.
+        where: the file, document and object, for messages.
         faults: faults are added here.
         path: the path of this mapping, such as `spec.template`.
         with_words: the mappings of the same object that contain `words`; None for a new object.
@@ -59,7 +59,7 @@ class Fields:
         return iter(self._mapping)
 
     def fault(self, name: str, what: str) -> None:
-        """Add a fault at a field of this mapping."""
+        """Add a fault for a field of this mapping."""
         self.faults.append(Fault(self._place(name), what))
 
     def refuse(self, name: str, what: str) -> None:
@@ -71,7 +71,7 @@ class Fields:
         return ": ".join(part for part in (self.where, path) if part)
 
     def raw(self, name: str) -> Any:
-        """Returns a field unchanged and marks it as read; None if absent."""
+        """Returns a field unchanged and marks it as read; None if the field is absent."""
         self._read.add(name)
         return self._mapping.get(name)
 
@@ -91,7 +91,7 @@ class Fields:
         return default
 
     def choice(self, name: str, choices: tuple[str, ...], default: str, *, required: bool = False) -> str:
-        """Returns a text field that allows only certain values."""
+        """Returns a text field whose value must be one of the choices."""
         value = self.string(name, default, required=required)
         if value not in choices:
             self.fault(name, f"{value!r} is not one of {', '.join(choices)}")
@@ -107,7 +107,7 @@ class Fields:
         least: int = -(2**31),
         most: int = 2**31 - 1,
     ) -> int:
-        """Returns a whole number within bounds."""
+        """Returns an integer field whose value must be within bounds."""
         value = self.raw(name)
         if value is None:
             if required:
@@ -134,7 +134,7 @@ class Fields:
         return default
 
     def quantity(self, name: str) -> Fraction | None:
-        """Returns the exact value of a quantity >= 0; None if absent or faulty."""
+        """Returns the exact value of a quantity >= 0; None if it is absent or faulty."""
         value = self.raw(name)
         if value is None:
             return None
@@ -152,7 +152,7 @@ class Fields:
         return quantity
 
     def amount(self, name: str, resource: str) -> int | None:
-        """Returns a quantity of a resource as an amount >= 0; None if absent or faulty."""
+        """Returns a quantity in the unit of its resource, >= 0; None if it is absent or faulty."""
         quantity = self.quantity(name)
         amount = None if quantity is None else round_up(resource, quantity)
         if amount is not None and amount > UNLIMITED:
@@ -161,7 +161,7 @@ class Fields:
         return amount
 
     def quota(self, name: str, resource: str) -> int | None:
-        """Returns a quantity as Kueue counts quota: `UNLIMITED` if it does not fit 64 bits."""
+        """Returns a quota as Kueue counts it, which is `UNLIMITED` if it does not fit into 64 bits."""
         quantity = self.quantity(name)
         return None if quantity is None else min(round_up(resource, quantity), UNLIMITED)
 
@@ -187,11 +187,11 @@ class Fields:
         return ()
 
     def child(self, name: str) -> Fields:
-        """Returns a field that is itself a mapping; empty if absent."""
+        """Returns a field that is itself a mapping; the mapping is empty if the field is absent."""
         return self._child(self.raw(name), name)
 
     def items(self, name: str) -> list[Fields]:
-        """Returns a field that is a list of mappings; empty if absent."""
+        """Returns a field that is a list of mappings; the list is empty if the field is absent."""
         value = self.raw(name)
         if value is None:
             return []
@@ -201,15 +201,15 @@ class Fields:
         return [self._child(item, f"{name}[{number}]") for number, item in enumerate(value)]
 
     def ignore(self, *names: str) -> None:
-        """Mark fields that need no reading as read."""
+        """Mark fields as read that need no reading."""
         self._read.update(names)
 
     def ignore_rest(self) -> None:
-        """Mark all further fields as read."""
+        """Mark all remaining fields as read."""
         self._read.update(self._mapping)
 
     def unread(self) -> list[str]:
-        """Returns the paths of fields that no getter read, here and below."""
+        """Returns the paths of the fields that no getter has read, in this mapping and below."""
         here = [
             f"{self.path}.{name}" if self.path else name
             for name in self._mapping
@@ -241,15 +241,15 @@ _TEXT = frozenset({str})
 
 
 def _are_texts(names: Iterable[object]) -> bool:
-    """Returns True if all names are texts, which is the usual case."""
+    """Returns True if all names are texts, as is usual."""
     return _TEXT.issuperset(map(type, names)) or all(isinstance(name, str) for name in names)
 
 
 def shown(value: Any) -> str:
-    """Returns a value for a message: short, on one line."""
+    """Returns a short form of a value for a message, on a single line."""
     try:
         text = repr(value)
-    except ValueError:  # Python refuses to write very long numbers
+    except ValueError:  # Python refuses to convert very long integers
         return "a number that is too long to show"
     except RecursionError:
         return "a value that is nested too deeply to show"

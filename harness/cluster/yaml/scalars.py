@@ -1,9 +1,10 @@
-"""Resolves plain scalars of YAML by the rules of the library that Kubernetes uses to turn YAML into JSON.
+"""Resolves plain YAML scalars by the rules of the library with which Kubernetes converts YAML to JSON.
 
-The library is go.yaml.in/yaml/v2, used by sigs.k8s.io/yaml: integers as in Go (`010` and `0o10` are 8),
-floats without base 60, timestamps as text. It always reads the words of YAML 1.1 as booleans: `name: n` is
-`false`, which an API server refuses as a name. Writers of YAML 1.2 and PyYAML do not quote such names. So a
-`Word` is text here if the field requires text, and a boolean if it requires a boolean.
+The library is go.yaml.in/yaml/v2, which sigs.k8s.io/yaml uses. Integers have Go's syntax (`010` and `0o10`
+are 8), floats don't support base 60, and timestamps are texts. The library always reads the words of YAML 1.1
+as booleans: `name: n` becomes `false`, which an API server rejects as a name. Writers of YAML 1.2 and PyYAML
+do not quote such names. For this reason, a `Word` counts as text if the field requires a text, and as a
+boolean if the field requires a boolean.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from typing import Any
 _NULLS = ("", "~", "null", "Null", "NULL")
 _SMALLEST = -(2**63)
 _LARGEST = {False: 2**64 - 1, True: 2**63 - 1}
-"""The largest unsigned integer, and the largest signed integer."""
+"""The largest unsigned integer and the largest signed integer."""
 _LONGEST_INTEGER = 100
-"""The largest length of an integer; a longer one exceeds 64 bits, apart from leading zeros."""
+"""The maximum length of an integer. A longer one exceeds 64 bits, unless it has leading zeros."""
 _WITH_EXPONENT = 1e21
-"""JSON writes a float from this value on with an exponent."""
+"""From this value on, JSON writes a float with an exponent."""
 BOOLEAN_FIELDS = frozenset(
     (
         "active",
@@ -60,7 +61,7 @@ BOOLEAN_FIELDS = frozenset(
         "unschedulable",
     )
 )
-"""Fields that are booleans in all kinds that harness reads; their value is never text."""
+"""Fields that are booleans in all kinds that harness reads, so their values are never texts."""
 _BASES = {"x": 16, "o": 8, "b": 2, "": 8}
 _BASED = re.compile(r"([-+]?)0([xXoObB]?)([0-9a-fA-F]+)", re.ASCII)
 _DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9]*)", re.ASCII)
@@ -70,17 +71,17 @@ _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 
 
 class NotFiniteError(ValueError):
-    """A plain scalar is infinite or NaN, which JSON cannot express."""
+    """A plain scalar is infinite or NaN, which JSON can't express."""
 
 
 class Word(str):
-    """A plain word that YAML 1.1 reads as a boolean and YAML 1.2 as text: y, yes, on, n, no or off."""
+    """A plain word that is a boolean in YAML 1.1 and text in YAML 1.2: y, yes, on, n, no or off."""
 
     __slots__ = ()
 
     @property
     def truth(self) -> bool:
-        """The boolean that YAML 1.1 reads."""
+        """The boolean that the word means in YAML 1.1."""
         return self.lower() in ("y", "yes", "on")
 
 
@@ -97,10 +98,10 @@ _KNOWN: dict[str, Any] = {
 
 
 def resolved(text: str) -> Any:
-    """Returns the JSON value of a plain scalar; a `Word` if YAML 1.1 and 1.2 differ.
+    """Returns the JSON value of a plain scalar, or a `Word` if YAML 1.1 and 1.2 read it differently.
 
     Raises:
-        NotFiniteError: JSON has no such value.
+        NotFiniteError: JSON can't express the value.
     """
     if text in _KNOWN:
         return _KNOWN[text]
@@ -128,7 +129,7 @@ def reads_as_text(plain: str) -> bool:
 
 
 def settled(content: Any) -> Any:
-    """Returns a document with words replaced by the booleans of YAML 1.1, for fields of unknown type."""
+    """Returns a document in which words are replaced by YAML 1.1 booleans, for fields of unknown type."""
     if isinstance(content, Word):
         return content.truth
     if isinstance(content, Mapping):
@@ -146,7 +147,7 @@ def _integer(plain: str) -> int | None:
         sign, letter, digits = match.groups()
         try:
             number = int(sign + digits, _BASES[letter.lower()])
-        except ValueError:  # such as 08, which counts as a float
+        except ValueError:  # such as 08, which is read as a float
             return None
     else:
         return None
@@ -154,7 +155,7 @@ def _integer(plain: str) -> int | None:
 
 
 def _float(plain: str) -> int | float | None:
-    """Returns a float as JSON writes it, without a point if it is whole; None if it is out of range."""
+    """Returns a float in JSON's form, without a decimal point if it is whole; None if it is out of range."""
     number = float(plain)
     if not isfinite(number):
         return None

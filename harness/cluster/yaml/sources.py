@@ -18,9 +18,9 @@ _HINT = "give files or folders of Kubernetes manifests, separated by commas, or 
 
 
 def sources(path: Path) -> list[Path]:
-    """Returns the files and folders that a path names, separated by commas.
+    """Returns the files and folders in a list of paths that are separated by commas.
 
-    A path that exists as a whole counts as one path, even if its name has commas.
+    If the whole text is the path of an existing file, it counts as a single path, even if it contains commas.
 
     Raises:
         ClusterError: a part before or after a comma is empty.
@@ -35,10 +35,10 @@ def sources(path: Path) -> list[Path]:
 
 
 def files_of(path: Path) -> list[tuple[str, Path]]:
-    """Returns the files to read, each with its name in messages, which is "" for a single file.
+    """Returns the files to read with their names in messages; the name of a single file is "".
 
     Raises:
-        ClusterError: a folder must be built by kustomize first, or holds no manifest file.
+        ClusterError: a folder must first be built by kustomize, or contains no manifest file.
     """
     several = sources(path)
     if len(several) == 1:
@@ -53,7 +53,7 @@ def files_of(path: Path) -> list[tuple[str, Path]]:
 
 
 def _in_folder(path: Path) -> list[tuple[str, Path]]:
-    """Returns the files of a folder and its subfolders, in the order of their paths, without hidden files."""
+    """Returns the files of a folder and its subfolders, sorted by path, except for hidden files."""
     found: list[tuple[str, Path]] = []
 
     def unreadable(error: OSError) -> None:
@@ -77,10 +77,10 @@ def _in_folder(path: Path) -> list[tuple[str, Path]]:
 
 
 def text_of(path: Path) -> str:
-    """Returns the text of a file, unpacked if it is gzipped.
+    """Returns the text of a file, unpacked if the file is gzipped.
 
     Raises:
-        ClusterError: the file cannot be read, is an incomplete gzip file, or is not text.
+        ClusterError: the file can't be read, is an incomplete gzip file, or is not text.
     """
     try:
         data = standard_input() if path == STANDARD_INPUT else path.read_bytes()
