@@ -176,7 +176,10 @@ def _profile(name: str) -> Profile | None:
 
 
 def single_profile(node: Node) -> Profile | None:
-    """Returns the profile of slices that a node offers as `nvidia.com/gpu` (strategy `single`), or None."""
+    """Returns the profile of the slices that a node offers as `nvidia.com/gpu` (strategy `single`).
+
+    Returns None if the node offers no such slices.
+    """
     found = _SINGLE.search(node.labels.get(PRODUCT, ""))
     return _profile(found[1]) if found else None
 

@@ -159,7 +159,7 @@ class FlavorFungibility(Value):
 
 @fixed()
 class AdmissionCheck(Value):
-    """A check that jobs of a ClusterQueue must pass: all jobs, or only jobs in certain flavors."""
+    """A check that jobs of a ClusterQueue must pass: all jobs, or only those in certain flavors."""
 
     name: str
     on_flavors: tuple[str, ...] = ()
@@ -346,7 +346,7 @@ class Cluster(Value):
 
     @cached_property
     def follows_manifests(self) -> bool:
-        """True if the cluster follows from its manifests and scale, so that changed manifests change it."""
+        """True if the cluster follows from its manifests and scale, so that other manifests change it."""
         from harness.cluster.changes.remake import follows_manifests
 
         return follows_manifests(self)

@@ -1,1 +1,1 @@
-"""Plans replays, carries them out, and stores them as folders of tables."""
+"""Plans replays, carries them out, and stores their results as folders of tables."""

@@ -1,4 +1,4 @@
-"""Warns about runs with misleading figures: no job started, or admitted jobs were never bound."""
+"""Warns about runs whose numbers mislead, because no job started or admitted jobs were never bound."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def alarms(run: Run) -> Iterator[str]:
-    """Yields sentences about misleading figures of a run.
+    """Yields sentences about misleading numbers in a run.
 
-    If the run did not keep its tables, it yields only the run's own notes.
+    If the run did not keep its tables, only the notes of the run itself are yielded.
     """
     yield from notes_of(run.info)
     if run.info.get("kept", "all") != "all":
@@ -54,7 +54,7 @@ def alarms(run: Run) -> Iterator[str]:
 
 
 def _crashes(run: Run) -> Iterator[str]:
-    """Yields a sentence about when and why the real component would have crashed for the first time."""
+    """Yields a sentence that says when and why the real component would first have crashed."""
     crashes = run.micros("decisions").filter(pl.col("reason") == CONTROLLER_CRASH)
     first = crashes.select("time", "job_id", "detail", jobs=pl.len()).head(1).collect()
     if not first.is_empty():

@@ -50,7 +50,7 @@ _TAKES: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "gantt": ((str, NoneType), "a text such as '1d..1d6h'"),
     "command": ((str, NoneType), "a text"),
 }
-"""Argument -> its allowed types, and their description in error messages."""
+"""Maps an argument to its allowed types, and to their description in error messages."""
 
 _FORECAST: Mapping[str, tuple[tuple[Any, ...], str]] = {
     **_TAKES,
@@ -85,10 +85,10 @@ def check_arguments(given: Mapping[str, object]) -> None:
     """Check the arguments of a replay, a comparison or an experiment.
 
     Args:
-        given: argument name -> value; the names are some of those in `_TAKES`.
+        given: the values by argument name; the names are a subset of those in `_TAKES`.
 
     Raises:
-        OptionError: an argument has a wrong type; the message names the allowed types.
+        OptionError: an argument has the wrong type. The message names the allowed types.
     """
     _check(given, _TAKES)
 
@@ -97,7 +97,7 @@ def check_forecast(given: Mapping[str, object]) -> None:
     """Check the arguments of a forecast.
 
     Raises:
-        OptionError: an argument has a wrong type; the message names the allowed types.
+        OptionError: an argument has the wrong type. The message names the allowed types.
     """
     _check(given, _FORECAST)
 
@@ -106,7 +106,7 @@ def check_simulation(given: Mapping[str, object]) -> None:
     """Check the arguments of a simulation.
 
     Raises:
-        OptionError: an argument has a wrong type; the message names the allowed types.
+        OptionError: an argument has the wrong type. The message names the allowed types.
     """
     _check(given, _SIMULATE)
 
@@ -135,7 +135,7 @@ def _check(given: Mapping[str, object], takes: Mapping[str, tuple[tuple[Any, ...
         if name == "executor":
             _check_executor(value, wanted)
             continue
-        no_number = isinstance(value, bool) and Integral in types  # a bool counts as a number in Python
+        no_number = isinstance(value, bool) and Integral in types  # in Python, a bool is also a number
         if no_number or not (isinstance(value, types) or _is_shaken(name, value)):
             raise wrong(name, wanted, value)
 
@@ -143,20 +143,20 @@ def _check(given: Mapping[str, object], takes: Mapping[str, tuple[tuple[Any, ...
 def _is_shaken(name: str, value: object) -> bool:
     if name not in ("twin", "shake"):
         return False
-    from harness.trace.shake import Shake, Twin  # most replays have no twin and do not need this import
+    from harness.trace.shake import Shake, Twin  # most replays have no twin and don't need this import
 
     return isinstance(value, Twin if name == "twin" else Shake)
 
 
 def _check_executor(executor: object, wanted: str) -> None:
-    """Refuse an executor that cannot run functions, or that forks its processes from this one.
+    """Reject an executor that can't run functions, or that forks its processes from this one.
 
     Raises:
-        OptionError: the executor does one of these.
+        OptionError: the executor is not suitable.
     """
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise wrong("executor", wanted, executor)
-    context = getattr(executor, "_mp_context", None)  # of concurrent.futures.ProcessPoolExecutor
+    context = getattr(executor, "_mp_context", None)  # set by concurrent.futures.ProcessPoolExecutor
     method = getattr(context, "get_start_method", None)
     if method is not None and method() == "fork":
         raise OptionError(
@@ -168,14 +168,14 @@ def _check_executor(executor: object, wanted: str) -> None:
 
 
 def opened(runs: object) -> list[Run]:
-    """Returns the runs for a list of runs or their folders.
+    """Returns the runs in a list of runs or of their folders.
 
     Raises:
-        RunError: the value is one run instead of a list, or a folder is not a run.
+        RunError: the value is a single run instead of a list, or a folder is not a run.
         OptionError: a value is neither a run nor a folder.
     """
     wanted = "a list of runs or their folders"
-    if isinstance(runs, (Run, str, PathLike)):  # each letter of a text would count as a folder
+    if isinstance(runs, (Run, str, PathLike)):  # otherwise, each letter of a text would count as a folder
         raise RunError(f"{runs} is one run", hint="give runs in a list: [first, second]")
     if isinstance(runs, Mapping) or not isinstance(runs, Iterable):
         raise wrong("runs", wanted, runs)

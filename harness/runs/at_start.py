@@ -1,9 +1,9 @@
-"""Determines which work of the manifests takes part in a replay, and when it arrives.
+"""Determines which work in the manifests takes part in a replay, and when it arrives.
 
-Work means Workloads and Pods that have not ended. The user may choose; otherwise timestamps decide. If both
-the trace and the manifests have dates, objects created during the trace arrive at their time of creation.
-They then wait like any job (`harness.runs.estimates.unfinished_work` estimates their run times). Older
-objects exist from the beginning of the replay, unless it begins empty.
+Work means Workloads and Pods that have not ended. The user can choose how a replay begins; otherwise,
+timestamps decide. If both the trace and the manifests have dates, objects that were created during the trace
+arrive when they were created. Then they wait like any other job, and `harness.runs.estimates.unfinished_work`
+estimates their run times. Older objects exist from the beginning of the replay, unless it begins empty.
 """
 
 from __future__ import annotations
@@ -29,22 +29,23 @@ if TYPE_CHECKING:
 
 EMPTY, DUMP = "empty", "dump"
 WORLDS = (EMPTY, DUMP)
-"""The two possible beginnings of a replay: without work, or with the work in the manifests."""
+"""The two ways in which a replay can begin: without work, or with the work in the manifests."""
 
 _BEFORE, _LATER, _AFTER, _KNOWN, _GOING = "before", "later", "after", "known", "going"
 
 
 @fixed(slots=False)
 class AtStart(Value):
-    """The part that the work of the manifests takes in one replay.
+    """How the work in the manifests takes part in a replay.
 
     Attributes:
-        world: `empty` or `dump`; "" if the manifests hold no work.
+        world: `empty` or `dump`; "" if the manifests contain no work.
         cluster: the cluster with the work that exists when the replay begins.
-        later: the cluster with the work that arrives during the replay, all of it waiting; or None.
-        times: `namespace/name` of an object in `later` -> its arrival in microseconds since 1970.
-        begins: a sentence about the beginning, its reason, and the work that arrives later; "" without work.
-        left_out: sentences about work that takes no part.
+        later: the cluster with the work that arrives during the replay, all of which is waiting; or None.
+        times: maps the `namespace/name` of an object in `later` to its arrival in microseconds since 1970.
+        begins: a sentence that says how the replay begins and why, and which work arrives later; "" if there
+            is no work.
+        left_out: sentences about work that does not take part.
     """
 
     world: str
@@ -56,21 +57,21 @@ class AtStart(Value):
 
     @property
     def takes_part(self) -> bool:
-        """True if any work of the manifests takes part, at the beginning or later."""
+        """True if any work in the manifests takes part, whether at the beginning or later."""
         return self.later is not None or bool(self.cluster.workloads or self.cluster.pods)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings that influence the result of a replay, apart from the cluster."""
+        """The settings that affect the result of a replay, apart from the cluster."""
         return {"at_start": self.world} if self.world else {}
 
     def arrivals(self, running: Callable[[Cluster, int], Sequence[Arrival]], origin: int) -> list[Arrival]:
-        """Returns the manifests' jobs that arrive during the replay, in order of arrival.
+        """Returns the jobs from the manifests that arrive during the replay, in order of arrival.
 
         Args:
             running: the function that the policy registered to make jobs from manifests. It names each job
                 `namespace/name`.
-            origin: the trace's origin, microseconds since 1970.
+            origin: the trace's origin, in microseconds since 1970.
         """
         if self.later is None:
             return []
@@ -82,13 +83,13 @@ class AtStart(Value):
 
 
 def at_start(cluster: Cluster, trace: Trace, choice: str | None) -> AtStart:
-    """Determine how the work of the manifests takes part in a replay of a trace.
+    """Determine how the work in the manifests takes part in a replay of a trace.
 
     Args:
         cluster: the manifests.
         trace: the trace to replay.
-        choice: `empty` or `dump`. The default is `empty` if the manifests have a time later than the trace's
-            first submission, because the trace is then in their past. Otherwise it is `dump`.
+        choice: `empty` or `dump`. By default, it is `empty` if the manifests contain a time later than the
+            first submission in the trace, because the trace then lies in their past. Otherwise, it is `dump`.
     """
     objects = _Objects(cluster)
     if not objects.several:
@@ -109,7 +110,7 @@ def at_start(cluster: Cluster, trace: Trace, choice: str | None) -> AtStart:
 
     places = {id(each): place(each) for each in objects.several}
     apart = world == DUMP and set(places.values()) <= {_AFTER, _KNOWN}
-    if apart:  # the dump is of another time than the trace, so that all of it is the initial state
+    if apart:  # the dump comes from another time than the trace, so all of it is the initial state
         places = {key: _BEFORE if where == _AFTER else where for key, where in places.items()}
     as_of = None if apart or not dated else first
     moment = objects.latest if as_of is None else as_of
@@ -133,7 +134,7 @@ def at_start(cluster: Cluster, trace: Trace, choice: str | None) -> AtStart:
 
 
 def as_it_stands(cluster: Cluster) -> Cluster:
-    """Returns the cluster with all work that has not ended by now, for a replay without dates."""
+    """Returns the cluster with all work that has not ended yet, for a replay without dates."""
     objects = _Objects(cluster)
     pods = [each for each in cluster.pods if not _is_going(each, objects.latest)]
     working = [each for each in objects.several if isinstance(each, Workload)]
@@ -141,7 +142,7 @@ def as_it_stands(cluster: Cluster) -> Cluster:
 
 
 def _is_going(pod: Pod, moment: int | None) -> bool:
-    """Returns True if a Pod is terminating and not known to hold its node beyond a moment.
+    """Returns True if a Pod is terminating and is not known to keep its node beyond a given time.
 
     Such a Pod counts as ended.
     """
@@ -160,11 +161,11 @@ def _period(trace: Trace) -> tuple[int, int]:
 
 
 class _Objects:
-    """The unfinished work of a cluster.
+    """The unfinished work in a cluster.
 
     Attributes:
-        several: Workloads that are neither finished nor deactivated, then Pods.
-        latest: their latest time, microseconds since 1970; None if they have no times.
+        several: first the Workloads that are neither finished nor deactivated, then the Pods.
+        latest: the latest time in this work, in microseconds since 1970; None if it contains no times.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -182,9 +183,9 @@ class _Objects:
         self.latest = max((time for time in times if time is not None), default=None)
 
     def came(self, each: Workload | Pod) -> int | None:
-        """Returns when an object was created, microseconds since 1970.
+        """Returns when an object was created, in microseconds since 1970.
 
-        A Pod without a creation time counts from its start.
+        For a Pod without a creation time, the start of the Pod is used.
         """
         if isinstance(each, Workload):
             return each.created
@@ -193,7 +194,7 @@ class _Objects:
         return each.start if created is None else created
 
     def cluster_of(self, work: Sequence[Workload | Pod]) -> Cluster:
-        """Returns the cluster with only this work. Waiting Pods lose their node in the manifest too."""
+        """Returns the cluster with only this work. Waiting Pods lose their node in the manifest as well."""
         if work == self.several:
             return self._cluster
         pods = [each for each in work if isinstance(each, Pod)]
@@ -211,7 +212,7 @@ class _Objects:
 
 
 def _as_of(each: Workload | Pod, time: int | None) -> Workload | Pod:
-    """Returns an object in its state at a time, without later changes; unchanged if the time is None."""
+    """Returns an object in its state at a given time, or unchanged if the time is None."""
     if time is None:
         return each
     if isinstance(each, Pod):
@@ -235,7 +236,7 @@ def _as_of(each: Workload | Pod, time: int | None) -> Workload | Pod:
 
 
 def _waiting(each: Workload | Pod) -> Workload | Pod:
-    """Returns an object in its state at its creation."""
+    """Returns an object in the state in which it was created."""
     if isinstance(each, Pod):
         undone = replace(each, node="", nominated_node="", start=None, terminating=False)
         return replace(undone, gone_at=None, told_at=None)
@@ -266,7 +267,7 @@ def _begins(
     *,
     history: bool,
 ) -> str:
-    """Returns a sentence: how a replay begins, why, and which work of the manifests arrives later."""
+    """Returns a sentence that says how a replay begins, why, and which work arrives later."""
     why = ""
     if choice is None and first is None:
         why = ", as the trace has no dates"
@@ -281,7 +282,7 @@ def _begins(
 
 
 def _left_out(world: str, objects: _Objects, places: Mapping[int, str]) -> Iterator[str]:
-    """Yields sentences about work that takes no part, with its number and the reason."""
+    """Yields sentences about work that doesn't take part, with the number of objects and the reason."""
     reasons = {
         _KNOWN: "the trace has them as jobs",
         _GOING: "they are terminating, so they count as gone",
@@ -296,6 +297,6 @@ def _left_out(world: str, objects: _Objects, places: Mapping[int, str]) -> Itera
 
 
 def counted(several: Sequence[Workload | Pod]) -> str:
-    """Returns the numbers of Workloads and Pods as text, such as `2 Workloads and 1 Pod`."""
+    """Returns a text that counts Workloads and Pods, such as `2 Workloads and 1 Pod`."""
     count = Counter("Workload" if isinstance(each, Workload) else "Pod" for each in several)
     return " and ".join(text.counted(count[kind], kind) for kind in count)

@@ -1,4 +1,4 @@
-"""Caches answers about a trace on a cluster while both exist.
+"""Caches answers about a trace on a cluster for as long as both objects exist.
 
 Traces and clusters never change, so later replays of the same pair can reuse the answers.
 """
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _V = TypeVar("_V")
 
-_MOST = 16  # answers about one trace on one cluster
+_MOST = 16  # answers about the same trace on the same cluster
 
 
 class _Known(NamedTuple):
@@ -28,19 +28,19 @@ class _Known(NamedTuple):
 
 @final
 class Lasting(Generic[_V]):
-    """The cached answers to one kind of question."""
+    """The cached answers to one type of question."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], _Known] = {}
 
     def answer(self, trace: Trace, cluster: Cluster, find: Callable[[], _V], question: Any = None) -> _V:
-        """Returns the cached answer, or finds and caches it. Errors of `find` are not cached.
+        """Returns the cached answer, or computes and caches it. Errors in `find` are not cached.
 
         Args:
             trace: the trace.
             cluster: the cluster.
-            find: finds the answer.
-            question: all other values that the answer depends on, compared by value.
+            find: the function that computes the answer.
+            question: all other values that the answer depends on, which are compared by value.
         """
         key = id(trace), id(cluster)
         known = self._known.get(key)

@@ -1,4 +1,4 @@
-"""Writes sentences about Workloads and Pods of a dump that do not continue unchanged in a replay."""
+"""Describes which Workloads and Pods in a dump do not continue unchanged in a replay."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ _FINDS = "the scheduler finds nodes for them"
 def not_as_it_was(
     several: Sequence[Cluster], taken: Collection[str], name: str, *, by_queues: bool
 ) -> Iterator[str]:
-    """Yields sentences about work of a dump that a policy leaves out, or that does not continue unchanged.
+    """Yields sentences about work in a dump that a policy leaves out or that does not continue unchanged.
 
     Args:
-        several: the cluster with the initial work, then the cluster with work that arrives later, if any.
-        taken: `namespace/name` of the jobs that the policy makes from the work.
-        name: the policy's name.
-        by_queues: whether the policy admits by ClusterQueues. A Pod without a Workload is then not a job.
+        several: the cluster with the initial work, followed by the cluster with work that arrives later, if
+            any.
+        taken: the `namespace/name` of the jobs that the policy makes from the work.
+        name: the name of the policy.
+        by_queues: whether the policy admits by ClusterQueues, in which case a Pod without a Workload is not a
+            job.
     """
     yield from _nobody_takes(several, taken, name, by_queues=by_queues)
     cluster = several[0]
@@ -78,7 +80,7 @@ def _nobody_takes(
 def workloads_left_out(
     several: Sequence[Cluster], taken: Collection[str], name: str, *, by_queues: bool
 ) -> Iterator[str]:
-    """Yields the Workloads from which a policy makes no jobs, and why; see `not_as_it_was`."""
+    """Yields sentences about the Workloads from which a policy makes no jobs; see `not_as_it_was`."""
     untaken = f"{name} does not take them over"
     found: dict[tuple[str, str], list[str]] = {}
     for cluster in several:
@@ -97,7 +99,7 @@ def workloads_left_out(
 def _lost(cluster: Cluster, each: Workload) -> tuple[str, str, str] | None:
     """Returns why a Workload has no ClusterQueue; None if it has one.
 
-    The result is the fault, its effect, and the names of the Workload and its queue.
+    The result contains the fault, its effect, and the names of the Workload and its queue.
     """
     if each.holds_quota and each.admission is not None:
         queue = each.admission.cluster_queue
@@ -132,7 +134,7 @@ def _missing(held: Sequence[Standing], names: Sequence[str]) -> Iterator[str]:
 def _without_node(
     cluster: Cluster, bound: Sequence[Pod], own: Collection[str], taken: Collection[str]
 ) -> Iterator[str]:
-    """Yields sentences about Pods that cannot stay, because their node is missing or too full."""
+    """Yields sentences about Pods that can't stay, because their node is missing or too full."""
     gone = [pod for pod in bound if pod.node not in cluster.nodes]
     yield from _said(
         [pod.key for pod in gone if pod.key in own], "run on nodes that are not in the manifests", _FINDS
@@ -150,6 +152,6 @@ def _without_node(
 
 
 def _said(names: Sequence[str], what: str, then: str, kind: str = "Pod") -> Iterator[str]:
-    """Yields a sentence about one or more objects; nothing without objects."""
+    """Yields a sentence about one or more objects, or nothing if there are no objects."""
     if names:
         yield f"{kind}s of the manifests that {what}: {len(names):,} ({first_of(names, _NAMED)}); {then}"

@@ -1,6 +1,7 @@
-"""Tasks on other machines: with the workers of Dask, or with any executor that has Python's futures.
+"""Carries out tasks on other machines, with Dask workers or any executor that returns Python's futures.
 
-Work is identified by its hash. A process keeps the work that it receives, and reports if it lacks some.
+Work is identified by its hash. A process keeps the work that it has received, and reports if it needs work
+that it doesn't have.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ from harness.runs.executors import DoneT, TaskT, Work
 from harness.runs.identity import code_of_harness
 
 MOST = 64
-"""Tasks handed out to an executor, whose number of workers may change; further tasks take no memory there."""
+"""The maximum number of tasks that an executor has at a time.
+
+The executor's number of workers may change. Tasks beyond this number don't use memory there.
+"""
 
 _KEPT = 2
 _INSTALL = "pip install 'harness-replay[dask]'"
@@ -30,10 +34,10 @@ _INSTALL = "pip install 'harness-replay[dask]'"
 class Elsewhere(Generic[TaskT, DoneT]):
     """Carries out tasks with an executor.
 
-    A process receives the inputs only after it has reported that it lacks them.
+    A process receives the inputs only after it has reported that it doesn't have them.
 
     Args:
-        work: says how to carry out a task.
+        work: defines how to carry out a task.
         executor: the executor, which runs functions.
     """
 
@@ -62,7 +66,7 @@ class Elsewhere(Generic[TaskT, DoneT]):
                         raise _stopped(len(under_way)) from error
                     except INTERRUPTS:
                         raise
-                    except BaseException as error:  # executors raise anything for a task that failed
+                    except BaseException as error:  # an executor can raise any error for a failed task
                         done = self._work.failed(under_way[future], error)
                     task = under_way.pop(future)
                     if done is not None:
@@ -88,7 +92,7 @@ def _stopped(count: int) -> ReplayError:
 
 
 def _done_elsewhere(digest: str, packed: bytes | None, task: Any) -> Any:
-    """Carries out a task in a process that may already have the work; returns None to ask for the work.
+    """Carries out a task in a process that may already have the work; returns None to request the work.
 
     Args:
         digest: the hash of the work.
@@ -96,7 +100,7 @@ def _done_elsewhere(digest: str, packed: bytes | None, task: Any) -> Any:
         task: the task.
 
     Raises:
-        ReplayError: another version of `harness` is installed here.
+        ReplayError: this machine has another version of `harness`.
     """
     do = _begun.get(digest)
     if do is None:
@@ -117,10 +121,10 @@ _begun: Memo[str, Callable[[Any], Any]] = Memo(_KEPT)
 
 @contextmanager
 def dask_executor(address: str | None) -> Iterator[Executor | None]:
-    """The workers of a Dask scheduler as an executor; None without an address.
+    """Provides the workers of a Dask scheduler as an executor, or None if there is no address.
 
     Raises:
-        InputError: Dask is not installed, or no scheduler answers.
+        InputError: Dask is not installed, or no scheduler responds.
     """
     if address is None:
         yield None

@@ -1,4 +1,4 @@
-"""The changes of a run's cluster in the form of `run.json`, and the spans of time between changes."""
+"""The changes of a run's cluster as stored in `run.json`, and the spans of time between them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.plugins.measurement import Window
 from harness.runs.tenants import cohorts, quotas
 
 _FACTS = ("capacity", "queues", "cohorts")
-"""The entries about a cluster in `run.json` that may change with quotas; each maps names to values."""
+"""The entries about a cluster in `run.json` that can change with quotas. Each entry maps names to values."""
 
 
 SORTS = {
@@ -33,15 +33,15 @@ SORTS = {
     "taints": ("taints",),
     "resizes": ("allocatable",),
 }
-"""Kind of change -> prefixes of the fields that it covers. The first matching kind counts."""
+"""Maps a kind of change to prefixes of the fields that it covers. The first kind that matches is used."""
 
 
 class Epoch(NamedTuple):
-    """A span of time in which the cluster does not change.
+    """A span of time during which the cluster does not change.
 
     Attributes:
-        begin: its first instant, microseconds since the origin; `NEVER` for the first span.
-        cluster: the cluster during the span, as in `run.json`.
+        begin: when the span begins, in microseconds since the origin; `NEVER` for the first span.
+        cluster: the cluster during the span, in the form of `run.json`.
     """
 
     begin: int
@@ -49,11 +49,11 @@ class Epoch(NamedTuple):
 
 
 class Step(NamedTuple):
-    """An amount that applies from an instant on.
+    """A quantity that applies from a certain time on.
 
     Attributes:
-        time: the instant, microseconds since the origin; `NEVER` for the first step.
-        amount: the amount; None if it is unlimited or absent.
+        time: the time, in microseconds since the origin; `NEVER` for the first step.
+        amount: the quantity; None if it is unlimited or absent.
     """
 
     time: int
@@ -63,12 +63,13 @@ class Step(NamedTuple):
 def events(cluster: Cluster, *, by_elastic_quotas: bool) -> list[dict[str, Any]]:
     """Returns the changes of a cluster in the form of `run.json`.
 
-    Each instant has `edits`: the changed objects, with their changed fields before and after. `capacity`,
-    `queues` and `cohorts` hold the changed entries, with null for removed ones. `allocatable` holds the
-    amounts of nodes before and after, with null for an absent node.
+    Each entry describes the changes at one time. `edits` lists the changed objects, with the old and new
+    values of their changed fields. `capacity`, `queues` and `cohorts` contain the changed entries, with null
+    for removed ones. `allocatable` contains the quantities of nodes before and after the change, with null
+    for an absent node.
     """
     found = []
-    texts: dict[int, Mapping[str, str]] = {}  # identity of an object -> its fields as text
+    texts: dict[int, Mapping[str, str]] = {}  # maps the identity of an object to its fields as text
     before = _facts(cluster, by_elastic_quotas=by_elastic_quotas)
     for at, edits in cluster.changes:
         for edit in edits:
@@ -90,10 +91,10 @@ def events(cluster: Cluster, *, by_elastic_quotas: bool) -> list[dict[str, Any]]
 
 
 def epochs(cluster: Mapping[str, Any]) -> list[Epoch]:
-    """Returns the spans of time in which the cluster does not change.
+    """Returns the spans of time during which the cluster does not change.
 
     Args:
-        cluster: the cluster, as in `run.json`.
+        cluster: the cluster, in the form of `run.json`.
     """
     found = [Epoch(NEVER, cluster)]
     for event in cluster.get("events", ()):
@@ -108,11 +109,11 @@ def epochs(cluster: Mapping[str, Any]) -> list[Epoch]:
 
 
 def steps(those: Sequence[Epoch], amount: Callable[[Mapping[str, Any]], int | None]) -> list[Step]:
-    """Returns the steps of an amount over time; the first step precedes all changes.
+    """Returns how a quantity changes over time; the first step precedes all changes.
 
     Args:
-        those: the spans of time in which the cluster does not change.
-        amount: computes the amount from a cluster as in `run.json`.
+        those: the spans of time during which the cluster does not change.
+        amount: a function that computes the quantity from a cluster in the form of `run.json`.
     """
     found: list[Step] = []
     for begin, cluster in those:
@@ -123,10 +124,10 @@ def steps(those: Sequence[Epoch], amount: Callable[[Mapping[str, Any]], int | No
 
 
 def node_counts(cluster: Mapping[str, Any]) -> list[int]:
-    """Returns the number of nodes at first, and after each event.
+    """Returns the number of nodes at the beginning and after each event.
 
     Args:
-        cluster: the cluster, as in `run.json`.
+        cluster: the cluster, in the form of `run.json`.
     """
     found = [int(cluster["nodes"])]
     for event in cluster.get("events", ()):
@@ -136,18 +137,23 @@ def node_counts(cluster: Mapping[str, Any]) -> list[int]:
 
 
 def summary(those: Sequence[Mapping[str, Any]]) -> str:
-    """Returns the number of changes over epochs, by kind: `5 (3 quotas, 2 stops)`; "" without changes."""
+    """Returns the number of changes over the epochs by kind, such as `5 (3 quotas, 2 stops)`.
+
+    Returns "" if there are no changes.
+    """
     return told_sorts(Counter(sort_of(edit) for event in those for edit in event["edits"]))
 
 
 def told_sorts(sorts: Counter[str]) -> str:
-    """Returns counts of changes as text: `5 (3 quotas, 2 stops)`; "" without changes."""
+    """Returns numbers of changes as text, such as `5 (3 quotas, 2 stops)`; "" if there are none."""
     parts = ", ".join(f"{count:,} {sort_name(sort, count)}" for sort, count in sorted(sorts.items()))
     return f"{sorts.total():,} ({parts})" if sorts else ""
 
 
 def shared(several: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
-    """Returns the events that several runs share: the same changes of the same objects at the same instant.
+    """Returns the events that several runs have in common.
+
+    These are the same changes of the same objects at the same time.
 
     Args:
         several: the `events` of each run.
@@ -166,7 +172,7 @@ def shared(several: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[str, Any
 
 
 def sentence(edit: Mapping[str, Any]) -> str:
-    """Returns a text about a changed object: `ClusterQueue a: stopPolicy None -> Hold`."""
+    """Returns a text about a changed object, such as `ClusterQueue a: stopPolicy None -> Hold`."""
     if edit["how"] != "changed":
         return f"{edit['kind']} {edit['name']} is {edit['how']}"
     usual = {name: default_of(edit["kind"], name) for name in edit["fields"]}
@@ -178,14 +184,14 @@ def sentence(edit: Mapping[str, Any]) -> str:
 
 
 def _value(field: str, value: str) -> str:
-    """Returns a field's value as text; the value of a drain is its time-out in microseconds."""
+    """Returns the value of a field as text. The value of a drain is its timeout in microseconds."""
     if field == "drain" and value.isdigit():
         return format_duration(int(value)) if int(value) else "without a time-out"
     return value
 
 
 def sort_name(sort: str, count: int) -> str:
-    """Returns the name of a kind of change, singular if the count is 1."""
+    """Returns the name of a kind of change, in the singular if the count is 1."""
     if count > 1 or not sort.endswith("s"):
         return sort
     return sort.removesuffix("ies") + "y" if sort.endswith("ies") else sort.removesuffix("s")
@@ -202,7 +208,7 @@ def sort_of(edit: Mapping[str, Any]) -> str:
 
 
 def number_at(those: Sequence[Epoch], time: int) -> int:
-    """Returns the number of the epoch that contains an instant."""
+    """Returns the index of the epoch that contains a given time."""
     return bisect_right(those, time, key=lambda each: each.begin) - 1
 
 
@@ -215,7 +221,7 @@ def _facts(cluster: Cluster, *, by_elastic_quotas: bool) -> dict[str, dict[str, 
 
 
 def _amounts(edits: Sequence[Edit]) -> dict[str, list[dict[str, int] | None]]:
-    """Returns node -> amounts before and after, for changed, new and removed nodes; null if absent."""
+    """Returns the quantities of each changed, new or removed node before and after; null if it is absent."""
     found: dict[str, list[dict[str, int] | None]] = {}
     for edit in edits:
         if edit.kind == "Node":
@@ -228,17 +234,17 @@ def _amounts(edits: Sequence[Edit]) -> dict[str, list[dict[str, int] | None]]:
 
 
 def _others(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the changed entries by name; None for removed entries."""
+    """Returns the changed entries by name. Removed entries have the value None."""
     changed = {name: value for name, value in after.items() if before.get(name) != value}
     return changed | {name: None for name in before if name not in after}
 
 
 def _edit(edit: Edit, texts: dict[int, Mapping[str, str]]) -> dict[str, Any]:
-    """Returns a changed object with its changed fields; with all fields if it was added or removed.
+    """Returns a changed object with its changed fields, or with all fields if it was added or removed.
 
     Args:
         edit: the change.
-        texts: identity of an object -> its fields as text; objects of this change are added.
+        texts: maps the identity of an object to its fields as text. The objects of this change are added.
     """
     for each in (edit.before, edit.after):
         if each is not None and id(each) not in texts:
@@ -252,7 +258,7 @@ def _edit(edit: Edit, texts: dict[int, Mapping[str, str]]) -> dict[str, Any]:
 
 
 def integrated(of_run: Sequence[Epoch], resource: str, window: Window, lacking: int | None) -> int | None:
-    """Returns the capacity of a resource integrated over a window; see `Run.capacity_time`."""
+    """Returns the integral of a resource's capacity over a window; see `Run.capacity_time`."""
     total, until = 0, window.end
     for begin, cluster in reversed(of_run):
         since = max(begin, window.start)

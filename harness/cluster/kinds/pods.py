@@ -142,7 +142,7 @@ class PodSpec(Fixed):
         scored_cpu, scored_memory: the requests for scores, with defaults for containers without requests.
         host_ports: the ports that the pod occupies on its node.
         node_name: the only node that the pod can run on, or "".
-        required_nodes: the terms of the required node affinity, one of them must match; None if there is no
+        required_nodes: the alternative terms of the required node affinity; None if there is no
             required node affinity.
         affinity, anti_affinity: the required terms, which must all be satisfied.
         preferred_pods: the preferred affinity, and the preferred anti-affinity with negative weights.

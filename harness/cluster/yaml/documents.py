@@ -176,7 +176,7 @@ def _chunks(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _is_empty(text: str) -> bool:
-    """Returns True if a text has only comments, directives, and marks of document beginnings and ends."""
+    """Returns True if a text contains only comments, directives and document markers."""
     return all(_NO_CONTENT.fullmatch(row) for row in text.split("\n"))
 
 
@@ -301,7 +301,7 @@ class _Builder:
         return value if isinstance(value, str) else json.dumps(value)
 
     def _merge(self, found: dict[str, Any], merged: set[str], value: Any) -> None:
-        """Merge mappings into the entries above, as Kubernetes does; in a list, the first mapping wins."""
+        """Merge mappings into the entries above, as Kubernetes does; in a list, the first one wins."""
         mappings = value if isinstance(value, list) else [value]
         if not all(isinstance(mapping, dict) for mapping in mappings):
             self._fault("'<<' must be followed by a mapping or a list of mappings")

@@ -138,7 +138,7 @@ def settled(content: Any) -> Any:
 
 
 def _integer(plain: str) -> int | None:
-    """Returns a signed or unsigned 64-bit integer, in the base that its prefix names; else None."""
+    """Returns a signed or unsigned 64-bit integer in the base that its prefix determines, or None."""
     if len(plain) > _LONGEST_INTEGER:
         return None
     if _DECIMAL.fullmatch(plain):

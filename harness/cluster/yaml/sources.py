@@ -1,4 +1,7 @@
-"""Finds and reads the files of manifests: files, folders or standard input, plain or gzipped."""
+"""Finds and reads manifest files, which are given as files, folders or standard input.
+
+Files can be plain or gzipped.
+"""
 
 from __future__ import annotations
 

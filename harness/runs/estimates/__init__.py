@@ -1,1 +1,1 @@
-"""Estimates run times and future jobs from the facts known at a moment."""
+"""Estimates run times and future jobs from the facts that are known at a given time."""

@@ -1,7 +1,8 @@
-"""Draws future jobs: whole days of the history with the same weekday, with each job at its time of day.
+"""Draws future jobs by repeating whole days of the history.
 
-The jobs of a day that the history does not cover are unknown. So only days between the history's first and
-last submission are drawn.
+A future day repeats a past day with the same weekday, and each job arrives at the same time of day. If the
+history does not cover a day completely, its jobs are not known. For this reason, only days between the first
+and the last submission of the history are drawn.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from harness.runs.estimates.traits import Traits
 from harness.trace.generate.uniform import uniform
 
 WEEKS = 8
-"""The number of weeks before now from which days are drawn."""
+"""The number of past weeks from which days are drawn."""
 
 
 class Past(NamedTuple):
@@ -39,17 +40,17 @@ class Past(NamedTuple):
 
     @property
     def run_time(self) -> int:
-        """The time of one uninterrupted run, microseconds."""
+        """The duration of one uninterrupted run, in microseconds."""
         return self.arrival[1]
 
 
 class Coming:
-    """The days of a history, with the jobs submitted on each.
+    """The days of a history, with the jobs that were submitted on each day.
 
     Args:
-        jobs: the jobs of the history, ascending by submission.
-        first, last: the time span of the history's submissions, microseconds on its clock.
-        dated: whether weekdays of the history are weekdays of the cluster.
+        jobs: the jobs of the history, sorted by submission.
+        first, last: the first and last submission of the history, in microseconds on its clock.
+        dated: whether the history's weekdays are those of the cluster.
 
     Attributes:
         whole: whether the history covers the drawn days from midnight to midnight.
@@ -64,13 +65,13 @@ class Coming:
         self._jobs = jobs[begin:]
 
     def future(self, seed: int, number: int, clock: int, horizon: int, first: int) -> Iterator[list[Arrival]]:
-        """Yields the jobs that arrive in one future, day by day; their `submit` counts from now.
+        """Yields the jobs that arrive in one future, day by day. Their `submit` is relative to now.
 
         Args:
             seed: the seed of all draws.
             number: the number of the future.
-            clock: the current time, microseconds since 1970.
-            horizon: the end of the future, microseconds from now.
+            clock: the current time, in microseconds since 1970.
+            horizon: when the future ends, in microseconds from now.
             first: the index of the first job.
         """
         today, since = divmod(clock, DAY)
@@ -110,7 +111,7 @@ class Coming:
 
 
 def first_day(last: int) -> int:
-    """Returns the earliest day from which future days may be drawn, for a time in microseconds."""
+    """Returns the earliest day from which future days can be drawn, for a time in microseconds."""
     return last // DAY - 7 * WEEKS
 
 
@@ -119,5 +120,5 @@ def _submit(job: Past) -> int:
 
 
 def _full_days(first: int, last: int) -> Sequence[int]:
-    """Returns the days that lie wholly between two times, within the last weeks before the second time."""
+    """Returns the whole days between two times that lie within the last weeks before the second time."""
     return range(max(-(-first // DAY), first_day(last)), last // DAY)

@@ -1,9 +1,10 @@
-"""Draws run times of jobs from the run times of similar jobs.
+"""Draws the run times of jobs from the run times of similar jobs.
 
-For a job that has run for some time, the draw is among the jobs of its group that ran longer. If a group has
-too few such jobs, a wider group is used. If no job ran longer, the job runs to its limit. Without a limit,
-the remaining time follows a Pareto tail with exponent 1: half of the jobs that have run for a time t still
-run at 2 t. This is the least informative distribution that does not depend on a unit of time.
+For a job that has already run for some time, the draw is restricted to those jobs of its group that ran
+longer. If a group contains too few such jobs, a wider group is used. If no job ran longer, the job runs until
+its limit. If it has no limit, the remaining time follows a Pareto tail with exponent 1: half of the jobs that
+have run for a time t are still running at 2 t. This is the least informative distribution that does not
+depend on a unit of time.
 """
 
 from __future__ import annotations
@@ -19,39 +20,39 @@ from harness.runs.estimates.traits import LEVELS, Traits, key_of_group
 from harness.trace.generate.uniform import uniform
 
 LEAST = 20
-"""The smallest number of longer jobs that a group must have for a draw from the group."""
+"""The minimum number of longer jobs that a group must have before run times are drawn from it."""
 
 RECENT = 1000
-"""The largest number of these jobs that is used; the latest jobs count."""
+"""The maximum number of these jobs that are used. The latest ones are preferred."""
 
 PARTS = 4
-"""A future draws all jobs of a group from one part of the group, a quarter of it."""
+"""A future draws all jobs of a group from one part of the group, which is a quarter of it."""
 
 STEPS = 16
-"""The number of positions in a group at which running jobs weight the group's parts."""
+"""The number of positions in a group at which running jobs affect the weights of its parts."""
 
 ALL = "all jobs"
 LIMIT, TAIL = "the requested limit", "the time run so far"
-"""The sources of run times if groups are too small, or if no job of the history ran long enough."""
+"""The sources of run times if all groups are too small, or if no job in the history ran long enough."""
 
 EVER = "nothing, for they never end by themselves"
-"""The source of run times of pods that never end by themselves, such as those of a DaemonSet."""
+"""The source for pods that never end on their own, such as those of a DaemonSet."""
 
 _LONGEST_TAIL = 64
 
 
 class Draws(NamedTuple):
-    """The distribution of one job's run time.
+    """The distribution of the run time of one job.
 
     Attributes:
-        source: the jobs to draw from, `jobs of the same queue and size` or `ALL`; else `LIMIT`, `TAIL` or
-            `EVER`.
-        group: the name of the group; jobs of one group have similar run times.
-        elapsed: how long the job has run, microseconds.
-        values: run times of the group, in the order of their ends.
-        limit: the longest allowed run time, or None.
-        likely: cumulative probabilities that a future's part begins in each of the group's equal steps; empty
-            if all steps are equally likely.
+        source: the jobs to draw from, `jobs of the same queue and size` or `ALL`; otherwise `LIMIT`, `TAIL`
+            or `EVER`.
+        group: the name of the group. Jobs of the same group have similar run times.
+        elapsed: how long the job has run, in microseconds.
+        values: the run times of the group, in the order in which its jobs ended.
+        limit: the maximum run time, or None.
+        likely: cumulative probabilities that the part for a future begins in each of the group's equal steps;
+            empty if all steps are equally likely.
     """
 
     source: str
@@ -62,7 +63,7 @@ class Draws(NamedTuple):
     likely: Sequence[float] = ()
 
     def drawn(self, seed: int, future: int | str, name: str) -> int:
-        """Returns the run time in one future, microseconds; longer than the elapsed time.
+        """Returns the run time in one future, in microseconds, which is longer than the elapsed time.
 
         Args:
             seed: the seed of all draws.
@@ -74,14 +75,15 @@ class Draws(NamedTuple):
         )
 
     def run_time(self, number: float, part: float) -> int:
-        """Returns the run time for two numbers in [0, 1), microseconds; longer than the elapsed time.
+        """Returns the run time for two numbers in [0, 1), in microseconds, longer than the elapsed time.
 
-        Jobs that end one after the other (a user's series, a week's experiment) resemble each other more than
-        any two jobs of their group. So one future draws all jobs of a group from one part of the group.
+        Jobs that end one after another, such as a user's series or a week's experiment, are more alike than
+        any two jobs of their group. For this reason, a future draws all jobs of a group from one part of the
+        group.
 
         Args:
             number: the position within that part.
-            part: the beginning of the part, if all parts are equally likely.
+            part: where the part begins, if all parts are equally likely.
         """
         if self.values:
             count = len(self.values)
@@ -98,12 +100,12 @@ class Draws(NamedTuple):
     def beside(self, running: Sequence[int]) -> Draws:
         """Returns the distribution for a waiting job, given how long running jobs of its group have run.
 
-        By Bayes' rule, the probability of a part depends on how likely its jobs run longer than the running
-        jobs have. The jobs that still run reveal a user's series of long jobs. Such a series waits longer
-        than a series of short jobs.
+        By Bayes' rule, the probability of a part depends on how likely its jobs are to run longer than the
+        running jobs have. Jobs that are still running indicate that a user has submitted a series of long
+        jobs. Such a series waits longer than a series of short jobs.
 
         Args:
-            running: how long each job has run, microseconds.
+            running: how long each job has run, in microseconds.
         """
         if not running or not self.values:
             return self
@@ -123,7 +125,7 @@ class Draws(NamedTuple):
         return self._replace(likely=tuple(each / total for each in accumulate(likely)))
 
     def _begin(self, part: float) -> float:
-        """Returns the beginning of the part, as a share of the group."""
+        """Returns where the part begins, as a fraction of the group."""
         if not self.likely:
             return part
         step = min(bisect_right(self.likely, part), STEPS - 1)
@@ -133,7 +135,7 @@ class Draws(NamedTuple):
 
 
 def ever(elapsed: int) -> Draws:
-    """Returns the distribution for a job that has run for `elapsed` and never ends by itself."""
+    """Returns the distribution for a job that has run for `elapsed` and never ends on its own."""
     return Draws(EVER, (), elapsed, (), ENDLESS)
 
 
@@ -147,8 +149,8 @@ class Ran(NamedTuple):
 
     Attributes:
         traits: the known traits of the job.
-        time: how long it ran, microseconds.
-        end: its end, microseconds on any clock.
+        time: how long it ran, in microseconds.
+        end: when it ended, in microseconds on any clock.
     """
 
     traits: Traits
@@ -157,10 +159,11 @@ class Ran(NamedTuple):
 
 
 class Ended:
-    """The ended jobs of a history by group, prepared for questions about any time.
+    """The ended jobs of a history by group, prepared for queries about any time.
 
     Args:
-        jobs: the jobs, from the earliest to the latest; ascending by end if questions give a time.
+        jobs: the jobs from the earliest to the latest. If queries specify a time, the jobs must be sorted by
+            their ends.
     """
 
     def __init__(self, jobs: Iterable[Ran]) -> None:
@@ -181,21 +184,21 @@ class Ended:
                 group[1].append(time)
 
     def count(self, now: int | None) -> int:
-        """Returns how many jobs had ended by a time; None counts all jobs."""
+        """Returns how many jobs had ended by a given time; None counts all jobs."""
         return len(self._ends) if now is None else bisect_right(self._ends, now)
 
     def group(self, level: int, key: tuple[str, ...], now: int | None) -> Sequence[int]:
-        """Returns the run times of a group's jobs that had ended by a time, in order; None means all jobs."""
+        """Returns the run times of a group's jobs that had ended by a given time; None includes all jobs."""
         ends, times = self._groups.get((level, key), ((), ()))
         return times if now is None else times[: bisect_right(ends, now)]
 
 
 class RunTimes:
-    """The run times of a history's jobs, by group.
+    """The run times of the jobs in a history, by group.
 
     Args:
         ended: the ended jobs.
-        now: the time by which they must have ended; None counts all jobs.
+        now: the time by which jobs must have ended; None includes all jobs.
     """
 
     def __init__(self, ended: Ended, now: int | None = None) -> None:
@@ -206,12 +209,12 @@ class RunTimes:
         self._known: dict[tuple[int, tuple[str, ...], int], Sequence[int]] = {}
 
     def draws(self, traits: Traits, elapsed: int, limit: int | None) -> Draws | None:
-        """Returns the distribution of a job's run time; None if neither the history nor a limit gives one.
+        """Returns the distribution of a job's run time; None if neither the history nor a limit provides one.
 
         Args:
             traits: the traits of the job.
-            elapsed: how long it has run, microseconds.
-            limit: the longest that it may run, microseconds; None for no limit.
+            elapsed: how long it has run, in microseconds.
+            limit: how long it can run at most, in microseconds; None for no limit.
         """
         widest: Draws | None = None
         for level, names in LEVELS:
@@ -252,7 +255,7 @@ def _told(names: tuple[str, ...]) -> str:
 
 @final
 class _Group:
-    """The run times of one group, in their given order and in ascending order."""
+    """The run times of one group, both in their original order and sorted."""
 
     def __init__(self, times: Sequence[int]) -> None:
         self.times = times

@@ -1,4 +1,4 @@
-"""Finds the distributions of run times of all present work, given how long running jobs have run."""
+"""Determines the run-time distributions of all present work, given how long running jobs have run."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from harness.runs.estimates.traits import LEVELS, key_of_group
 
 
 def draws_of(present: Sequence[Present], run_times: RunTimes) -> list[Draws | None]:
-    """Returns the distribution of each job's run time; None if no source gives one.
+    """Returns the run-time distribution of each job; None if there is no source for it.
 
     Args:
         present: the present work.
-        run_times: the run times of a history's jobs.
+        run_times: the run times of the jobs in a history.
     """
     running = _Running(each for each in present if not each.waits)
     found: list[Draws | None] = []
@@ -28,7 +28,7 @@ def draws_of(present: Sequence[Present], run_times: RunTimes) -> list[Draws | No
 
 
 class _Running:
-    """The elapsed run times of running jobs, by group."""
+    """How long running jobs have run so far, by group."""
 
     def __init__(self, running: Iterable[Present]) -> None:
         self._running = [each for each in running if not each.lasting]
@@ -36,7 +36,7 @@ class _Running:
         self._known: dict[int, dict[tuple[str, ...], list[int]]] = {}
 
     def alike(self, draws: Draws) -> list[int]:
-        """Returns the elapsed run times of running jobs in the group of a distribution."""
+        """Returns how long the running jobs in the group of a distribution have run."""
         if not draws.values:
             return []
         level, key = int(draws.group[0]), draws.group[1:]

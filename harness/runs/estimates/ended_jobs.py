@@ -1,4 +1,4 @@
-"""Makes a history from the ended jobs in a cluster's manifests, which may be from several files."""
+"""Makes a history from the ended jobs in a cluster's manifests, which can come from several files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 READER = "kubernetes"
-"""The reader for the objects of a cluster."""
+"""The reader for the objects in a cluster."""
 
 _KINDS = ("Workload", "Job", "Pod")
 _PLACE = re.compile(r"document 1\b.*?, item ([0-9]+) \(\w+\)")
@@ -29,8 +29,8 @@ _PLACE = re.compile(r"document 1\b.*?, item ([0-9]+) \(\w+\)")
 def ended_jobs(cluster: Cluster, plugins: Plugins) -> Trace:
     """Returns the Workloads, Jobs and Pods that have ended.
 
-    A reader reads one file, but a Workload and its Job may be from two files. So all objects are first
-    written to one file.
+    A reader reads a single file, but a Workload and its Job can come from two files. For this reason, all
+    objects are first written to one file.
 
     Args:
         cluster: the cluster with the manifests.
@@ -58,12 +58,12 @@ def ended_jobs(cluster: Cluster, plugins: Plugins) -> Trace:
 
 
 def _plain(value: Any) -> Any:
-    """Returns a value of manifests made in Python in a form that JSON can hold."""
+    """Returns a value of manifests that were made in Python, in a form that JSON supports."""
     return dict(value) if isinstance(value, Mapping) else str(value)
 
 
 def _named(where: str, objects: Sequence[Mapping[str, Any]]) -> str:
-    """Replace a place in the joined file by the object's name, which users can find in their files."""
+    """Replace a place in the joined file with the name of the object, which users can find in their files."""
 
     def name(found: re.Match[str]) -> str:
         item = objects[int(found[1]) - 1]

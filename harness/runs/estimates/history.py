@@ -1,4 +1,4 @@
-"""A history as known at a given time: run times of jobs, and days with their submitted jobs."""
+"""A history as it is known at a given time: run times, and days with the jobs submitted on them."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class History:
-    """The jobs of a history, ascending by submission.
+    """The jobs of a history, sorted by submission.
 
     Attributes:
         jobs: all jobs that a policy could ever start on the cluster.
         dated: whether its clock is that of the cluster, so that its weekdays are known.
         recorded: whether it records when jobs ended.
-        first, last: its first and last submission on its clock, including jobs that were left out.
+        first, last: its first and last submission on its clock, including those of omitted jobs.
         notes: sentences about omitted jobs and assumptions.
     """
 
@@ -54,7 +54,7 @@ class History:
     def by(self, now: int | None) -> Known:
         """Returns the part of the history that is known by a time on its clock.
 
-        It returns the whole history if the time is None or precedes the first job.
+        If the time is None or earlier than the first job, this is the whole history.
         """
         if now is None or not self.jobs or self._is_later(now):
             coming = Coming(self.jobs, self.first, self.last, dated=self.dated)
@@ -68,11 +68,11 @@ class History:
         return Known(run_times, Coming(came, self.first, last, dated=self.dated))
 
     def said_of_days(self, now: int | None, coming: Coming) -> Iterator[str]:
-        """Yields sentences about oddities of the days from which future days are drawn.
+        """Yields sentences about anything unusual in the days from which future days are drawn.
 
         Args:
             now: the time of the forecast; None if it is unknown.
-            coming: the drawn days' source.
+            coming: the source of the drawn days.
         """
         if self.dated and now is not None and now - self.last > DAY:
             yield (
@@ -88,17 +88,17 @@ class History:
             yield "history: it covers no whole day, so future days are drawn from parts of days"
 
     def _is_later(self, now: int) -> bool:
-        """Returns True if the whole history is after a time, so that nothing was known by then."""
+        """Returns True if the whole history lies after a time, so that nothing was known by then."""
         return now <= self.jobs[0].submit
 
     @cached_property
     def _ended(self) -> Ended:
-        """The jobs that end, in the order of submission."""
+        """The jobs that end, sorted by submission."""
         return Ended(Ran(job.traits, job.run_time, 0) for job in self.jobs if self._has_ended(job))
 
     @cached_property
     def _ended_in_order(self) -> Ended:
-        """The jobs that end, in the order of their ends; in a record, only jobs with a recorded end."""
+        """The jobs that end, sorted by their ends; in a record, only jobs with a recorded end."""
         ran = (Ran(job.traits, job.run_time, _end_of(job)) for job in self.jobs if self._has_ended(job))
         return Ended(sorted(ran, key=lambda each: each.end))
 
@@ -110,11 +110,11 @@ class History:
 
 
 class Known(NamedTuple):
-    """The part of a history that is known at a time.
+    """The part of a history that is known at a given time.
 
     Attributes:
-        run_times: the run times of jobs that had ended by then.
-        coming: the days with their submitted jobs.
+        run_times: the run times of the jobs that had ended by then.
+        coming: the days with the jobs that were submitted on them.
     """
 
     run_times: RunTimes
@@ -122,9 +122,9 @@ class Known(NamedTuple):
 
 
 def run_times_of(traces: Iterable[Trace], cluster: Cluster) -> RunTimes:
-    """Returns the run times of all ended jobs in traces; a job that is in two traces counts once.
+    """Returns the run times of all ended jobs in several traces; a job in two traces counts once.
 
-    Jobs that a policy could never start count too.
+    Jobs that a policy could never start are included.
 
     Args:
         traces: the histories.
@@ -140,17 +140,17 @@ def run_times_of(traces: Iterable[Trace], cluster: Cluster) -> RunTimes:
 
 
 def _has_ended(job: Past, *, recorded: bool) -> bool:
-    """Returns True if a job of a history has ended; `recorded`: the history records when jobs ended."""
+    """Returns True if a job in a history has ended; `recorded` tells if the history records ends."""
     return job.run_time < ENDLESS and not (recorded and job.end is None)
 
 
 def _end_of(job: Past) -> int:
-    """Returns the end of a job; without a record, its end if it started at submission."""
+    """Returns when a job ended; without a record, when it would have ended had it started immediately."""
     return job.submit + job.run_time if job.end is None else job.end
 
 
 def _drawn(job: Past, now: int, run_times: RunTimes) -> Past | None:
-    """Returns a job that had not ended by now, with a drawn run time; None if no source gives a run time."""
+    """Returns a job that has not ended yet, with a drawn run time; None if there is no source for one."""
     start = job.submit if job.end is None else job.end - job.run_time
     found = run_times.draws(job.traits, max(0, now - start), None)
     if found is None:
@@ -173,9 +173,10 @@ def history_of(
     Args:
         trace: the history.
         cluster: the cluster to schedule on.
-        policy: the scheduling policy; jobs that it could never start are left out.
-        options: the policy's options; by default its declared defaults.
-        dated: whether the trace's times are those of the cluster; by default if it has timestamps.
+        policy: the scheduling policy. Jobs that it could never start are omitted.
+        options: the options of the policy. The default is its declared defaults.
+        dated: whether the times in the trace are those of the cluster. The default is whether the trace has
+            timestamps.
 
     Raises:
         TraceError: the trace has no job that the policy could ever start.
@@ -206,7 +207,7 @@ def history_of(
 
 
 def _of_known_queues(trace: Trace, cluster: Cluster) -> tuple[Trace, list[str]]:
-    """Returns a trace without jobs of queues that the cluster lacks, and notes about them."""
+    """Returns a trace without the jobs of queues that the cluster doesn't have, and notes about them."""
     frame = trace.frame
     if not cluster.cluster_queues:
         return trace, []
@@ -232,7 +233,7 @@ def _of_known_queues(trace: Trace, cluster: Cluster) -> tuple[Trace, list[str]]:
 
 
 def _past(trace: Trace, cluster: Cluster, out: set[str]) -> Iterator[Past]:
-    """Yields the jobs of a trace, ascending by submission."""
+    """Yields the jobs of a trace, sorted by submission."""
     starts, ends = _recorded(trace, START), _recorded(trace, END)
     for chunk in Jobs(JobColumns(trace, cluster)).chunks():
         for arrival in chunk:
@@ -243,7 +244,7 @@ def _past(trace: Trace, cluster: Cluster, out: set[str]) -> Iterator[Past]:
 
 
 def _recorded(trace: Trace, column: str) -> dict[str, int | None]:
-    """Returns job -> a recorded time on the trace's clock; empty if the trace lacks the column."""
+    """Returns a recorded time for each job, on the trace's clock; empty if the column is missing."""
     if column not in trace.frame.columns:
         return {}
     return dict(trace.frame.select("job_id", pl.col(column).to_physical()).iter_rows())

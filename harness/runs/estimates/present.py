@@ -1,4 +1,4 @@
-"""Finds the running and waiting work of a cluster, according to its manifests."""
+"""Determines the running and waiting work in a cluster from its manifests."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 
 class Present(NamedTuple):
-    """A workload that exists now.
+    """Work that currently exists.
 
     Attributes:
         job: the job that the policy makes from it.
         traits: the known traits of the job.
-        waits: whether it lacks some of its requests, or must release them.
+        waits: whether it has not received all that it requests, or must release it.
         leaving: whether it must release its resources.
-        elapsed: how long it has held all of its requests, microseconds; 0 if it waits.
-        waited: how long it has waited, microseconds; None if its creation is unknown.
-        limit: the longest allowed run time, microseconds, or None.
-        lasting: whether it never ends by itself, such as the pods of a DaemonSet.
+        elapsed: how long it has held everything that it requests, in microseconds; 0 if it waits.
+        waited: how long it has waited, in microseconds; None if its creation time is unknown.
+        limit: the maximum run time in microseconds, or None.
+        lasting: whether it never ends on its own, as is the case for the pods of a DaemonSet.
     """
 
     job: Job
@@ -50,9 +50,9 @@ class Present(NamedTuple):
 
 
 class Said(NamedTuple):
-    """Facts about a job that a trace has but no manifest: its user, and its requested run time.
+    """Facts about a job that are in a trace but not in manifests: its user, and its requested run time.
 
-    `requested` is not a limit, because no component ends a trace's job that runs longer.
+    `requested` is not a limit, because no component ends a job of a trace that runs longer.
     """
 
     user: str
@@ -64,7 +64,7 @@ class Now:
     """A cluster at the current time.
 
     Attributes:
-        at: the current time, microseconds since 1970; None if the manifests have no dates.
+        at: the current time, in microseconds since 1970; None if the manifests contain no dates.
         present: the existing work, in the order in which a policy takes it over.
     """
 
@@ -78,7 +78,7 @@ class Now:
 
     @property
     def running(self) -> list[Present]:
-        """The work that holds all of its requests and may keep them until it ends."""
+        """The work that holds everything that it requests and can keep it until it ends."""
         return [each for each in self.present if not (each.waits or each.lasting)]
 
 
@@ -90,12 +90,12 @@ def now_of(
     Args:
         cluster: the manifests.
         policy: the scheduling policy.
-        at: the current time, microseconds since 1970; None for the latest time in the work.
-        said: `namespace/name` of a workload -> facts that manifests lack.
+        at: the current time, in microseconds since 1970; None for the latest time in the work.
+        said: maps the `namespace/name` of a workload to facts that are not in manifests.
 
     Raises:
-        OptionError: the policy cannot take over the work of a cluster.
-        ClusterError: the work holds resources that the cluster lacks.
+        OptionError: the policy can't take over the work in a cluster.
+        ClusterError: the work holds resources that the cluster does not have.
     """
     if policy.running is None:
         raise OptionError(
@@ -109,13 +109,13 @@ def now_of(
 def present_of(
     jobs: Iterable[Job], cluster: Cluster, time: int | None, said: Mapping[str, Said] | None = None
 ) -> list[Present]:
-    """Returns the facts in manifests about jobs that a policy took over.
+    """Returns what manifests say about the jobs that a policy has taken over.
 
     Args:
-        jobs: the jobs, named by `namespace/name` of their Workloads or Pods.
+        jobs: the jobs, which have the `namespace/name` of their Workloads or Pods as names.
         cluster: the manifests.
-        time: the current time, microseconds since 1970; None if unknown.
-        said: as for `now_of`.
+        time: the current time, in microseconds since 1970; None if unknown.
+        said: see `now_of`.
     """
     workloads = {each.key: each for each in cluster.workloads}
     pods = {each.key: each for each in cluster.pods}
@@ -156,14 +156,14 @@ def is_leaving(manifest: Workload | Pod) -> bool:
 
 
 def lacks_something(cluster: Cluster, manifest: Workload | Pod) -> bool:
-    """Returns True if a job lacks quota, or nodes for some of its pods."""
+    """Returns True if a job has no quota, or if some of its pods have no nodes."""
     if isinstance(manifest, Workload):
         return not manifest.holds_quota or _lacks_nodes(cluster, standing_of(cluster, manifest))
     return not manifest.node
 
 
 def _lacks_nodes(cluster: Cluster, standing: Standing) -> bool:
-    """Returns True if some pods of a Workload wait for a node.
+    """Returns True if some pods of a Workload are waiting for a node.
 
     A Workload whose Pods are not in the dump counts as running.
     """
@@ -172,7 +172,7 @@ def _lacks_nodes(cluster: Cluster, standing: Standing) -> bool:
 
 
 def _limit(manifest: Workload | Pod, since: int | None) -> int | None:
-    """Returns the longest allowed run time, microseconds; a Workload's time begins with its admission."""
+    """Returns the maximum run time in microseconds; for a Workload, it counts from the admission."""
     if not isinstance(manifest, Workload):
         return manifest.deadline
     limits = [] if manifest.deadline is None else [manifest.deadline]
@@ -184,6 +184,6 @@ def _limit(manifest: Workload | Pod, since: int | None) -> int | None:
 
 
 def is_lasting(manifest: Workload | Pod, cluster: Cluster) -> bool:
-    """Returns True if work never ends by itself."""
+    """Returns True if the work never ends on its own."""
     pods = cluster.pods_of.get(manifest.key, ()) if isinstance(manifest, Workload) else [manifest]
     return any(pod.lasting for pod in pods)

@@ -1,4 +1,4 @@
-"""The run times of the manifests' unfinished work in a replay, as `unfinished_work` determines them."""
+"""The run times of unfinished work from the manifests in a replay, as found by `unfinished_work`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DRAW, DROP, LIMIT = "draw", "drop", "limit"
 
 
 def checked_unfinished(text: str) -> str:
-    """Returns the checked choice for unfinished work, with a run time in its standard form.
+    """Returns the checked choice for unfinished work, with run times in their standard form.
 
     Raises:
         OptionError: the text is neither a known word nor a run time.
@@ -43,14 +43,13 @@ def checked_unfinished(text: str) -> str:
 
 @fixed(slots=False)
 class RunTimesOfWork(Value):
-    """The run times of the manifests' unfinished work in one replay.
+    """The run times that unfinished work from the manifests has in one replay.
 
     Attributes:
-        choice: the treatment of the work: `draw`, `drop`, `limit` or a run time; "" if no such work takes
-            part.
+        choice: how the work is treated: `draw`, `drop`, `limit` or a run time; "" if no such work takes part.
         seed: the seed of the draws.
-        times: `namespace/name` -> run time in microseconds, if it is known.
-        said: a sentence with the number of workloads and their treatment; "" if none takes part.
+        times: maps `namespace/name` to the run time in microseconds, if it is known.
+        said: a sentence with the number of workloads and how they are treated; "" if none takes part.
         unknown: a sentence that says why some run times are unknown; "" if all are known.
     """
 
@@ -62,19 +61,19 @@ class RunTimesOfWork(Value):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings that influence the result of a replay, apart from cluster, trace and twin."""
+        """The settings that affect the result of a replay, apart from cluster, trace and twin."""
         if not self.choice:
             return {}
         return {"unfinished": self.choice, **({"seed": self.seed} if self.choice == DRAW else {})}
 
     @property
     def told(self) -> dict[str, Any]:
-        """The entries of `run.json` about this work."""
+        """The entries in `run.json` about this work."""
         about = {"said": self.said, **({"unknown": self.unknown} if self.unknown else {})}
         return {"unfinished": about} if self.said else {}
 
     def of(self, arrivals: Iterable[Arrival]) -> list[Arrival]:
-        """Returns arrivals of work that a policy takes over, with their run times."""
+        """Returns the arrivals of work that a policy takes over, with their run times."""
         found: list[Arrival] = []
         for job, time, *more in arrivals:
             found.append((job, self.times.get(job.id, time) if time == ENDLESS else time, *more))
@@ -82,13 +81,13 @@ class RunTimesOfWork(Value):
 
 
 class Material(NamedTuple):
-    """The sources of run times of work.
+    """Where the run times of work come from.
 
     Attributes:
         cluster: the unchanged manifests.
         trace: the replayed trace.
-        policy: the policy that takes the work over.
-        plugins: the plugins whose readers read the manifests' ended work.
+        policy: the policy that takes over the work.
+        plugins: the plugins whose readers read the ended work in the manifests.
     """
 
     cluster: Cluster
@@ -100,14 +99,14 @@ class Material(NamedTuple):
 def beginning(
     begun: AtStart, of: Material, choice: str, seed: int, twin: Twin | None
 ) -> tuple[AtStart, RunTimesOfWork]:
-    """Determine how work of the manifests takes part, and how long it runs.
+    """Determine how work in the manifests takes part, and how long it runs.
 
     Args:
-        begun: how work takes part if none is left out because of its run time.
-        of: the sources of run times.
-        choice: the treatment of unfinished work.
+        begun: how work takes part if none is omitted because of its run time.
+        of: where run times come from.
+        choice: how unfinished work is treated.
         seed: the seed of all draws.
-        twin: which twin of the trace is replayed; each has its own draws.
+        twin: the replayed twin of the trace. Each twin has its own draws.
     """
     if of.policy.running is None or not begun.takes_part:
         return begun, RunTimesOfWork()

@@ -1,4 +1,4 @@
-"""Traits of a job that predict its run time: its user, its queue, its size, its name."""
+"""Traits of a job that predict its run time, such as its user, queue, size and name."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 _PARTS = re.compile(r"([-._/])")
 _GENERATED = re.compile(r"(?=.*[bcdfghjklmnpqrstvwxz])[bcdfghjklmnpqrstvwxz2456789]{5}|[0-9a-f]{6,}")
-"""Suffixes of names that Kubernetes and Kueue generate: five characters without vowels, or a checksum."""
+"""Suffixes that Kubernetes and Kueue append to names: five characters without vowels, or a checksum."""
 
 
 class Traits(NamedTuple):
-    """The traits of a job; "" if unknown."""
+    """The traits of a job. Unknown traits are ""."""
 
     user: str
     queue: str
@@ -31,7 +31,8 @@ LIMITED: tuple[tuple[str, ...], ...] = (
     ("user", "queue", "size", "limit"),
     ("user", "queue", "limit"),
 )
-"""Groups of jobs with the same run-time limit. They are the narrowest, because this trait predicts best."""
+"""Groups of jobs with the same run-time limit. They are the narrowest groups, because the limit predicts
+best."""
 
 GROUPS: tuple[tuple[str, ...], ...] = (
     ("user", "queue", "size", "stem"),
@@ -43,35 +44,35 @@ GROUPS: tuple[tuple[str, ...], ...] = (
     ("size",),
     (),
 )
-"""The traits that jobs of a group share, from the narrowest group to all jobs."""
+"""The traits that the jobs of a group have in common, from the narrowest group to the group of all jobs."""
 
 LEVELS = tuple(enumerate((*LIMITED, *GROUPS), -len(LIMITED)))
-"""All groups with their numbers, on which draws depend.
+"""All groups with their numbers, which influence draws.
 
-Groups by limit have negative numbers, so that they do not affect draws of jobs without a limit.
+The groups by limit have negative numbers, so that they do not affect the draws for jobs without a limit.
 """
 
 
 def key_of_group(traits: Traits, group: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Returns a job's values of a group's traits; None if a value is unknown."""
+    """Returns a job's values for the traits of a group; None if one of them is unknown."""
     key = tuple(getattr(traits, name) for name in group)
     return key if all(key) else None
 
 
 def traits_of(job: Job, cluster: Cluster) -> Traits:
-    """Returns the traits of a job; the queue trait is the ClusterQueue of the job's queue."""
+    """Returns the traits of a job, in which the queue is the ClusterQueue of the job's queue."""
     queue = cluster.cluster_queue_of(job.namespace, job.queue)
     name = job.queue if queue is None else queue.name
     return Traits(job.user, name, size_of(job), stem_of(job.id), limit_of(job.requested))
 
 
 def limit_of(limit: int | None) -> str:
-    """Returns the run-time limit of a job as a trait, because people request few different times."""
+    """Returns the run-time limit of a job as a trait, because people request only a few different times."""
     return "" if limit is None else str(limit)
 
 
 def size_of(job: Job) -> str:
-    """Returns the size class of a job: its GPUs if it requests any, else its cores, as a power of two."""
+    """Returns the size class of a job, a power of two: its GPUs if it requests any, otherwise its cores."""
     amounts = {name: amount for name, amount in job.requests_of(range(job.pods)).items() if amount}
     gpus = sorted(name for name in amounts if "gpu" in name)
     name = gpus[0] if gpus else "cpu" if "cpu" in amounts else min(amounts, default="")

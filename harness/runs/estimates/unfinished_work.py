@@ -1,8 +1,8 @@
-"""Determines how long unfinished work of the manifests runs in a replay, because manifests do not state it.
+"""Determines how long unfinished work runs in a replay, which manifests do not say.
 
-The run time is drawn as in a forecast (`harness.runs.estimates.distributions`), or is the work's limit, or a
-time that the user gives. Work with an unknown run time keeps its resources for the whole replay. The waits of
-other jobs, and the losses, are then meaningless.
+The run time is drawn as in a forecast (`harness.runs.estimates.distributions`), or is the limit of the work,
+or a time that the user specifies. Work whose run time is unknown keeps its resources for the whole replay. In
+that case, the waiting times of other jobs and the losses have no meaning.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class _Known(NamedTuple):
     """The known run times.
 
     Attributes:
-        times: `namespace/name` -> run time in microseconds, if it is known.
-        how: the source of known run times, as the end of a sentence.
-        why: the reason for unknown run times, as the end of a sentence.
+        times: maps `namespace/name` to the run time in microseconds, if it is known.
+        how: where the known run times come from, as the end of a sentence.
+        why: why other run times are unknown, as the end of a sentence.
     """
 
     times: Mapping[str, int]
@@ -54,11 +54,11 @@ class _Known(NamedTuple):
 
 @dataclass(frozen=True)
 class Work:
-    """The unfinished work of the manifests, and the sources of its run times.
+    """The unfinished work in the manifests, and where its run times come from.
 
     Attributes:
         begun: how the work takes part.
-        of: the sources of its run times.
+        of: where the run times come from.
     """
 
     begun: AtStart
@@ -68,9 +68,9 @@ class Work:
         """Determine how long the work runs.
 
         Args:
-            choice: the treatment of the work.
+            choice: how the work is treated.
             seed: the seed of all draws.
-            twin: which twin of the trace is replayed; each has its own draws.
+            twin: the replayed twin of the trace. Each twin has its own draws.
         """
         arrivals = self._endless()
         known = (latest_of(self.of.cluster), self.begun.cluster.as_of)
@@ -104,7 +104,7 @@ class Work:
 
     @property
     def dropped(self) -> AtStart:
-        """Returns how work takes part if all work that ends by itself is left out."""
+        """Returns how work takes part if all work that ends on its own is omitted."""
         later = None if self.begun.later is None else _without_what_ends(self.begun.later)
         found = replace(self.begun, cluster=_without_what_ends(self.begun.cluster), later=later)
         return found if later is not None and later.pods else replace(found, later=None)
@@ -114,19 +114,19 @@ class Work:
         return [each for each in (self.begun.cluster, self.begun.later) if each is not None]
 
     def _work(self) -> Iterator[Workload | Pod]:
-        """Yields the manifests that take part."""
+        """Yields the manifests of the work that takes part."""
         for each in self._several:
             yield from (workload for workload in each.workloads if workload.takes_part)
             yield from each.pods
 
     def _endless(self) -> list[Arrival]:
-        """Returns the work that the policy takes over without a run time."""
+        """Returns the work without a run time that the policy takes over."""
         named = {each.key for each in self._work()}
         several = (each for one in self._several for each in running_jobs(self.of.policy, one, 0))
         return [each for each in several if each[1] == ENDLESS and each[0].id in named]
 
     def _known(self, choice: str, seed: int, twin: Twin | None, present: Sequence[Present]) -> _Known:
-        """Returns the run times of work that ends by itself."""
+        """Returns the run times of the work that ends on its own."""
         if choice == LIMIT:
             limits = {each.job.id: each.limit for each in present if each.limit is not None}
             why = "they have neither maximumExecutionTimeSeconds nor activeDeadlineSeconds"
@@ -142,7 +142,7 @@ class Work:
         return _Known(times, f" are drawn from {told}; seed {seed}", why)
 
     def _history(self) -> tuple[RunTimes, str]:
-        """Returns the run times of ended jobs in the trace and the manifests.
+        """Returns the run times of ended jobs in the trace and in the manifests.
 
         The text says why there may be no run times to draw from.
         """
@@ -159,25 +159,25 @@ class Work:
         return _histories.answer(self.of.trace, self.of.cluster, find)
 
     def _counted(self, names: Iterable[str]) -> str:
-        """Returns the counts of named work as text, such as `2 Workloads`."""
+        """Returns a text that counts named work, such as `2 Workloads`."""
         known: dict[str, Workload | Pod] = {each.key: each for each in self.of.cluster.pods}
         known.update((each.key, each) for each in self.of.cluster.workloads)
         return counted([known[name] for name in names])
 
 
 def _future(twin: Twin | None) -> int | str:
-    """Returns the number of the forecast's future whose run times a replay uses: the number of its twin."""
+    """Returns the forecast future whose run times a replay uses, which is the number of its twin."""
     if twin is None:
         return 0
     return f"{twin.number}@{twin.shaking.seed}" if twin.shaking.seed else twin.number
 
 
 def _done(arrival: Arrival) -> int:
-    """Returns how long work had run when it was taken over, microseconds."""
+    """Returns how long work had already run when it was taken over, in microseconds."""
     return arrival[4] if len(arrival) == 5 else 0
 
 
 def _without_what_ends(cluster: Cluster) -> Cluster:
-    """Returns a cluster that keeps only the work that never ends by itself."""
+    """Returns a cluster that contains only the work that never ends on its own."""
     workloads = tuple(each for each in cluster.workloads if is_lasting(each, cluster))
     return replace(cluster, workloads=workloads, pods=tuple(pod for pod in cluster.pods if pod.lasting))
