@@ -1,9 +1,9 @@
 """MIG: GPUs that are divided into slices of fixed sizes, which nodes offer as resources.
 
 NVIDIA's device plugin names a slice after its profile, `nvidia.com/mig-<n>g.<m>gb`, where n is the number of
-compute slices and m is the memory in GB. A slice with the suffix `.me` has the media extensions, of which
-each GPU has one set. Pods get whole slices, so kube-scheduler only counts the resource. This module computes
-how large a slice is, and whether GPUs can hold the slices of a node.
+compute slices and m is the memory in GB. A slice with the suffix `.me` has the media extensions, which exist
+once per GPU. Pods get whole slices, so kube-scheduler only counts the resource. This module computes how
+large a slice is, and whether GPUs can hold the slices of a node.
 
 Profiles and their places: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/supported-mig-profiles.html
 """

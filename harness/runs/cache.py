@@ -19,7 +19,7 @@ _MOST = 16  # answers about the same trace on the same cluster
 
 
 class _Known(NamedTuple):
-    """Questions and answers about a trace and a cluster; dropped when either object is collected."""
+    """Questions and answers about a trace and a cluster, dropped when either object is collected."""
 
     trace: ref[Trace]
     cluster: ref[Cluster]

@@ -117,7 +117,7 @@ def _lost(cluster: Cluster, each: Workload) -> tuple[str, str, str] | None:
 
 
 def _missing(held: Sequence[Standing], names: Sequence[str]) -> Iterator[str]:
-    """Yields sentences about Pods that the dump lacks although their Workloads hold quota for them."""
+    """Yields sentences about Pods that are missing from the dump although Workloads hold quota for them."""
     lacking = [standing.wanted - len(standing.pods) for standing in held]
     without = [
         each for each, lack, standing in zip(names, lacking, held, strict=True) if lack and not standing.pods

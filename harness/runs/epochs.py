@@ -101,7 +101,7 @@ def epochs(cluster: Mapping[str, Any]) -> list[Epoch]:
         facts = {}
         for name in _FACTS:
             facts[name] = known = found[-1].cluster.get(name, {})
-            if name in event:  # else the table stays the same object, which shows that it did not change
+            if name in event:  # an unchanged table remains the same object
                 known = {**known, **event[name]}
                 facts[name] = {key: value for key, value in known.items() if value is not None}
         found.append(Epoch(event["at_us"], {**found[-1].cluster, **facts}))
@@ -198,7 +198,7 @@ def sort_name(sort: str, count: int) -> str:
 
 
 def sort_of(edit: Mapping[str, Any]) -> str:
-    """Returns the kind of a change, in one word: `removed`, `added`, `quotas`, `cordons`, ..., `others`."""
+    """Returns the kind of a change as one word, such as `removed`, `added`, `quotas` or `others`."""
     if edit["how"] != "changed":
         return str(edit["how"])
     for sort, beginnings in SORTS.items():

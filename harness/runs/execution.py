@@ -1,4 +1,4 @@
-"""Carries out a plan, or returns the stored run of the same plan."""
+"""Carries out a plan, or returns the stored run if the same plan was carried out before."""
 
 from __future__ import annotations
 
@@ -23,20 +23,21 @@ def execute(
     watch: Callable[[int, int], None] | None = None,
     command: str | None = None,
 ) -> Run:
-    """Carry out a plan, or return the same run if it is already stored.
+    """Carry out a plan, or return the run if it is already stored.
 
     Args:
         plan: what to replay.
-        plugins: the plugins, which provide metrics; harness calls their hooks at the start and end of the
+        plugins: the plugins, which provide metrics. Their hooks are called at the start and end of the
             replay.
-        output: the folder that holds runs.
-        force: replay even if the run is stored.
-        keep: which parts of the run to store. A stored run with at least these parts is reused.
-        watch: called now and then with the simulated time and the number of jobs that have arrived.
+        output: the folder that contains runs.
+        force: whether to replay even if the run is stored.
+        keep: which parts of the run to store. A stored run that has at least these parts is reused.
+        watch: a function that is called from time to time with the simulated time and the number of jobs that
+            have arrived.
         command: the command line that reproduces the run, for its provenance.
 
     Raises:
-        RunError: the run folder cannot be written.
+        RunError: the run folder can't be written.
         PluginError: a plugin failed in one of its hooks. If it failed after the replay, the run is stored.
     """
     for code in plan.code:
@@ -51,10 +52,10 @@ def execute(
 
 
 def stored(plan: Plan, plugins: Plugins, *, output: Path, keep: Keep = "all") -> Run | None:
-    """Returns the stored run of a plan, or None; see `execute` for the arguments.
+    """Returns the stored run of a plan, or None. For the arguments, see `execute`.
 
     Raises:
-        RunError: the run must be measured again, and cannot be written.
+        RunError: the run must be measured again, but can't be written.
     """
     return Store(output).find(plan, plugins, keep)
 
@@ -72,7 +73,7 @@ def _call(hook: str, plugins: Plugins, **arguments: Plan | Run) -> None:
 
 
 def _whose(hook: str, plugins: Plugins, error: BaseException) -> str:
-    """Returns the plugin whose hook raised an error, by the outermost frame of a hook function."""
+    """Returns the plugin whose hook raised an error, according to the outermost frame of a hook function."""
     functions = [
         (getattr(each.function, "__code__", None), each.plugin_name)
         for each in getattr(plugins.hooks, hook).get_hookimpls()

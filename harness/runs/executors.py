@@ -1,4 +1,4 @@
-"""One interface of executors, which carry out tasks in this process, in others, or on other machines."""
+"""A common interface of executors, which carry out tasks in this process, in others, or on other machines."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _TaskT = TypeVar("_TaskT", contravariant=True)
 _DoneT = TypeVar("_DoneT", covariant=True)
 
 Report: TypeAlias = Callable[..., None]
-"""Receives the progress of a task, in the form that its work gives it."""
+"""A function that receives the progress of a task, in a form that depends on the work."""
 
 
 class ProcessDiedError(Exception):
-    """The process of a task died.
+    """The process that carried out a task has died.
 
     Attributes:
-        code: its exit code, or minus the number of the signal that ended it.
+        code: its exit code, or the negative number of the signal that ended it.
         begun: whether it had begun to work.
     """
 
@@ -35,7 +35,7 @@ class ProcessDiedError(Exception):
 
 
 def why_failed(error: BaseException) -> str:
-    """Returns a text that says why no process could carry out a task.
+    """Returns a text that explains why no process could carry out a task.
 
     Raises:
         HarnessError: the error concerns all tasks.
@@ -48,10 +48,13 @@ def why_failed(error: BaseException) -> str:
 
 
 class Work(Protocol[_TaskT, _DoneT]):
-    """Says how to carry out tasks; it can be pickled with all its inputs."""
+    """Defines how to carry out tasks; it can be pickled together with all of its inputs."""
 
     def begun(self, report: Report | None) -> Callable[[_TaskT], _DoneT]:
-        """Prepares a process; returns the function that carries out a task, and reports progress if asked."""
+        """Prepares a process, and returns the function that carries out a task.
+
+        The function reports the progress of the task if `report` is given.
+        """
         ...
 
     def failed(self, task: _TaskT, error: BaseException) -> _DoneT:
@@ -63,12 +66,12 @@ class Executor(Protocol[_TaskT, _DoneT]):
     """Carries out tasks."""
 
     def map(self, tasks: Iterable[_TaskT]) -> Generator[_DoneT, None, None]:
-        """Yields each result as soon as it is ready; closing the generator aborts the remaining tasks."""
+        """Yields each result as soon as it is ready. Closing the generator aborts the remaining tasks."""
         ...
 
 
 class Here(Generic[TaskT, DoneT]):
-    """Carries out one task after the other in this process."""
+    """Carries out tasks one after another in this process."""
 
     def __init__(self, work: Work[TaskT, DoneT], watch: Report | None = None) -> None:
         self._do = work.begun(watch)
@@ -89,20 +92,20 @@ def executor_for(
     watch: Report | None = None,
     again: bool = True,
 ) -> Iterator[tuple[Executor[TaskT, DoneT], int]]:
-    """The executor of tasks, until the end of the block, and the number of tasks that it does simultaneously.
+    """Provides the executor for tasks until the end of the block, and how many tasks it runs in parallel.
 
     Args:
-        work: says how to carry out a task.
-        most: the largest number of tasks at a time.
-        memory: the bytes that a process takes.
-        workers: how many processes of this machine to use; by default as many as there are cores and memory
-            for. One is this process.
-        executor: an executor of `concurrent.futures` or Dask to use instead, here or elsewhere.
-        watch: receives the progress of tasks that are carried out on this machine.
-        again: whether a task whose process died is carried out once more, alone.
+        work: defines how to carry out a task.
+        most: the maximum number of tasks at a time.
+        memory: how many bytes a process needs.
+        workers: the number of processes to use on this machine. The default depends on the available cores
+            and memory. If it is 1, this process carries out the tasks.
+        executor: an executor of `concurrent.futures` or Dask to use instead, on this machine or elsewhere.
+        watch: a function that receives the progress of tasks on this machine.
+        again: whether a task whose process died is carried out once more on its own.
 
     Raises:
-        OptionError: both are given, or the number of processes is not possible.
+        OptionError: both `workers` and `executor` are given, or the number of processes is not possible.
     """
     if executor is not None:
         if workers is not None:

@@ -1,4 +1,4 @@
-"""Reads run folders: the only access to `run.json` and the stored tables."""
+"""Reads run folders. No other module reads `run.json` and the stored tables directly."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from harness.runs.seal import info_is_whole, is_sealed, table_fault
 TABLES = ("jobs", "decisions", "stints", "timeline", "metrics")
 
 ON_REQUEST = "causes"
-"""The additional table of runs with judged causes of waiting."""
+"""An additional table, which exists in runs with judged causes of waiting."""
 
 _AGAIN = "replay it again: a damaged run is replaced"
 
@@ -48,16 +48,16 @@ _INFO: dict[str, type] = {
     "outcome.half_bound_gangs": list,
     "provenance.cpu_seconds": float,
 }
-"""The keys that harness reads from `run.json`, and their types; a mismatch reveals an edited file."""
+"""The keys that harness reads from `run.json`, and their types. A mismatch means that the file was edited."""
 
 _GANG = {"job", "bound", "pods", "held"}
 
 
 def read_info(folder: Path) -> dict[str, Any]:
-    """Returns the content of a folder's `run.json`.
+    """Returns the content of the `run.json` in a folder.
 
     Raises:
-        RunError: the file is missing or damaged, or it has another schema.
+        RunError: the file is missing or damaged, or has a different schema.
     """
     put_back(folder)
     path = folder / "run.json"
@@ -98,7 +98,7 @@ def read_info(folder: Path) -> dict[str, Any]:
 
 
 def _tells_of_livelock(found: object) -> bool:
-    """Returns True if `outcome.stopped` is absent or a valid description of a livelock."""
+    """Returns True if `outcome.stopped` is absent or is a valid description of a livelock."""
     if found is None:
         return True
     if not isinstance(found, dict) or not isinstance(found.get("jobs"), list):
@@ -112,14 +112,14 @@ def _tells_of_livelock(found: object) -> bool:
 
 
 def tables_of(info: Mapping[str, Any]) -> tuple[str, ...]:
-    """Returns the names of the tables that a run kept."""
+    """Returns the names of the tables that a run has kept."""
     if info.get("kept", "all") != "all":
         return ("metrics",)
     return (*TABLES, ON_REQUEST) if ON_REQUEST in info.get("tables", {}) else TABLES
 
 
 def check_present(folder: Path, info: Mapping[str, Any]) -> None:
-    """Check that every kept table exists.
+    """Check that every table that was kept exists.
 
     Raises:
         RunError: a table is missing.
@@ -130,10 +130,10 @@ def check_present(folder: Path, info: Mapping[str, Any]) -> None:
 
 
 def check_table(folder: Path, info: Mapping[str, Any], name: str) -> None:
-    """Check that a table has its original bytes and the columns of the schema.
+    """Check that a table has its original bytes, and the columns that the schema requires.
 
     Args:
-        folder: the run's folder.
+        folder: the folder of the run.
         info: the content of its `run.json`.
         name: one of `TABLES`, or `ON_REQUEST`.
 
@@ -155,7 +155,7 @@ def check_table(folder: Path, info: Mapping[str, Any], name: str) -> None:
 
 
 def _schema_fault(path: Path, name: str, info: Mapping[str, Any]) -> str | None:
-    """Returns the fault in a table's columns, or None."""
+    """Returns what is wrong with the columns of a table, or None."""
     found = pq.read_schema(path)
     if (found.metadata or {}).get(b"harness.run_schema") != info["schema"].encode():
         return f"it is not a table of schema {info['schema']!r}"
@@ -165,14 +165,14 @@ def _schema_fault(path: Path, name: str, info: Mapping[str, Any]) -> str | None:
         there = columns.get(column)
         if there is None:
             return f"it has no column {column!r}"
-        wanted = time if column in TIMES else dtype  # a polars type class stands for all time zones
+        wanted = time if column in TIMES else dtype  # a polars type class matches all time zones
         if there != wanted:
             return f"its column {column!r} is {there}, not {wanted}"
     return None
 
 
 def _read_through(path: Path) -> None:
-    """Read every value of a table without a checksum, to find out whether it is readable."""
+    """Read every value of a table that has no checksum, to find out whether the table is readable."""
     with pq.ParquetFile(path, pre_buffer=False) as file:
         for _ in file.iter_batches():
             pass
@@ -180,10 +180,10 @@ def _read_through(path: Path) -> None:
 
 @contextmanager
 def reading(folder: Path) -> Iterator[None]:
-    """Turn errors from reading a run's tables into an error that names the run.
+    """Turn errors that occur when a run's tables are read into an error that names the run.
 
     Raises:
-        RunError: a table cannot be read although its bytes are unchanged.
+        RunError: a table can't be read although its bytes are unchanged.
     """
     try:
         yield
@@ -201,7 +201,7 @@ def _no_run(folder: Path) -> RunError:
 
 
 def _where(folder: Path, name: str = "") -> str:
-    """Returns a hint: a run in or below the folder, if any; first one whose name begins with a name."""
+    """Returns a hint about a run in or below the folder, preferably one whose name begins with `name`."""
     found = [each for each in _folders_below(folder) if (each / "run.json").is_file()]
     found.sort(key=lambda each: not each.name.startswith(name))
     if not found:
@@ -212,8 +212,8 @@ def _where(folder: Path, name: str = "") -> str:
 def _folders_below(folder: Path) -> Iterator[Path]:
     """Yields the folders in a folder, each followed by its own subfolders.
 
-    Hidden folders are skipped, because another process may be writing them. Folders that vanish meanwhile, or
-    that cannot be read, are skipped too.
+    Hidden folders are skipped, because another process may be writing them. Folders that can't be read or
+    that disappear in the meantime are skipped as well.
     """
     for each in _folders_in(folder):
         yield each

@@ -24,22 +24,22 @@ class How(NamedTuple):
 
 
 class FurtherRequest(Request):
-    """A request for a run with further measurements, made while the process has all tables of the run.
+    """A request for a run with further measurements, made while the process still has all tables of the run.
 
     Attributes:
-        whole: the kind of request that first makes the run.
+        whole: the kind of request that makes the run first.
     """
 
     whole: ClassVar[type[Request]] = Request
 
     @classmethod
     def of(cls, request: Request) -> Self:
-        """Returns a request as an object of this class."""
+        """Returns a request, converted to this class."""
         return cls(**settings_of(request))
 
     @abstractmethod
     def measured(self, run: Run, how: How) -> Run:
-        """Returns the run with the further measurements; unchanged if it has them already."""
+        """Returns the run with the further measurements, or unchanged if it already has them."""
 
     def run(
         self,
@@ -49,7 +49,7 @@ class FurtherRequest(Request):
         watch: Callable[[int, int], None] | None = None,
         command: str | None = None,
     ) -> Run:
-        """Carry out the request as `Request.run` does, then measure the run further.
+        """Carry out the request in the same way as `Request.run`, then make the further measurements.
 
         Raises:
             HarnessError: the error that stopped a replay.

@@ -1,4 +1,4 @@
-"""Makes the policy of a plan, and checks whether it follows changes of its cluster."""
+"""Makes the policy of a plan, and checks whether the policy supports changes of its cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def made(plan: Plan, view: View) -> Policy:
     """Make the policy of a plan.
 
     Raises:
-        InputError: the policy cannot replay that cluster.
+        InputError: the policy can't replay that cluster.
         PolicyError: the policy failed.
     """
     with blamed_on(f"policy {plan.label} cannot be made", kind=PolicyError):
@@ -25,24 +25,23 @@ def made(plan: Plan, view: View) -> Policy:
 
 
 def _hears(plan: Plan) -> bool:
-    """Returns True if the policy of a plan is notified of changes."""
+    """Returns True if the policy of a plan is notified of cluster changes."""
     return hasattr(made(plan, Engine((), plan.cluster, NullRecorder()).view), "changed")
 
 
 def check_heard(plan: Plan) -> None:
-    """Check, before a replay, that the policy of a plan follows the changes of its cluster.
+    """Check, before a replay, that the policy of a plan supports the changes of its cluster.
 
     Raises:
-        InputError: the policy refuses some of the changes.
-        PolicyError: the policy cannot be notified of changes and they must not be ignored, or it cannot be
-            made.
+        InputError: the policy rejects some of the changes.
+        PolicyError: the policy can't be made, or it can't be notified of changes that must not be ignored.
     """
     if to_be_heard(plan.cluster.changes) and not (_hears(plan) or plan.ignore_events):
         raise deaf(plan.label, plan.cluster.changes)
 
 
 def as_heard(plan: Plan) -> Plan:
-    """Returns the plan, without the changes if its policy does not follow them."""
+    """Returns the plan, from which changes are removed if its policy does not support them."""
     if not (plan.ignore_events and plan.cluster.changes) or _hears(plan):
         return plan
     return replace(plan, cluster=replace(plan.cluster, changes=()))

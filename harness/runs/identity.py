@@ -1,10 +1,12 @@
-"""Identifies the code that a result depends on by checksums of files; an edited policy is another policy.
+"""Identifies the code that a result depends on by checksums of files, so that an edited policy is a new one.
 
-The loaded code counts. A file shows this code only if it has not changed since its module was imported. If
-the file has changed, or if the code has no file (a notebook's cell), the code is unknown. A result of unknown
-code never answers another request. If a module exists both as source and compiled, Python loads the compiled
-file, so that file counts. The compiled build of `harness` is the exception: its sources count, as in the
-plain build. They must be the sources that were compiled.
+What matters is the code that is loaded. A file represents this code only if it has not changed since its
+module was imported. If the file has changed, or if the code has no file (as in a cell of a notebook), the
+code is unknown. A result of unknown code is never reused for another request.
+
+If a module exists both as source and in compiled form, Python loads the compiled file, so the checksum is
+that of the compiled file. The compiled build of `harness` is an exception: it is identified by its sources,
+as the plain build is. These must be the sources that were compiled.
 """
 
 from __future__ import annotations
@@ -54,11 +56,11 @@ _APART = (
     "trace/bundled.py",
     "trace/generate",
 )
-"""The parts of `harness` that neither decide nor record. All other parts count, including later additions."""
+"""The parts of `harness` that neither decide nor record. All other parts count, including future ones."""
 
 _METRICS = "analysis/metrics"
 _HOME = Path(__file__).parents[1]
-_EXTENSIONS = tuple(EXTENSION_SUFFIXES)  # the longest first
+_EXTENSIONS = tuple(EXTENSION_SUFFIXES)  # longest first
 _SOURCES = (*SOURCE_SUFFIXES, *_EXTENSIONS)
 
 
@@ -66,8 +68,9 @@ class Code(NamedTuple):
     """A piece of code.
 
     Attributes:
-        sha256: the checksum of its files; if files do not show the code, of its objects in memory.
-        unknown: why the files do not show what the code does; "" if they do.
+        sha256: the checksum of its files. If the files do not represent the code, this is the checksum of its
+            objects in memory.
+        unknown: why the files do not represent what the code does; "" if they do.
         changed: whether the reason is a changed file, so that the loaded code is older than the file.
     """
 
@@ -77,7 +80,7 @@ class Code(NamedTuple):
 
 
 Looked: TypeAlias = dict[tuple[str, int], Code]
-"""(Kind of subject, id of the subject) -> its code."""
+"""Maps the type and id of a subject to its code."""
 
 _kept: ContextVar[Looked | None] = ContextVar("_kept", default=None)
 
@@ -87,7 +90,7 @@ def looked_at_once(kept: Looked) -> Iterator[None]:
     """Examine each piece of code only once during the block, for callers that make many runs.
 
     Args:
-        kept: the codes found so far; pass it to the next block to reuse them.
+        kept: the codes found so far. Pass the same object to the next block to reuse them.
     """
     token = _kept.set(kept)
     try:
@@ -107,36 +110,36 @@ def _once(what: str, subject: object, look: Callable[[], Code]) -> Code:
 
 
 def code_of_harness() -> Code:
-    """Returns the code of `harness` that decides and records."""
+    """Returns the code of those parts of `harness` that decide and record."""
     return _once(_OURS, None, lambda: _whole([_files_of_rooms()]))
 
 
 def code_of_policy(spec: PolicySpec) -> Code:
-    """Returns the code of a policy: the packages of its plugin, its class and the classes it inherits from.
+    """Returns the code of a policy: the packages of its plugin, its class, and the classes it inherits from.
 
-    The built-in plugins count for all policies, because any policy may build on them. A class given in Python
-    must be found in its module by its name. A class defined in a function may depend on the variables around
-    it, so its files do not show what it does.
+    The built-in plugins are included for all policies, because any policy may build on them. It must be
+    possible to find a class that is given in Python by its name in its module. A class that is defined in a
+    function may depend on variables of that function, so its files do not represent what it does.
     """
     ours = {name for module in own_modules() if (name := module.partition(".")[0]) != _OURS}
     return _once("policy", spec.factory, lambda: _code_of(spec.factory, spec.module, ours))
 
 
 def look_at(policy: PolicySpec) -> None:
-    """Examine the code of a replay, so that a later change of the code is noticed."""
+    """Examine the code of a replay, so that later changes of the code are detected."""
     code_of_harness()
     code_of_policy(policy)
 
 
 def code_of_metric(spec: MetricSpec) -> Code:
-    """Returns the code of a metric; for a metric of `harness`, the code of the metrics' package."""
+    """Returns the code of a metric. For a metric of `harness`, this is the code of the metrics' package."""
     if spec.module.partition(".")[0] == _OURS:
         return code_of_room(_METRICS)
     return _once("metric", spec.compute, lambda: _code_of(spec.compute, spec.module))
 
 
 def codes_of_metrics(specs: Iterable[MetricSpec]) -> dict[str, Code]:
-    """Returns the code of each metric by name. A package of many metrics is examined once."""
+    """Returns the code of each metric by name, and examines a package with several metrics only once."""
     kept = _kept.get()
     with looked_at_once({} if kept is None else kept):
         return {spec.name: code_of_metric(spec) for spec in specs}
@@ -152,8 +155,8 @@ def _code_of(subject: Any, module: str, besides: Iterable[str] = ()) -> Code:
 
     Args:
         subject: a class or a function.
-        module: the module of the installed plugin; "" for an object given in Python.
-        besides: packages that count as well.
+        module: the module of the installed plugin; "" for an object that is given in Python.
+        besides: further packages to include.
     """
     classes = [subject, *(each for each in getattr(subject, "__mro__", ())[1:] if is_theirs(each.__module__))]
     names = {*besides, module, *(named(getattr(each, "__module__", None) or module) for each in classes)} - {
@@ -162,28 +165,28 @@ def _code_of(subject: Any, module: str, besides: Iterable[str] = ()) -> Code:
     files = [_files_of(name) for name in sorted(_packages(names))]
     if module:
         return _whole(files)
-    memory = Memory()  # attributes set in Python on a class or function are in none of its files
+    memory = Memory()  # attributes that were set in Python are not in any file
     code = _whole(files, [memory.of(each) for each in classes])
     return Code(code.sha256, memory.untold) if memory.untold and not code.changed else code
 
 
 # --- files ------------------------------------------------------------------------------------------------
 
-_SETTLED = 10**10  # ns; a file written just before it was read may be written again with the same times
+_SETTLED = 10**10  # ns; a file read sooner after a write could be rewritten with the same times
 
 _Stands: TypeAlias = tuple[int, int, int, int]
-"""The state of a file; see `_stands`."""
+"""The state of a file as returned by `_stands`."""
 
 
 class _Files(NamedTuple):
-    """The files of a package or module: name that does not depend on the installation -> path."""
+    """The files of a package or module: maps names that don't depend on the installation to paths."""
 
     top: str
     paths: Mapping[str, str]
 
 
 def _packages(modules: Iterable[str]) -> set[str]:
-    """Returns the outermost packages that modules belong to, apart from namespace packages."""
+    """Returns the outermost packages to which modules belong, except for namespace packages."""
     found = set()
     for module in modules:
         name = module.partition(":")[0]
@@ -194,7 +197,7 @@ def _packages(modules: Iterable[str]) -> set[str]:
 
 
 def _origin(module: str) -> str | None:
-    """Returns the file of a module, or of a package's `__init__`; None without a file."""
+    """Returns the file of a module or of a package's `__init__`; None if there is no file."""
     loaded = sys.modules.get(module)
     if loaded is not None:
         return getattr(loaded, "__file__", None)
@@ -216,12 +219,12 @@ def _files_of(module: str) -> _Files:
 
 
 def _files_of_rooms() -> _Files:
-    """Returns the files of the packages of `harness` that count for every run."""
+    """Returns the files of the `harness` packages that count for every run."""
     return _Files(_OURS, _within(_HOME, _APART))
 
 
 def _within(folder: Path, apart: Sequence[str] = ()) -> dict[str, str]:
-    """Returns all files below a folder except bytecode, hidden files, and those in `apart`."""
+    """Returns all files below a folder, except for bytecode, hidden files, and the files in `apart`."""
     found: dict[str, str] = {}
     top = str(folder)
     for path, folders, files in os.walk(top):
@@ -236,12 +239,12 @@ def _within(folder: Path, apart: Sequence[str] = ()) -> dict[str, str]:
 
 
 def _that_count(paths: Mapping[str, str], *, ours: bool) -> Mapping[str, str]:
-    """Returns the files without duplicates: of a module's source and compiled file, one counts.
+    """Returns the files without duplicates: if a module has a source and a compiled file, one of them counts.
 
     Args:
         paths: the files of a package.
-        ours: whether a build of `harness` compiled the package and recorded its sources. The sources then
-            count.
+        ours: whether a build of `harness` compiled the package and recorded its sources. In this case, the
+            sources count.
     """
     extensions = [name for name in paths if name.endswith(_EXTENSIONS)]
     if not extensions:
@@ -254,7 +257,7 @@ def _that_count(paths: Mapping[str, str], *, ours: bool) -> Mapping[str, str]:
 
 
 def _whole(several: Sequence[_Files], others: Sequence[Any] = ()) -> Code:
-    """Combine packages into one code; `others` is further input of the checksum."""
+    """Combine several packages into one code; `others` is further input for the checksum."""
     lines: list[Any] = []
     for files in several:
         modules, compiled = _modules(files.top), compiled_sources().get(files.top, {})
@@ -276,14 +279,15 @@ def _whole(several: Sequence[_Files], others: Sequence[Any] = ()) -> Code:
 
 
 _sums: dict[str, tuple[_Stands, str]] = {}
-"""File -> its state when it was read, and its checksum. A replay examines the same files several times."""
+"""Maps a file to its state when it was read, and to its checksum. A replay examines the same files several
+times."""
 
 
 def _content_of(path: str) -> str:
     """Returns the checksum of a file, which is read again only if it may have changed.
 
     Raises:
-        OSError: the file cannot be read.
+        OSError: the file can't be read.
     """
     stands = _stands(path)
     known = _sums.get(path)
@@ -297,7 +301,7 @@ def _content_of(path: str) -> str:
 
 
 def _stands(path: str) -> _Stands:
-    """Returns values that change whenever a file is written.
+    """Returns values that change whenever the file is written.
 
     Raises:
         OSError: the file does not exist.
@@ -307,9 +311,9 @@ def _stands(path: str) -> _Stands:
 
 
 def _is_settled(stands: _Stands) -> bool:
-    """Returns True if a further write would change the state of a file.
+    """Returns True if another write would change the state of a file.
 
-    A file written just now may be written again with the same times, so it is not settled.
+    A file that was written a moment ago could be written again with the same times, so it is not settled.
     """
     return time.time_ns() - max(stands[:2]) > _SETTLED
 
@@ -317,11 +321,11 @@ def _is_settled(stands: _Stands) -> bool:
 # --- what is loaded ---------------------------------------------------------------------------------------
 
 _first: dict[str, tuple[str, object]] = {}
-"""File -> its checksum when it was first examined, and the import that had loaded it by then."""
+"""Maps a file to its checksum when it was first examined, and to the import that had loaded it by then."""
 
 
 def _modules(top: str) -> dict[str, object]:
-    """Returns file -> an object that identifies the import, for all loaded modules of a package."""
+    """Maps the file of each loaded module of a package to an object that identifies the import."""
     found: dict[str, object] = {}
     within = f"{top}."
     for name, module in list(sys.modules.items()):
@@ -333,19 +337,19 @@ def _modules(top: str) -> dict[str, object]:
 
 
 def _is_loaded(path: str, content: str, loaded: object) -> bool:
-    """Returns True if a file is unchanged since its module was imported, or the module is not loaded.
+    """Returns True if a file has not changed since its module was imported, or if the module is not loaded.
 
     Args:
         path: the file.
-        content: its checksum.
-        loaded: the import of its module; None if it is not loaded.
+        content: the checksum of the file.
+        loaded: the import of its module; None if the module is not loaded.
     """
     before, earlier = _first.get(path, (content, loaded))
     same = before == content or loaded is None or (earlier is not None and loaded is not earlier)
     if same:
         _first[path] = (content, loaded)
     elif earlier is None:
-        _first[path] = ("", loaded)  # it may have been loaded before or after the change
+        _first[path] = ("", loaded)  # it may have been loaded either before or after the change
     return same
 
 

@@ -1,6 +1,6 @@
-"""Finds jobs of a trace that can never start, with the reason why the policy would reject them.
+"""Finds jobs in a trace that can never start, with the reasons why the policy would reject them.
 
-This happens before a replay. Jobs with equal requests in the same queue are judged once.
+This happens before a replay. Among jobs with equal requests in the same queue, only one is examined.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _OWN = frozenset(
         *("grace_period", "checkpoint_interval", "requested_time", "uid", "recorded_start", "recorded_end"),
     )
 )
-"""Columns of the schema that do not influence whether a job can ever start."""
+"""Columns of the schema that don't affect whether a job can ever start."""
 
 _known: Lasting[tuple[Impossible, ...] | None] = Lasting()
 
@@ -46,12 +46,12 @@ _REASONS = 8
 
 
 class Impossible(NamedTuple):
-    """Jobs that cannot start, for the same reason.
+    """Jobs that can't start for the same reason.
 
     Attributes:
-        where: the object that keeps them out, such as `ClusterQueue a` or `nodes`.
-        why: the rule, with the figures of the first job.
-        jobs: their ids, in the order of the trace.
+        where: the object that prevents them from starting, such as `ClusterQueue a` or `nodes`.
+        why: the rule, with the numbers of the first job.
+        jobs: the ids of the jobs, in the order of the trace.
     """
 
     where: str
@@ -60,11 +60,11 @@ class Impossible(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The common verdict of several plugins on a trace and a cluster.
+    """What several plugins agree on about a trace and a cluster.
 
     Attributes:
         plugins: the names of the plugins, sorted.
-        found: the jobs that can never start with them.
+        found: the jobs that can never start with these plugins.
     """
 
     plugins: tuple[str, ...]
@@ -76,7 +76,7 @@ class Verdict(NamedTuple):
         return frozenset(job for each in self.found for job in each.jobs)
 
     def told(self, total: int) -> Iterator[str]:
-        """Yields the verdict as sentences, for a trace of `total` jobs."""
+        """Yields sentences about the verdict, for a trace with `total` jobs."""
         for sentence in sentences(self.found, total):
             yield f"with {', '.join(self.plugins)}: {sentence}"
 
@@ -86,8 +86,8 @@ def impossible(
 ) -> tuple[Impossible, ...] | None:
     """Returns the jobs that can never start with a policy on a cluster, by reason.
 
-    Returns None if this cannot be known in advance, because the policy registers no `never` function or
-    cannot be made on the cluster.
+    Returns None if this is not known in advance, because the policy registers no `never` function or can't be
+    made for the cluster.
 
     Raises:
         PluginError: `never` failed, or returned an invalid answer.
@@ -117,10 +117,10 @@ def _found(
 
 
 def verdicts(trace: Trace, cluster: Cluster, plugins: Plugins) -> list[Verdict]:
-    """Returns the verdicts of the plugins that the cluster suits, with their default options.
+    """Returns the verdicts of the plugins that are suitable for the cluster, with their default options.
 
-    A plugin with which no job could ever start is left out, unless this applies to all plugins. A plugin that
-    fails is left out with a warning.
+    A plugin with which no job could ever start is left out, unless that is true for all plugins. A plugin
+    that fails is left out with a warning.
     """
     trace = homed(trace, cluster)
     by: dict[tuple[Impossible, ...], list[str]] = {}
@@ -143,7 +143,7 @@ def sentences(found: Sequence[Impossible], total: int) -> Iterator[str]:
 
     Args:
         found: the jobs.
-        total: how many jobs the trace has.
+        total: the number of jobs in the trace.
     """
     for each in found[:_REASONS]:
         count, named = len(each.jobs), ", ".join(each.jobs[:_NAMED])
@@ -156,7 +156,9 @@ def sentences(found: Sequence[Impossible], total: int) -> Iterator[str]:
 
 
 def without(trace: Trace, jobs: Iterable[str]) -> Trace:
-    """Returns the trace without jobs that can never start; `left_out`, `notes` and `calibration` record this.
+    """Returns the trace without those jobs that can never start.
+
+    `left_out`, `notes` and `calibration` record which jobs were removed.
 
     Raises:
         TraceError: no job is left.
@@ -181,9 +183,9 @@ def without(trace: Trace, jobs: Iterable[str]) -> Trace:
 
 
 def _judged(trace: Trace, cluster: Cluster, possible: Possible) -> Iterator[tuple[Never, str]]:
-    """Yields each job that can never start, with the reason, in the order of the trace."""
+    """Yields each job that can never start with the reason, in the order of the trace."""
     frame = trace.frame
-    # Whether a job fits changing nodes does not depend on its arrival, see `OverTime`.
+    # Whether a job fits onto changing nodes does not depend on its arrival, see `OverTime`.
     others_change = any(edit.kind != "Node" for each in cluster.changes for edit in each.edits)
     own = _OWN - {"submit_time"} if others_change else _OWN
     names = [name for name in frame.columns if name not in own and column_of(name) is not None]

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 _fits: Lasting[None] = Lasting()
-"""The cached answers to whether a trace fits a cluster.
+"""Caches whether a trace fits a cluster.
 
-The key of an answer is whether only ClusterQueues admit jobs although ElasticQuotas exist too.
+The key is whether jobs are admitted only by ClusterQueues although ElasticQuotas exist as well.
 """
 
 _DROP = "harness replay --drop-impossible leaves out jobs of unknown queues and those that can never start"
@@ -34,13 +34,13 @@ def read_trace(
     *,
     reader: str | None = None,
 ) -> Trace:
-    """Read a trace, check it against its schema, and calibrate it.
+    """Read a trace, check it against the schema, and calibrate it.
 
-    Without `reader`, the file's suffix or first bytes determine its format.
+    Without `reader`, the format is determined by the suffix or the first bytes of the file.
 
     Raises:
-        TraceError: the trace cannot be read, or breaks the schema; lists all faults at once.
-        OptionError: a step of the calibration does not fit the trace.
+        TraceError: the trace can't be read, or violates the schema. The error lists all faults together.
+        OptionError: a step of the calibration is not suitable for the trace.
     """
     from harness.trace.trace import open_trace
 
@@ -51,13 +51,14 @@ def read_trace(
 def read_cluster(
     cluster: str | Path | Cluster | None, trace: Trace, calibration: Calibration | None = None
 ) -> Cluster:
-    """Read the cluster for a trace: the given one, else the file beside the trace, else a derived one.
+    """Read the cluster for a trace: the given one, or the file beside the trace, or a derived one.
 
     The calibration then scales the cluster.
 
     Raises:
         ClusterError: the manifests are faulty.
-        TraceError: the trace does not fit the cluster (unknown queues, jobs larger than the whole cluster).
+        TraceError: the trace does not fit the cluster, because of unknown queues or jobs that are larger than
+            the whole cluster.
     """
     chosen = cluster_for(cluster, trace, calibration)
     check_fit(trace, chosen)
@@ -65,16 +66,16 @@ def read_cluster(
 
 
 def check_fit(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -> None:
-    """Check that a cluster has all objects that a trace names, and is at least as large as any job.
+    """Check that a cluster has all objects that a trace names, and is large enough for each job.
 
     Args:
         trace: the jobs.
         cluster: the cluster to run them on.
-        by_queues: whether ClusterQueues admit the jobs (`PolicySpec.admits_by_queues`). An ElasticQuota with
-            the name of a job's queue is then not enough.
+        by_queues: whether ClusterQueues admit the jobs (`PolicySpec.admits_by_queues`). In this case, an
+            ElasticQuota with the name of a job's queue is not sufficient.
 
     Raises:
-        TraceError: the trace does not fit the cluster; lists all faults at once.
+        TraceError: the trace does not fit the cluster. The error lists all faults together.
     """
     asked = by_queues and bool(cluster.elastic_quotas)
     _fits.answer(trace, cluster, lambda: _check_fit(trace, cluster, by_queues=asked), asked)
@@ -113,7 +114,7 @@ def _check_fit(trace: Trace, cluster: Cluster, *, by_queues: bool) -> None:
 def cluster_for(
     cluster: str | Path | Cluster | None, trace: Trace, calibration: Calibration | None = None
 ) -> Cluster:
-    """Returns the cluster for a trace as `read_cluster` does, but does not check that the trace fits it.
+    """Returns the same cluster as `read_cluster`, but does not check that the trace fits the cluster.
 
     Raises:
         ClusterError: the manifests are faulty.
@@ -132,5 +133,5 @@ def cluster_for(
 
 
 def default_plugin(cluster: Cluster) -> str:
-    """Returns the plugin that `preemptionAlgorithm` of a KubeSchedulerConfiguration selects, or `none`."""
+    """Returns the plugin that a KubeSchedulerConfiguration selects by `preemptionAlgorithm`, or `none`."""
     return cluster.scheduler.plugin if cluster.scheduler is not None else "none"

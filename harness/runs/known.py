@@ -1,4 +1,4 @@
-"""Computes an answer about a run only once, for several metrics."""
+"""Computes an answer about a run only once, even if several metrics need it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ T = TypeVar("T")
 
 
 def once(find: Callable[Concatenate[Run, P], T]) -> Callable[Concatenate[Run, P], T]:
-    """Decorate a function of a run: cache its answers as long as the run is in use.
+    """Decorate a function of a run so that its answers are cached for as long as the run is in use.
 
-    Callers must not modify them.
+    Callers must not modify the answers.
     """
     answers: WeakKeyDictionary[Run, dict[Any, T]] = WeakKeyDictionary()
 
@@ -32,7 +32,10 @@ def once(find: Callable[Concatenate[Run, P], T]) -> Callable[Concatenate[Run, P]
 
 
 def meanwhile(find: Callable[Concatenate[Run, P], T]) -> Callable[Concatenate[Run, P], T]:
-    """Decorate a function of a run: cache its answers within `Run.asked_much`, for reading only."""
+    """Decorate a function of a run so that its answers are cached within `Run.asked_much`.
+
+    Callers must not modify the answers.
+    """
 
     @wraps(find)
     def found(run: Run, /, *args: P.args, **kwargs: P.kwargs) -> T:

@@ -7,12 +7,12 @@ from harness.base.names import RULE, is_name
 
 
 def checked_label(text: str) -> str:
-    """Check a label, and return it; `PLUGIN@NAME` is valid.
+    """Check a label and return it; `PLUGIN@NAME` is valid.
 
     A label must be usable in folder names on all systems, and in `LABEL.KEY=VALUE`.
 
     Raises:
-        OptionError: the text cannot be a label.
+        OptionError: the text is not a valid label.
     """
     return "@".join(_part_of_label(part) for part in text.split("@", 1))
 

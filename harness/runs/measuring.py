@@ -1,4 +1,4 @@
-"""Measures a run with every registered metric. A failing metric affects neither the run nor other metrics."""
+"""Measures a run with all registered metrics. A failing metric affects neither the run nor other metrics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from harness.runs.run import Run
 _DIRECTIONS = ("higher", "lower", "")
 
 _Key: TypeAlias = tuple[str, str, str]
-"""A metric, a scope and a resource."""
+"""A metric, a scope and a resource, which identify a measurement."""
 
 
 def measure(
@@ -29,18 +29,18 @@ def measure(
 ) -> tuple[list[Measurement], dict[str, str]]:
     """Measure a run.
 
-    If two metrics measure the same value, the first metric counts and the second fails; metrics of harness
+    If two metrics measure the same value, the first one is used and the second one fails. Metrics of harness
     come first. Each metric of another plugin gets its own copy of the run's record, so that it cannot change
     the run.
 
     Args:
         run: the run.
         metrics: the metrics to compute.
-        window: the span to measure; by default the run's own.
+        window: the span to measure. The default is the run's own window.
 
     Returns:
-        The measurements, in the order of the metrics. Then, for each metric that failed, metric -> a sentence
-        that names the metric and its plugin. Values of failed metrics are dropped.
+        The measurements in the order of the metrics, and a sentence for each metric that failed, which names
+        the metric and its plugin. The values of failed metrics are dropped.
 
     Raises:
         RunError: a table of the run is damaged.
@@ -61,7 +61,7 @@ def measure(
                 given = run if is_ours(spec) else _lent(run)
                 rows = list(_checked(spec.compute(given, window or run.window), known))
                 _check_names(spec.name, rows, owners)
-            # Catch every error, even `sys.exit`: the replay is done, and may have taken an hour.
+            # Catch every error, even `sys.exit`, because the replay is finished and may have taken an hour.
             except BaseException as error:
                 if not (isinstance(error, Exception) or is_of_plugin(error)):
                     raise
@@ -77,18 +77,18 @@ def measure(
 
 
 def _lent(run: Run) -> Run:
-    """Returns the run with a copy of its record; the data read from its tables is shared."""
+    """Returns the run with a copy of its record, but sharing the data that was read from its tables."""
     lent = copy(run)
     lent.info = deepcopy(run.info)
     return lent
 
 
 def _checked(rows: Iterable[Measurement], known: set[str]) -> Iterator[Measurement]:
-    """Check that rows fit into the table, and yield them.
+    """Check that rows are valid for the table, and yield them.
 
     Args:
         rows: the answer of a metric.
-        known: scopes known to be valid; new valid scopes are added.
+        known: scopes that are known to be valid. New valid scopes are added.
 
     Raises:
         TypeError: a row is not a measurement, or its value is not a number.
@@ -123,7 +123,7 @@ def _checked(rows: Iterable[Measurement], known: set[str]) -> Iterator[Measureme
 def _number(metric: str, value: object) -> float:
     """Returns a number of any type as a float.
 
-    Texts and truth values are refused, although Python converts them.
+    Texts and booleans are rejected, although Python would convert them.
     """
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         raise TypeError(f"{metric} is {value!r}, which is no number")
@@ -140,8 +140,8 @@ def _check_names(name: str, rows: Sequence[Measurement], owners: Mapping[_Key, s
 
     Args:
         name: the name of the metric.
-        rows: its answer.
-        owners: earlier measurements -> the metric that made them.
+        rows: the answer of the metric.
+        owners: maps earlier measurements to the metrics that made them.
 
     Raises:
         ValueError: the metric measures a value twice, or a value that another metric measured.
@@ -157,14 +157,14 @@ def _check_names(name: str, rows: Sequence[Measurement], owners: Mapping[_Key, s
 
 
 def _check(run: Run) -> None:
-    """Check that the run can be read, so that the metric is at fault."""
+    """Check that the run can be read; if so, a failure is the fault of the metric."""
     again = Run(run.path, run.info)
     for name in run.info["tables"]:
         again.file(name)
 
 
 def _where(error: BaseException) -> str:
-    """Returns the last line of the plugin's own file in an error's traceback."""
+    """Returns the last line of the plugin's own file in the traceback of an error."""
     frames = extract_tb(error.__traceback__)
     own = [frame for frame in frames if frame.filename != __file__]
     last = [frame for frame in own if frame.filename == own[0].filename]

@@ -1,8 +1,8 @@
 """Converts the tables of older runs to the current form.
 
-Schema 2 has some facts only as texts, from which the numbers are parsed. Before quotas had their own scope,
-`queue` and `beneficiary` named the quota in the metrics of fairness, quota and disruption. A larger
-allocation counted as better. Metrics had no `at_least`, and other units.
+In schema 2, some facts only exist as texts, from which the numbers are parsed. Before quotas had a scope of
+their own, the scopes `queue` and `beneficiary` named the quota in the metrics of fairness, quota and
+disruption. A larger allocation counted as better. Metrics had no `at_least`, and their units were different.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def with_numbers(decisions: pl.LazyFrame, jobs: pl.LazyFrame) -> pl.LazyFrame:
     """Returns decisions of schema 2 with the columns `pod_number`, `successor` and `by_job` of schema 3.
 
     Args:
-        decisions: `decisions.parquet`. A pod's name there is its job's name. The pod's number follows if the
-            job has several pods, and `-r<k>` for its k-th successor.
+        decisions: `decisions.parquet`, in which the name of a pod begins with the name of its job. The pod's
+            number follows if the job has several pods, and `-r<k>` follows for its k-th successor.
         jobs: `jobs.parquet`.
     """
     rest = pl.col("pod").str.slice(pl.col("job_id").str.len_chars())
@@ -54,8 +54,8 @@ def as_now(metrics: pl.DataFrame, cluster: Mapping[str, Any]) -> pl.DataFrame:
     """Returns the metrics of any run with the current columns, scopes and directions.
 
     Args:
-        metrics: the run's metrics.
-        cluster: the cluster, as in `run.json`.
+        metrics: the metrics of the run.
+        cluster: the cluster, in the form of `run.json`.
     """
     better = pl.when(pl.col("metric").is_in(_NO_BETTER)).then(pl.lit("")).otherwise("better")
     if "at_least" not in metrics.columns:
@@ -66,7 +66,7 @@ def as_now(metrics: pl.DataFrame, cluster: Mapping[str, Any]) -> pl.DataFrame:
 def _with_units(metrics: pl.DataFrame) -> pl.DataFrame:
     """Returns metrics in the current units.
 
-    Before schema 4, sizes were bytes, and all but times were counts.
+    Before schema 4, sizes were in bytes, and everything else except times was a count.
     """
     name, unit, resource = pl.col("metric"), pl.col("unit"), pl.col("resource")
     resources = metrics["resource"].unique().to_list()
@@ -94,7 +94,7 @@ def _with_units(metrics: pl.DataFrame) -> pl.DataFrame:
 def _with_scopes_of_quotas(metrics: pl.DataFrame, cluster: Mapping[str, Any]) -> pl.DataFrame:
     """Returns metrics with the current scopes.
 
-    If several queues count against one quota, values of the quota's jobs are not known by queue.
+    If several queues count against one quota, the values for the quota's jobs are not known by queue.
     """
     quotas = cluster["queues"]
     if not quotas or metrics["scope"].str.starts_with(f"{QUOTA}=").any():
@@ -103,7 +103,8 @@ def _with_scopes_of_quotas(metrics: pl.DataFrame, cluster: Mapping[str, Any]) ->
     for queue, quota in cluster["quota_of"].items():
         if quota is not None:
             queues[quota].append(queue)
-    # A name with a slash may be a queue's name after its namespace, which distinguishes queues with one name.
+    # A name with a slash can consist of a namespace and a queue, which distinguishes queues with the same
+    # name.
     alone = {quota: names[0] for quota, names in queues.items() if len(names) == 1 and "/" not in names[0]}
     of_jobs = pl.col("metric").is_in(_OF_JOBS)
     by_queue = metrics.filter(of_jobs & pl.col("scope").is_in([Scope(QUEUE, quota).text for quota in alone]))
@@ -122,7 +123,7 @@ def _with_scopes_of_quotas(metrics: pl.DataFrame, cluster: Mapping[str, Any]) ->
 
 
 def _with(metrics: pl.DataFrame, of: tuple[str, ...], scopes: Mapping[Scope, Scope]) -> pl.DataFrame:
-    """Returns metrics with the scopes of some of them replaced."""
+    """Returns metrics in which the scopes of some metrics are replaced."""
     names = {old.text: new.text for old, new in scopes.items()}
     other = pl.when(pl.col("metric").is_in(of)).then(pl.col("scope").replace(names)).otherwise("scope")
     return metrics.with_columns(scope=other)

@@ -1,4 +1,4 @@
-"""Prepares the replay of one quota alone: its jobs, with only its nominal quota."""
+"""Prepares the replay of a single quota: only its jobs, with only its nominal quota."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 def alone(
     trace: Trace, cluster: Cluster, quota: str, *, by_elastic_quotas: bool = False
 ) -> tuple[Trace, Cluster]:
-    """Returns the jobs that count against a quota, with their submission times, and the cluster for them.
+    """Returns the jobs that count against a quota with their submission times, and the cluster for them.
 
     Args:
-        trace: all jobs; its queues are those of the cluster (`harness.trace.homes`).
+        trace: all jobs. Its queues are those of the cluster (`harness.trace.homes`).
         cluster: the cluster with all quotas and their changes.
         quota: the name of a ClusterQueue or ElasticQuota.
-        by_elastic_quotas: as for `tenants`.
+        by_elastic_quotas: see `tenants`.
 
     Raises:
         OptionError: the quota does not exist, or no job counts against it.
@@ -61,7 +61,7 @@ def alone(
 
 
 def faults(policy: PolicySpec, begun: AtStart) -> Iterator[str]:
-    """Yields reasons why a quota cannot be replayed alone with a policy."""
+    """Yields the reasons why a quota can't be replayed alone with a policy."""
     if policy.record:
         yield "it repeats recorded events"
     if begun.takes_part:

@@ -1,4 +1,4 @@
-"""Makes a trace from a run: the run's events become the trace's recorded times, for later comparisons."""
+"""Makes a trace from a run, whose events become recorded times for later comparisons."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OURS = (START, END, RUNS, STATE, "recorded_restarts", "recorded_preemptions")
 
 
 class _Span(NamedTuple):
-    """One run of a job, in microseconds since the origin; `end` is None if it still ran."""
+    """One run of a job, in microseconds since the origin. `end` is None if it was still running."""
 
     start: int
     end: int | None
@@ -32,19 +32,19 @@ class _Span(NamedTuple):
 
 
 def outcome_of(run: Run, plugins: Plugins, trace: Path | None = None) -> Trace:
-    """Returns the trace of a run, with the jobs' starts and ends in that run as recorded times.
+    """Returns the trace of a run, in which the starts and ends of jobs in that run are the recorded times.
 
-    A run of a job begins with its first progress and ends when it releases its resources. Spans without
-    progress are omitted. Jobs from the manifests are not part of the trace, so they are omitted too.
+    A run of a job begins with its first progress and ends when the job releases its resources. Spans without
+    progress are omitted. Jobs from the manifests are omitted too, because they are not part of the trace.
 
     Args:
         run: a run that has all its tables.
         plugins: the plugins that read the trace.
-        trace: the trace's file; by default where the run found it.
+        trace: the file of the trace. The default is the path at which the run found the trace.
 
     Raises:
         RunError: the file is not the replayed trace, or arrivals were scaled.
-        TraceError: the trace cannot be read.
+        TraceError: the trace can't be read.
     """
     opened = open_trace(trace or Path(run.info["provenance"]["trace"]), plugins)
     if opened.sha256 != run.info["trace"]["sha256"]:
@@ -99,17 +99,17 @@ def _cell(span: _Span, trace: Trace) -> dict[str, Any]:
 
 
 def _time(time: int, trace: Trace) -> str | int:
-    """Convert microseconds since the origin to a time in the form of `recorded_runs`."""
+    """Convert microseconds since the origin to a time as used in `recorded_runs`."""
     time += trace.origin
     return time if trace.kind == "duration" else moment_at(time).isoformat()
 
 
 def _spans(run: Run) -> dict[int, list[_Span]]:
-    """Returns, for each job by its row, the runs in which it made progress."""
+    """Returns, for the row of each job, the runs in which the job made progress."""
     progress = run.micros("stints").filter(pl.col("state") == "progress").select("job", "start")
     jobs = run.micros("jobs").with_row_index("job").filter(pl.col("start_time").is_not_null())
     firsts = jobs.select(pl.col("job").cast(pl.Int32), pl.col("start_time").alias("start"))
-    # A job that was evicted at the instant of its start has started, but made no progress.
+    # A job that was evicted at the moment of its start has started, but made no progress.
     every = pl.concat([firsts, progress]).unique().sort("job", "start").collect()
     starts: dict[int, list[int]] = {}
     for job, start in every.iter_rows():
@@ -136,9 +136,9 @@ def _spans(run: Run) -> dict[int, list[_Span]]:
 
 
 def _add(found: dict[int, list[_Span]], starts: dict[int, list[int]], job: int, held: _Span) -> None:
-    """Add a job's run for a span in which it held resources.
+    """Add the run of a job for a span in which the job held resources.
 
-    The run begins with the first progress in the span.
+    The run begins with the first progress within the span.
     """
     begun = [start for start in starts.get(job, ()) if start >= held.start]
     begun = [start for start in begun if held.end is None or start <= held.end]

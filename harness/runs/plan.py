@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 TWINS = ".twins"
-"""The folder, beside the runs of a trace, that holds their twins: `.twins/RUN/TWIN`."""
+"""The folder beside the runs of a trace that contains their twins as `.twins/RUN/TWIN`."""
 
 ALONE = ".alone"
-"""The folder, beside the runs of a trace, that holds replays of one quota alone."""
+"""The folder beside the runs of a trace that contains the replays of single quotas."""
 
 _TWIN = "twin"
 
@@ -49,26 +49,26 @@ _contents: Lasting[dict[str, Any]] = Lasting()
 
 @fixed(slots=False)
 class Plan(Value):
-    """One replay before it runs, with all inputs that determine its result.
+    """A replay before it runs, with all inputs that determine its result.
 
     Attributes:
         trace: the job trace.
         cluster: the cluster to schedule on, with its initial work.
         policy: the registered policy.
-        label: the name of this replay; the policy's name unless the user gave one.
-        options: every option of the policy, with its value.
-        losses: the cost of a preemption.
-        grace_period: the grace period of jobs that state none, microseconds.
-        startup: the time that pods take to become ready, for traces without start-up times, microseconds.
-        until: the last simulated instant, microseconds since the origin; None simulates to the end.
+        label: the name of this replay, which is the name of the policy unless the user chose one.
+        options: all options of the policy with their values.
+        losses: what a preemption costs.
+        grace_period: the grace period of jobs that don't specify one, in microseconds.
+        startup: how long pods take to become ready if the trace has no start-up times, in microseconds.
+        until: the last simulated time, in microseconds since the origin; None simulates until the end.
         scale_arrivals: the factor by which jobs arrive faster.
-        at_start: how work of the manifests takes part.
-        played: the trace whose jobs arrive: `trace` itself or its twin.
-        work: how long unfinished work of the manifests runs.
+        at_start: how work in the manifests takes part.
+        played: the trace whose jobs arrive, which is `trace` itself or its twin.
+        work: how long unfinished work in the manifests runs.
         twin: the replayed twin of the trace; None for the trace itself.
-        observe: wraps the policy in an observer, which does not influence the result.
+        observe: wraps the policy in an observer, which does not affect the result.
         alone: the only quota on the cluster, with only its jobs in the trace; None for all quotas.
-        ignore_events: whether a policy that cannot follow changes is replayed without them.
+        ignore_events: whether a policy that does not support changes is replayed without them.
     """
 
     trace: Trace
@@ -90,10 +90,10 @@ class Plan(Value):
     ignore_events: bool = False
 
     def __post_init__(self) -> None:
-        """Check that the plan of a record neither scales nor shakes arrivals.
+        """Check that a plan that replays a record does not scale or shake arrivals.
 
         Raises:
-            OptionError: arrivals of a record would be scaled or shaken.
+            OptionError: the arrivals of a record would be scaled or shaken.
         """
         changed = "scaled" if self.scale_arrivals != 1 else "shaken" if self.twin is not None else None
         if self.policy.record and changed is not None:
@@ -104,10 +104,10 @@ class Plan(Value):
     ) -> Plan:
         """Returns the plan with other choices for the same trace, cluster and policy.
 
-        All values derived from these three inputs are reused.
+        All values that are derived from trace, cluster and policy are reused.
 
         Raises:
-            OptionError: arrivals of a record would be scaled.
+            OptionError: the arrivals of a record would be scaled.
         """
         other = replace(
             self,
@@ -147,7 +147,7 @@ class Plan(Value):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """All inputs that determine the result and the run's statements about it."""
+        """All inputs that determine the result and what the run says about it."""
         trace, policy = self.trace, self.policy
         ours, theirs = self.code
         return {
@@ -166,12 +166,12 @@ class Plan(Value):
 
     @cached_property
     def code(self) -> tuple[Code, Code]:
-        """The code that decides and records: of `harness`, and of the policy."""
+        """The code that decides and records: the code of `harness`, and the code of the policy."""
         return code_of_harness(), code_of_policy(self.policy)
 
     @cached_property
     def content(self) -> dict[str, Any]:
-        """The content of the cluster, as in `run.json`."""
+        """The content of the cluster, in the form of `run.json`."""
         return _contents.answer(self.trace, self.cluster, lambda: content(self.cluster))
 
     @property
@@ -188,9 +188,9 @@ class Plan(Value):
 
     @property
     def begins(self) -> str:
-        """A sentence about how the replay begins.
+        """A sentence that says how the replay begins.
 
-        It also says if the policy takes over no work of the manifests.
+        It also says if the policy does not take over any work from the manifests.
         """
         begins = self.at_start.begins
         if begins and self.at_start.takes_part and not self._taken:
@@ -199,18 +199,18 @@ class Plan(Value):
 
     @cached_property
     def events(self) -> list[dict[str, Any]]:
-        """The changes of the cluster in the form of `run.json`."""
+        """The changes of the cluster, in the form of `run.json`."""
         return events(self.cluster, by_elastic_quotas=self.by_elastic_quotas)
 
     @property
     def changing(self) -> str:
-        """A sentence about the changes of the cluster; "" without changes."""
+        """A sentence about the changes of the cluster; "" if there are none."""
         told = summary(self.events)
         return f"the cluster changes over time: {told}" if told else ""
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """Sentences about inputs that have no effect in this replay, or are left out."""
+        """Sentences about inputs that have no effect in this replay, or that are left out."""
         from harness.runs.impossible import sentences
         from harness.runs.inputs import without_queues
         from harness.trace.job_rows import count_jobs
@@ -228,19 +228,19 @@ class Plan(Value):
 
     @cached_property
     def assumed(self) -> tuple[str, ...]:
-        """Sentences about the policy's assumptions, which fill gaps of the manifests."""
+        """Sentences about the policy's assumptions, which fill gaps in the manifests."""
         return tuple(assumptions(self.policy, self.cluster, self.options))
 
     @property
     def _whole(self) -> Cluster:
-        """The cluster with all work of the manifests that takes part, at the beginning or later."""
+        """The cluster with all work in the manifests that takes part, whether at the beginning or later."""
         later = self.at_start.later
         return self.cluster if later is None else replace(self.cluster, pods=self.cluster.pods + later.pods)
 
     def _nothing_played(self) -> Iterator[str]:
         """Warn if the replay ends before any job arrives or the cluster changes.
 
-        Scaling begins at the first arrival.
+        The scaling of arrivals starts at the first arrival.
         """
         first: Any = self.trace.frame["submit_time"].to_physical().min()
         after = int(first) - self.trace.origin
@@ -256,13 +256,13 @@ class Plan(Value):
             )
 
     def _startup_of_the_trace(self) -> Iterator[str]:
-        """Warn if a start-up time for all jobs has no effect, because the trace has one for each job."""
+        """Warn if a start-up time for all jobs has no effect, because the trace contains one for each job."""
         if self.startup and STARTUP in self.trace.frame.columns:
             chosen = format_duration(self.startup)
             yield f"startup {chosen} has no effect: the trace has a column {STARTUP}"
 
     def _other_algorithm(self) -> Iterator[str]:
-        """Warn if the manifests choose another policy; `auto` follows them."""
+        """Warn if the manifests select another policy, which `auto` would use."""
         scheduler, name = self.cluster.scheduler, self.policy.name
         if scheduler is None or scheduler.preemption_algorithm is None:
             return
@@ -273,7 +273,7 @@ class Plan(Value):
             )
 
     def _left_out(self) -> Iterator[str]:
-        """Yields sentences about work of the manifests that the policy does not take over."""
+        """Yields sentences about work in the manifests that the policy does not take over."""
         by_queues = self.policy.admits_by_queues(self.cluster)
         yield from not_as_it_was(self._worlds, self._taken, self.policy.name, by_queues=by_queues)
 
@@ -284,20 +284,20 @@ class Plan(Value):
 
     @cached_property
     def _taken(self) -> frozenset[str]:
-        """`namespace/name` of the jobs that the policy makes from the work of the manifests."""
+        """The `namespace/name` of the jobs that the policy makes from the work in the manifests."""
         return frozenset(job.id for each in self._worlds for job, *_ in running_jobs(self.policy, each, 0))
 
     @cached_property
     def run_name(self) -> str:
-        """The run folder's name: equal inputs give equal names."""
+        """The name of the run folder; equal inputs result in equal names."""
         return self._name(self.identity)
 
     @property
     def folder(self) -> Path:
-        """The run's folder, relative to the folder of all results.
+        """The folder of the run, relative to the folder of all results.
 
-        Twins and replays of one quota alone are in hidden folders. A pattern such as `results/philly/*`
-        therefore does not match them.
+        Twins and replays of single quotas are in hidden folders, so that a pattern such as `results/philly/*`
+        does not match them.
         """
         if self.alone is not None:
             return Path(self.trace_name, ALONE, self.run_name)
@@ -307,7 +307,7 @@ class Plan(Value):
 
     @property
     def twins(self) -> Path:
-        """The folder of the run's twins, relative to the folder of all results."""
+        """The folder with the twins of the run, relative to the folder of all results."""
         unshaken = {name: value for name, value in self.identity.items() if name != _TWIN}
         return Path(self.trace_name, TWINS, self._name(unshaken))
 
@@ -319,7 +319,7 @@ class Plan(Value):
     def _called(self) -> str:
         """The policy and the label: PLUGIN, PLUGIN@LABEL, or PLUGIN@NAME.
 
-        NAME is the name of one of several clusters or patches.
+        NAME is the name of the cluster or patch if there are several.
         """
         name = self.policy.name
         own = self.label == name or self.label.startswith(f"{name}@")
@@ -327,5 +327,5 @@ class Plan(Value):
 
     @property
     def trace_name(self) -> str:
-        """The folder for runs of this trace: the file's name without suffixes, in a safe form."""
+        """The folder for runs of this trace, which is a safe form of the file name without suffixes."""
         return printable(plain_stem(self.trace.path).strip(".")) or "trace"

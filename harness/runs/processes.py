@@ -1,7 +1,7 @@
-"""Processes of this machine that carry out tasks, each one task after the other.
+"""Processes on this machine, each of which carries out one task after another.
 
-They are new (`spawn`) and share no state with this process. They leave ctrl-C to it, and end at its request
-or when it dies.
+The processes are started by `spawn`, so they share no state with this process. They leave ctrl-C to this
+process, and end when it requests it or when it dies.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from harness.base.collector import collect_seldom
 from harness.base.errors import INTERRUPTS, OptionError, told
 from harness.runs.executors import DoneT, ProcessDiedError, Report, TaskT, Work
 
-_PAUSE = 0.1  # seconds between two reports of progress
-_PATIENCE = 10.0  # seconds for a process to clean up
+_PAUSE = 0.1  # seconds between two progress reports
+_PATIENCE = 10.0  # seconds that a process has to clean up
 _TO_END = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGINT") if hasattr(signal, name))
 
 
 class Processes(Generic[TaskT, DoneT]):
-    """Carries out tasks in processes, which keep what they have read; they stay until `end`.
+    """Carries out tasks in processes, which keep what they have read and run until `end` is called.
 
     Args:
-        work: says how to carry out a task.
+        work: defines how to carry out a task.
         most: the number of processes.
-        watch: receives the progress of tasks at intervals.
-        again: whether a task whose process died is carried out once more, alone.
+        watch: a function that receives the progress of tasks at intervals.
+        again: whether a task whose process died is carried out once more on its own.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Processes(Generic[TaskT, DoneT]):
         self._workers: list[_Worker[TaskT]] = []
 
     def map(self, tasks: Iterable[TaskT]) -> Generator[DoneT, None, None]:
-        """See `Executor`; a task that ends its process even when it is carried out alone has failed."""
+        """See `Executor`. A task fails if it ends its process even when it is carried out on its own."""
         over = False
         try:
             suspects = yield from self._map(iter(tasks), self._most, again=self._again)
@@ -58,7 +58,7 @@ class Processes(Generic[TaskT, DoneT]):
                 self.end()
 
     def end(self) -> None:
-        """End all processes, and wait until they have cleaned up; new ones start if there are more tasks."""
+        """End all processes, and wait until they have cleaned up. Further tasks start new processes."""
         for worker in self._workers:
             if worker.task is None:
                 worker.pipe.close()
@@ -108,7 +108,7 @@ class Processes(Generic[TaskT, DoneT]):
                     yield found if news == "done" else self._work.failed(task, found)
 
     def _with_tasks(self, tasks: Iterator[TaskT], most: int) -> dict[Connection, _Worker[TaskT]]:
-        """Gives tasks to idle processes and to new ones; returns those that have a task."""
+        """Gives tasks to idle and new processes, and returns the processes that have a task."""
         idle = [worker for worker in self._workers if worker.task is None]
         count = len(self._workers) - len(idle)
         for task in islice(tasks, max(0, most - count)):
@@ -130,18 +130,18 @@ class _Worker(Generic[TaskT]):
         self.process = context.Process(target=_serve, args=(theirs, packed, watched), daemon=True)
         self.task: TaskT | None = None
         self.begun = False
-        with signals_blocked():  # a signal would otherwise end a new process before it can clean up
+        with signals_blocked():  # otherwise, a signal could end a new process before it can clean up
             self.process.start()
         theirs.close()
 
     def begin(self, task: TaskT) -> None:
-        """Make the process carry out a task."""
+        """Start a task in the process."""
         self.task = task
-        with suppress(OSError):  # the process has died, which its end reports too
+        with suppress(OSError):  # the process has died, which is also reported at its end
             self.pipe.send_bytes(pickle.dumps(task))
 
     def over(self) -> ProcessDiedError:
-        """Waits for the end of the process; returns how it ended."""
+        """Waits until the process ends, and returns how it ended."""
         self.pipe.close()
         self.process.join()
         return ProcessDiedError(self.process.exitcode or 0, begun=self.begun)
@@ -153,7 +153,7 @@ def signals_blocked() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    resource_tracker.ensure_running()  # the first process starts it, which unblocks signals
+    resource_tracker.ensure_running()  # the first process would start it, which unblocks signals
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _TO_END)
     try:
         yield
@@ -165,7 +165,7 @@ def signals_blocked() -> Iterator[None]:
 
 
 class _Ended(KeyboardInterrupt):
-    """A signal asks this process to end."""
+    """A signal requests that this process ends."""
 
 
 def _end(_: int, __: object) -> NoReturn:
@@ -173,7 +173,7 @@ def _end(_: int, __: object) -> NoReturn:
 
 
 def _serve(pipe: Connection, packed: bytes, watched: bool) -> None:
-    """Carry out tasks that arrive through a pipe, until it is closed."""
+    """Carry out tasks that arrive through a pipe, until the pipe is closed."""
     collect_seldom()  # before other modules are imported
     try:
         _heed_signals()
@@ -193,11 +193,11 @@ def _serve(pipe: Connection, packed: bytes, watched: bool) -> None:
     except EOFError:
         return
     except (_Ended, BrokenPipeError):
-        os._exit(1)  # immediately: data in memory is no longer needed
+        os._exit(1)  # immediately, because data in memory is no longer needed
 
 
 def _heed_signals() -> None:
-    """Set up the signals: ctrl-C is the parent's; this process ends at its request, or when it dies."""
+    """Set up signals: the parent handles ctrl-C, and this process ends on request or when the parent dies."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _end)
     hang_up = getattr(signal, "SIGHUP", None)
@@ -216,10 +216,10 @@ def _heed_signals() -> None:
 
 
 def _read(packed: bytes) -> Any:
-    """Returns what the parent sent.
+    """Returns what the parent has sent.
 
     Raises:
-        OptionError: an object cannot be found by its name in this process.
+        OptionError: an object can't be found by its name in this process.
     """
     try:
         return pickle.loads(packed)  # noqa: S301 - from the process that started this one
@@ -243,7 +243,7 @@ def _reports(pipe: Connection) -> Report:
 
 
 def _packed(found: Any) -> bytes:
-    """Returns a result or an error as bytes; for one that cannot be pickled, an error with its text."""
+    """Returns a pickled result or error; if it can't be pickled, an error with its text instead."""
     if isinstance(found, BaseException):
         found.add_note("".join(traceback.format_exception(found)))
     try:

@@ -1,7 +1,8 @@
-"""Converts attributes set in Python on a class or function to plain values that are equal in every process.
+"""Converts attributes of classes and functions to plain values that are equal in every process.
 
-Plain values and values of Python's own classes can be converted. Other values make the code unknown, so that
-it never counts as equal. Examples are a notebook's cells, which have no file, and objects of other classes.
+These are attributes that were set in Python. Plain values and instances of Python's own classes can be
+converted. Any other value makes the code unknown, so that it never counts as equal. Examples are cells of a
+notebook, which have no file, and objects of other classes.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 
 _OURS = "harness"
 _MAIN = ("__main__", "__mp_main__")
-"""The names of a script's module, in the main process and in processes of `multiprocessing`."""
+"""The names of a script's module in the main process and in processes of `multiprocessing`."""
 
 _PROTOCOL = 4  # of pickle
 _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None)})
@@ -29,7 +30,7 @@ _MACHINERY = frozenset({"_abc_impl", "__annotate__", "__annotate_func__"})
 
 
 def named(module: str) -> str:
-    """Returns a module's real name, even for a module that runs as a script."""
+    """Returns the real name of a module, even if the module runs as a script."""
     if module not in _MAIN:
         return module
     spec = sys.modules[module].__spec__
@@ -37,7 +38,7 @@ def named(module: str) -> str:
 
 
 def is_theirs(module: str) -> bool:
-    """Returns True if a module belongs neither to Python nor to harness, which count anyway."""
+    """Returns True if a module belongs neither to Python nor to harness, which are included anyway."""
     top = module.partition(".")[0]
     return top != _OURS and (top in _MAIN or top not in sys.stdlib_module_names)
 
@@ -46,7 +47,7 @@ class Memory:
     """Converts classes and functions to JSON values.
 
     Attributes:
-        untold: the first value that is in no file and cannot be compared, or "".
+        untold: the first value that is not in a file and can't be compared, or "".
     """
 
     def __init__(self) -> None:
@@ -55,7 +56,7 @@ class Memory:
         self._generated = False
 
     def of(self, subject: Any) -> Any:
-        """Convert a class or function that was given in Python, with all attributes set on it."""
+        """Convert a class or function that was given in Python, with all attributes that were set on it."""
         self._file, self._generated = "", False
         if not isinstance(subject, (type, FunctionType)):
             self._give_up(f"{subject!r} is neither a class nor a function")
@@ -86,7 +87,7 @@ class Memory:
             return self._give_up("values that are nested too deep")
 
     def _attributes(self, own: Mapping[str, Any]) -> Any:
-        """Convert attributes, in the order of their names, without those that Python sets on classes."""
+        """Convert attributes, sorted by name, except for those that Python sets on classes."""
         told = []
         for key in sorted(own):
             special = key.startswith("__") and key.endswith("__")
@@ -99,10 +100,10 @@ class Memory:
         return told
 
     def __call__(self, value: Any) -> Any:
-        """Convert one value with all nested values; a class only by its name.
+        """Convert one value with all nested values. A class is represented by its name.
 
         Raises:
-            RecursionError: the value is nested too deep, or contains itself.
+            RecursionError: the value is nested too deeply, or contains itself.
         """
         kind = type(value)
         if kind in _PLAIN:
@@ -143,7 +144,7 @@ class Memory:
         return [*_name(value), *map(self, parts), *(self(_content(cell)) for cell in value.__closure__ or ())]
 
     def _instance(self, value: Any) -> Any:
-        """Convert a value of one of Python's classes by the parts that pickle would store."""
+        """Convert an instance of one of Python's classes by the parts that pickle would store."""
         kind = type(value)
         what = f"a {kind.__module__}.{kind.__qualname__}"
         if is_theirs(kind.__module__):
@@ -151,7 +152,7 @@ class Memory:
         reduce: Callable[..., Any] | None = copyreg.dispatch_table.get(kind)
         try:
             reduced = value.__reduce_ex__(_PROTOCOL) if reduce is None else reduce(value)
-        except Exception:  # a class that cannot be pickled may raise any error
+        except Exception:  # a class that can't be pickled may raise any error
             return self._give_up(what)
         if isinstance(reduced, str):
             return [*_name(kind), reduced]
@@ -170,7 +171,7 @@ def _is_found(subject: Any) -> bool:
 
 
 def _is_same(one: str, other: str) -> bool:
-    """Returns True if two paths are the same file."""
+    """Returns True if two paths refer to the same file."""
     try:
         return one == other or Path(one).samefile(other)
     except OSError:

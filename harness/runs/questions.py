@@ -1,7 +1,8 @@
-"""Calls the functions of a policy outside a replay: what runs, what can never start, what it ignores.
+"""Calls the functions of a policy that are used outside a replay.
 
-A plugin registers these functions (`running`, `never`, `ignored_fields`, `assumes`). If a function fails or
-returns an invalid value, the error names the policy and its plugin.
+A plugin registers these functions: `running` (which jobs run), `never` (which jobs can never start),
+`ignored_fields` and `assumes`. If a function fails or returns an invalid value, the error names the policy
+and its plugin.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ _REASON = "of a job a Never(where, why) of two texts, or None"
 
 
 def running_jobs(policy: PolicySpec, cluster: Cluster, at: int) -> Sequence[Arrival]:
-    """Returns the jobs that already run according to the manifests; empty if the policy takes over none.
+    """Returns the jobs that are already running according to the manifests.
 
-    For every policy, a job's progress is how long it has run by `Cluster.as_of`; see
-    `harness.cluster.standing`.
+    The result is empty if the policy takes over no jobs. For every policy, the progress of a job is how long
+    it has run by `Cluster.as_of`; see `harness.cluster.standing`.
 
     Raises:
         PluginError: the policy's function failed, or its answer is invalid.
@@ -47,7 +48,7 @@ def running_jobs(policy: PolicySpec, cluster: Cluster, at: int) -> Sequence[Arri
 
 
 def _with_progress(cluster: Cluster, arrivals: Iterable[Arrival], now: int) -> list[Arrival]:
-    """Returns arrivals with the progress of their runs, from the manifests if the policy does not give it."""
+    """Returns arrivals with the progress of their runs, which comes from the policy or from the manifests."""
     several: list[Workload | Pod] = [*cluster.pods, *cluster.workloads]
     work = {each.key: each for each in several}
     found: list[Arrival] = []
@@ -63,12 +64,12 @@ def _with_progress(cluster: Cluster, arrivals: Iterable[Arrival], now: int) -> l
 
 
 def _lasts(each: Workload | Pod) -> bool:
-    """Returns True if the work never ends, like a DaemonSet's pods, and so makes no progress."""
+    """Returns True if the work never ends, like the pods of a DaemonSet, and so makes no progress."""
     return isinstance(each, Pod) and each.lasting
 
 
 def ignored_fields(policy: PolicySpec, cluster: Cluster, options: Mapping[str, Any]) -> list[str]:
-    """Returns sentences about fields of the manifests that the policy ignores.
+    """Returns sentences about fields in the manifests that the policy ignores.
 
     Raises:
         PluginError: the policy's function failed, or its answer is invalid.
@@ -77,7 +78,7 @@ def ignored_fields(policy: PolicySpec, cluster: Cluster, options: Mapping[str, A
 
 
 def assumptions(policy: PolicySpec, cluster: Cluster, options: Mapping[str, Any]) -> list[str]:
-    """Returns sentences about the policy's assumptions, which fill gaps of the manifests.
+    """Returns sentences about the policy's assumptions, which fill gaps in the manifests.
 
     Raises:
         PluginError: the policy's function failed, or its answer is invalid.
@@ -86,12 +87,12 @@ def assumptions(policy: PolicySpec, cluster: Cluster, options: Mapping[str, Any]
 
 
 def foresight(policy: PolicySpec, cluster: Cluster, options: Mapping[str, Any]) -> Possible | None:
-    """Returns a function that says why a job can never start; None if the policy has no such function.
+    """Returns a function that explains why a job can never start; None if the policy has no such function.
 
     Raises:
-        PluginError: the policy's function failed, or its answer is invalid. The returned function raises it
-            too.
-        InputError: the policy cannot be made on the cluster.
+        PluginError: the policy's function failed, or its answer is invalid. The returned function raises this
+            error too.
+        InputError: the policy can't be made for the cluster.
     """
     if policy.never is None:
         return None

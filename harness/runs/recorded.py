@@ -1,4 +1,4 @@
-"""Notes on a run that repeats a record: its contradictions, and use beyond the cluster's capacity."""
+"""Notes on a run that repeats a record: its contradictions, and usage beyond the capacity of the cluster."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 class Beyond(NamedTuple):
-    """The use of a resource by a record's jobs beyond the cluster's capacity.
+    """How the jobs in a record use a resource beyond the capacity of the cluster.
 
     Attributes:
         resource: the resource.
         capacity: the capacity of the cluster.
-        most: the largest amount that jobs held simultaneously.
-        at: when jobs first held this amount, microseconds since the origin.
-        time: how long jobs held more than the capacity, microseconds.
-        span: from the first submission to the last end, microseconds.
+        most: the largest quantity that jobs held at the same time.
+        at: when jobs first held this quantity, in microseconds since the origin.
+        time: how long jobs held more than the capacity, in microseconds.
+        span: the time from the first submission to the last end, in microseconds.
     """
 
     resource: str
@@ -34,7 +34,7 @@ class Beyond(NamedTuple):
 
     @property
     def told(self) -> str:
-        """Returns the figures as a sentence."""
+        """Returns a sentence with the numbers."""
         name = self.resource
         most, capacity = format_amount(name, self.most), format_amount(name, self.capacity)
         share = self.time / self.span if self.span else 0
@@ -45,7 +45,7 @@ class Beyond(NamedTuple):
 
 
 def notes_of(info: Mapping[str, Any]) -> Iterator[str]:
-    """Yields sentences about the record that a run repeats; nothing for other runs."""
+    """Yields sentences about the record that a run repeats, or nothing for other runs."""
     told = info.get("record", {"notes": (), "beyond": ()})
     yield from told["notes"]
     for each in told["beyond"]:
@@ -53,7 +53,7 @@ def notes_of(info: Mapping[str, Any]) -> Iterator[str]:
 
 
 def beyond(run: Run) -> Iterator[Beyond]:
-    """Yields the excess and its duration for each resource used beyond its capacity."""
+    """Yields an entry for each resource whose usage exceeds its capacity."""
     window = run.window
     limited = [name for name in run.resources if name in run.capacity]
     stints = run.micros("stints").select("start", "end", *(f"request.{name}" for name in limited))

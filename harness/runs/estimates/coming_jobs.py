@@ -22,14 +22,16 @@ WEEKS = 8
 
 
 class Past(NamedTuple):
-    """A job of the history; times in microseconds on the history's clock (since 1970, or since its origin).
+    """A job of the history; times are in microseconds on the history's clock.
+
+    The clock counts from 1970, or from the origin of the history.
 
     Attributes:
-        arrival: the job's arrival in a replay of the history: the job, its run time and so on.
+        arrival: how the job arrives in a replay of the history, with its run time and other properties.
         traits: the known traits of the job.
-        submit: its submission.
-        end: its end; None if it had not ended, or if the end is unknown.
-        start: its first start; None if it had not started, or if the start is unknown.
+        submit: when it was submitted.
+        end: when it ended; None if it had not ended, or if the end is unknown.
+        start: when it first started; None if it had not started, or if the start is unknown.
     """
 
     arrival: Arrival
@@ -93,18 +95,18 @@ class Coming:
                 yield chunk
 
     def days_like(self, day: int) -> Sequence[int]:
-        """Returns the days of the history from which a future day is drawn: recent days of the same weekday.
+        """Returns the recent past days with the same weekday, from which a future day is drawn.
 
-        Without such days, it returns all recent days; for an empty history, no days.
+        If there are no such days, it returns all recent days. An empty history has no days.
 
         Args:
-            day: the future day, days since 1970.
+            day: the future day, in days since 1970.
         """
         same = [each for each in self._days if (each - day) % 7 == 0] if self._dated else []
         return same or self._days
 
     def came_on(self, day: int, since: int = 0) -> Sequence[Past]:
-        """Returns the jobs submitted on a day of the history, from a time of that day on."""
+        """Returns the jobs submitted on a day of the history, starting at a given time of that day."""
         first = bisect_left(self._jobs, day * DAY + since, key=_submit)
         last = bisect_left(self._jobs, (day + 1) * DAY, key=_submit)
         return self._jobs[first:last]

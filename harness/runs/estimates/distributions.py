@@ -2,9 +2,9 @@
 
 For a job that has already run for some time, the draw is restricted to those jobs of its group that ran
 longer. If a group contains too few such jobs, a wider group is used. If no job ran longer, the job runs until
-its limit. If it has no limit, the remaining time follows a Pareto tail with exponent 1: half of the jobs that
-have run for a time t are still running at 2 t. This is the least informative distribution that does not
-depend on a unit of time.
+its limit. If it has no limit, the remaining time follows a Pareto tail with exponent 1. In that case, half of
+the jobs that have run for a time t are still running at 2 t. This is the least informative distribution that
+does not depend on a unit of time.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def size_of(job: Job) -> str:
 
 
 def stem_of(name: str) -> str:
-    """Returns the part of a job's name that recurs across submissions: no numbers or generated parts."""
+    """Returns the part of a job's name that recurs across submissions, without numbers or generated parts."""
     parts = _PARTS.split(name.rpartition("/")[2].lower())
     while parts:
         last = parts[-1].rstrip("0123456789")
